@@ -1,0 +1,174 @@
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.stats import norm, t
+
+from app.rating.fit import Fit, scale_groups
+from app.rating.likelihood import Likelihood
+from app.rating.newton import reduced_hessian, shift_projector
+from app.rating.results import Interval
+from app.rating.sums import Floats, sum_by
+from app.rating.votes import Cells
+
+FEWEST_CLUSTERS = 20
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Sampling covariance of a fit at the solver's scale, the unit of ability held to the annotators' mean.
+
+    Attributes
+    ----------
+    scores : natural units, each component centred, shape (n_models, n_models)
+    ability_se : standard error of θ_k, shape (n_annotators,); for one at the cap, as if the cap did not hold it;
+        NaN for m-ELO
+    kind : the interval that was made: "clustered" becomes "sandwich" below 20 annotators
+    clusters : annotators with a counted vote
+    """
+
+    scores: Floats
+    ability_se: Floats
+    kind: Interval
+    clusters: int
+
+    def critical_value(self, confidence: float) -> float:
+        """Quantile for a two-sided interval: t with clusters − 1 degrees of freedom if clustered, else normal."""
+        tail = 0.5 + confidence / 2.0
+        return float(t.ppf(tail, self.clusters - 1) if self.kind == "clustered" else norm.ppf(tail))
+
+
+def covariance(
+    cells: Cells,
+    fit: Fit,
+    component: NDArray[np.int64],
+    *,
+    kind: Interval,
+    prior_sd: float | None,
+    abilities: bool,
+) -> Covariance:
+    """Covariance of scores with abilities profiled out, and abilities' standard errors.
+
+    Parameters
+    ----------
+    cells, component : of the fit
+    kind : "clustered" (sandwich, clusters are annotators, factor G/(G − 1)), "sandwich" (votes independent) or
+        "information" (inverse observed information: the model taken at its word)
+    prior_sd : of the fit
+    abilities : False for m-ELO, whose abilities are known to be 1
+
+    Notes
+    -----
+    Bread: the Schur complement of the observed information, abilities at the cap held. Meat: the scores' gradient of
+    each cluster or vote after its ability's share is taken out. The scale is tied to the mean ability by the linear
+    map I − R qᵀ/Σθ, q = Σ_k B_k/D_k. Derivations: docs/math.md, "Uncertainty".
+
+    References
+    ----------
+    White (1982); Cameron and Miller (2015), §II (clusters, CR1 and t with G − 1).
+    """
+    clusters = len(np.unique(cells.annotator))
+    if kind == "clustered" and clusters < FEWEST_CLUSTERS:
+        kind = "sandwich"
+    work = _Work(cells, fit, component, prior_sd, abilities=abilities)
+    if kind == "information":
+        inner = work.bread
+    else:
+        meat = work.meat_by_annotator() * clusters / (clusters - 1) if kind == "clustered" else work.meat_by_vote()
+        inner = work.bread @ meat @ work.bread
+    if not abilities:
+        return Covariance(inner, np.full(cells.n_annotators, np.nan), kind, clusters)
+    scores = work.tie_scale(inner, kind)
+    return Covariance(scores, work.ability_se(inner), kind, clusters)
+
+
+class _Work:
+    """What the kinds of covariance share: derivatives at the optimum and the inverted Schur complement."""
+
+    def __init__(
+        self, cells: Cells, fit: Fit, component: NDArray[np.int64], prior_sd: float | None, *, abilities: bool
+    ) -> None:
+        self.cells, self.R, self.theta = cells, fit.R, fit.theta
+        self.likelihood = Likelihood(cells, prior_sd if abilities else None)
+        point = self.likelihood.expand(fit.R, fit.theta, exact=True)
+        held = fit.at_cap if abilities else np.ones(cells.n_annotators, dtype=bool)
+        self.inverse_D = np.where(held, 0.0, 1.0 / np.where(held, 1.0, point.D))
+        self.D = point.D
+        self.B = point.B.multiply((~held).astype(np.float64)[:, None]).tocsr()
+        self.B_over_D = self.B.multiply(self.inverse_D[:, None]).tocsr()
+        shifts = shift_projector(component)
+        S = reduced_hessian(point, held)
+        typical = float(np.mean(np.diag(point.A)))
+        if abilities and prior_sd is None:
+            groups = scale_groups(cells)
+            for group in np.unique(groups):
+                flat = np.where(groups == group, fit.R, 0.0)
+                S = S + typical * np.outer(flat, flat) / (flat @ flat)
+        bread = cho_solve(cho_factor(S + typical * shifts, lower=True), np.eye(len(S)))
+        self.bread: Floats = bread - shifts / typical
+
+    def meat_by_annotator(self) -> Floats:
+        """Σ_k u_k u_kᵀ, u_k annotator k's gradient of the scores (that of θ_k is 0, or held)."""
+        residual = self._residual()
+        u = self.likelihood.by_annotator_and_model(self.theta[self.cells.annotator] * residual)
+        dense: Floats = (u.T @ u).toarray()
+        return dense
+
+    def meat_by_vote(self) -> Floats:
+        """Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k)."""
+        m, d = self._squared_residual(), self._difference()
+        ability = self.theta[self.cells.annotator]
+        C = self.likelihood.by_annotator_and_model(m * ability * d)
+        Q = sum_by(self.cells.annotator, m * d * d, self.cells.n_annotators)
+        crossed = (C.T @ self.B_over_D).toarray()
+        quadratic = (self.B_over_D.T @ self.B_over_D.multiply(Q[:, None]).tocsr()).toarray()
+        dense: Floats = self.likelihood.laplacian(m * ability**2) - crossed - crossed.T + quadratic
+        return dense
+
+    def tie_scale(self, inner: Floats, kind: Interval) -> Floats:
+        """Covariance of the scores when the unit of ability is held to the mean of the abilities."""
+        total = float(self.theta.sum())
+        q = np.asarray(self.B_over_D.sum(axis=0)).ravel()
+        P = np.eye(len(self.R)) - np.outer(self.R, q) / total
+        tied = P @ inner @ P.T
+        if kind == "clustered":
+            return tied
+        if kind == "information":
+            return tied + np.outer(self.R, self.R) * float(self.inverse_D.sum()) / total**2
+        m, d = self._squared_residual(), self._difference()
+        Q = sum_by(self.cells.annotator, m * d * d, self.cells.n_annotators)
+        C = self.likelihood.by_annotator_and_model(m * self.theta[self.cells.annotator] * d)
+        uz = C.T @ self.inverse_D - self.B_over_D.T @ (Q * self.inverse_D)
+        mixed = np.outer(self.R / total, P @ self.bread @ uz)
+        return tied + mixed + mixed.T + np.outer(self.R, self.R) * float((Q * self.inverse_D**2).sum()) / total**2
+
+    def ability_se(self, inner: Floats) -> Floats:
+        """Return the standard error of θ_k relative to the mean ability."""
+        total = float(self.theta.sum())
+        share = self.theta / total
+        q = np.asarray(self.B_over_D.sum(axis=0)).ravel()
+        by_scores = np.asarray(self.B_over_D.multiply(self.B_over_D @ inner).sum(axis=1)).ravel()
+        variance = by_scores - 2.0 * share * (self.B_over_D @ (inner @ q)) + share**2 * float(q @ inner @ q)
+        own = 1.0 / self.D
+        variance += np.where(self.inverse_D > 0, own * (1.0 - 2.0 * share), own)
+        variance += share**2 * float(self.inverse_D.sum())
+        se: Floats = np.sqrt(np.maximum(variance, 0.0))
+        return se
+
+    def _difference(self) -> Floats:
+        difference: Floats = self.R[self.cells.model_a] - self.R[self.cells.model_b]
+        return difference
+
+    def _probability(self) -> Floats:
+        x = self.theta[self.cells.annotator] * self._difference()
+        return 1.0 / (1.0 + np.exp(-np.clip(x, -700.0, 700.0)))
+
+    def _residual(self) -> Floats:
+        return self.cells.s - self.cells.n * self._probability()
+
+    def _squared_residual(self) -> Floats:
+        """Σ over a cell's votes of (W − p)²."""
+        c, p = self.cells, self._probability()
+        won, lost = c.s - c.ties / 2.0, c.n - c.s - c.ties / 2.0
+        return won * (1.0 - p) ** 2 + c.ties * (0.5 - p) ** 2 + lost * p**2

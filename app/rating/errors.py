@@ -1,0 +1,42 @@
+import numpy as np
+from numpy.typing import NDArray
+
+
+class RatingError(Exception):
+    """Root of everything `app.rating` refuses to do; the message is one line for the user."""
+
+
+class VotesError(RatingError):
+    """The votes are malformed, or none is left to fit."""
+
+
+class NoFiniteMaximumError(RatingError):
+    """The plain likelihood has no finite maximum: `annotators` (indices) all `follow` or `oppose` the ranking.
+
+    The message counts them; a caller that knows their names can name them.
+    """
+
+    def __init__(self, annotators: NDArray[np.int64], word: str) -> None:
+        super().__init__(
+            f"plain am-ELO has no finite maximum: every vote of {len(annotators)} annotator(s) {word}s the ranking, "
+            "so no finite ability is best for them; use the robust default (a prior), or a larger minimum of votes"
+        )
+        self.annotators = annotators
+        self.word = word
+
+
+class NotConvergedError(RatingError):
+    """The solver stopped before its result met the convergence criteria; `R` and `theta` are where it stood."""
+
+    def __init__(self, message: str, R: NDArray[np.float64], theta: NDArray[np.float64]) -> None:
+        super().__init__(message)
+        self.R = R
+        self.theta = theta
+
+
+class NoCommonRankingError(RatingError):
+    """The median ability is at or below 0.1: nothing is divided by it, the crowd has no common ranking."""
+
+
+class RatingWarning(UserWarning):
+    """A result that is defined but needs a word of caution; it also stands in the result's `warnings`."""

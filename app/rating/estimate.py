@@ -1,0 +1,135 @@
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.compact import Compact, compact
+from app.rating.covariance import Covariance, covariance
+from app.rating.errors import NoFiniteMaximumError, VotesError
+from app.rating.fit import Fit, fit_am_elo, fit_m_elo, scale_groups
+from app.rating.gauge import typical_ability
+from app.rating.graph import Components, find_components, find_cores
+from app.rating.results import LoopSettings
+from app.rating.sums import Floats
+from app.rating.votes import Cells
+
+IDENTIFICATION_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One fit over the votes that count, on the caller's index spaces.
+
+    Attributes
+    ----------
+    cells : the votes that count
+    components : of their comparison graph
+    core : models with a finite score, shape (n_models,)
+    small : the cells between core models, renumbered; what `fit` and `covariance` are about
+    unit : typical ability of each model's scale group, shape (small.models,); 1 for m-ELO
+    annotator_unit : the same for each annotator of `small`
+    has_abilities : False for m-ELO
+    seconds : "fit" and "intervals"
+    """
+
+    cells: Cells
+    components: Components
+    core: NDArray[np.bool_]
+    small: Compact
+    fit: Fit
+    covariance: Covariance | None
+    unit: Floats
+    annotator_unit: Floats
+    has_abilities: bool
+    seconds: dict[str, float]
+
+    @property
+    def typical(self) -> float:
+        """Median ability of the largest scale group, what published abilities are divided by; 1 for m-ELO."""
+        if len(self.annotator_unit) == 0:
+            return 1.0
+        units, size = np.unique(self.annotator_unit, return_counts=True)
+        return float(units[np.argmax(size)])
+
+    def abilities(self, n_annotators: int) -> Floats:
+        """θ in the solver's units for everyone, the typical one where the fit has none, shape (n_annotators,)."""
+        theta = np.full(n_annotators, self.typical)
+        theta[self.small.annotators] = self.fit.theta
+        return theta
+
+    def scores(self, n_models: int) -> Floats:
+        """R in the solver's units, NaN outside the core, shape (n_models,)."""
+        R = np.full(n_models, np.nan)
+        R[self.small.models] = self.fit.R
+        return R
+
+
+def estimate(cells: Cells, settings: LoopSettings) -> Estimate:
+    """Fit the settings' method to the models whose scores the votes identify, with its covariance.
+
+    Which models these are depends on the signs of the abilities, and those on the fit: both are brought to agree,
+    starting from positive abilities.
+
+    Raises
+    ------
+    VotesError
+        No votes.
+    NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
+    """
+    if len(cells.n) == 0:
+        raise VotesError("no votes to fit")
+    began = time.perf_counter()
+    components = find_components(cells)
+    core = find_cores(cells, components, np.ones(cells.n_annotators))
+    for _ in range(IDENTIFICATION_ROUNDS):
+        small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
+        label = components.label[small.models]
+        fit = _fit(small, label, settings)
+        sign = np.ones(cells.n_annotators)
+        sign[small.annotators] = fit.theta
+        agreed = find_cores(cells, components, sign)
+        if np.array_equal(agreed, core):
+            break
+        core = agreed
+    else:
+        core &= agreed
+        small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
+        label = components.label[small.models]
+        fit = _fit(small, label, settings)
+    unit, annotator_unit = _units(small.cells, fit, settings)
+    fitted = time.perf_counter()
+    spread = None
+    if settings.interval != "none" and len(small.models):
+        spread = covariance(
+            small.cells, fit, label, kind=settings.interval,
+            prior_sd=settings.prior_sd, abilities=settings.method == "am-elo",
+        )  # fmt: skip
+    seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
+    has_abilities = settings.method == "am-elo"
+    return Estimate(cells, components, core, small, fit, spread, unit, annotator_unit, has_abilities, seconds)
+
+
+def _fit(small: Compact, label: NDArray[np.int64], settings: LoopSettings) -> Fit:
+    if len(small.models) == 0:
+        nothing = np.zeros(0)
+        return Fit(nothing, nothing, np.zeros(0, dtype=bool), 0.0, 0)
+    if settings.method == "m-elo":
+        return fit_m_elo(small.cells, label)
+    try:
+        return fit_am_elo(small.cells, label, prior_sd=settings.prior_sd, ability_cap=settings.ability_cap)
+    except NoFiniteMaximumError as error:
+        raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
+
+
+def _units(cells: Cells, fit: Fit, settings: LoopSettings) -> tuple[Floats, Floats]:
+    if settings.method == "m-elo" or len(fit.theta) == 0:
+        return np.ones(len(fit.R)), np.ones(len(fit.theta))
+    models = scale_groups(cells) if settings.prior_sd is None else np.zeros(len(fit.R), dtype=np.int64)
+    annotators = np.zeros(len(fit.theta), dtype=np.int64)
+    annotators[cells.annotator] = models[cells.model_a]
+    annotator_unit = typical_ability(fit.theta, annotators)
+    unit = np.ones(len(fit.R))
+    unit[cells.model_a] = annotator_unit[cells.annotator]
+    unit[cells.model_b] = annotator_unit[cells.annotator]
+    return unit, annotator_unit

@@ -1,0 +1,155 @@
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from app.rating.compact import pool_annotators
+from app.rating.errors import NoFiniteMaximumError, NotConvergedError
+from app.rating.likelihood import Likelihood
+from app.rating.newton import minimise
+from app.rating.sums import Floats
+from app.rating.votes import Cells
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A converged maximum over one set of compact cells, in the solver's own gauge.
+
+    Attributes
+    ----------
+    R : natural units, mean 0 in each component, shape (n_models,)
+    theta : shape (n_annotators,); all 1 for m-ELO
+    at_cap : abilities that the cap holds
+    log_likelihood : of the votes alone
+    iterations : Newton iterations
+    """
+
+    R: Floats
+    theta: Floats
+    at_cap: NDArray[np.bool_]
+    log_likelihood: float
+    iterations: int
+
+
+def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None = None) -> Fit:
+    """Maximise ℓ(R) = Σ_cells s·log σ(R_a − R_b) + (n − s)·log σ(R_b − R_a): Bradley-Terry.
+
+    Parameters
+    ----------
+    cells : every model connected to every other of its component through wins in both directions
+    component : component of each model, shape (n_models,)
+    start : R to start from; default 0
+
+    Returns
+    -------
+    Fit
+        with θ = 1; unique up to the shift that centring each component removes.
+
+    Raises
+    ------
+    NotConvergedError
+
+    Notes
+    -----
+    Concave; works on the pair table, O(n_models²) memory and O(n_models³) per iteration, about 5 to 10 iterations.
+
+    References
+    ----------
+    Liu et al., Am-ELO, ICML 2025, eq. 4; Bradley and Terry (1952).
+    """
+    pairs = pool_annotators(cells)
+    R = np.zeros(cells.n_models) if start is None else start
+    optimum = minimise(
+        Likelihood(pairs, None), R, np.ones(1), component=component, scale_group=None, fit_abilities=False
+    )
+    theta = np.ones(cells.n_annotators)
+    log_likelihood = Likelihood(pairs, None).log_likelihood(optimum.R, np.ones(1))
+    return Fit(optimum.R, theta, np.zeros(len(theta), dtype=bool), log_likelihood, optimum.iterations)
+
+
+def fit_am_elo(
+    cells: Cells,
+    component: NDArray[np.int64],
+    *,
+    prior_sd: float | None = 1.0,
+    ability_cap: float | None = 1.5,
+    start: tuple[Floats, Floats] | None = None,
+) -> Fit:
+    """Maximise ℓ(R, θ) − Σ_k (θ_k − 1)²/(2 sd²) subject to θ_k ≤ cap, with P = σ(θ_k (R_a − R_b)).
+
+    Parameters
+    ----------
+    cells : as for `fit_m_elo`
+    component : component of each model, shape (n_models,)
+    prior_sd : None is the paper's estimator (plain maximum likelihood)
+    ability_cap : in the prior's units; None for none
+    start : (R, θ); default the m-ELO fit with θ = 1
+
+    Returns
+    -------
+    Fit
+        With a prior, θ is in the prior's units. Without, its root mean square is 1 in every group of models and
+        annotators that votes connect; `app.rating.gauge` makes either the published or the paper's gauge.
+
+    Raises
+    ------
+    ValueError
+        A cap without a prior: nothing would set the scale that it is a bound on.
+    NoFiniteMaximumError
+        Plain only: some annotators agree (or disagree) with the ranking in every vote, so their abilities have no
+        finite maximum. The message names their indices.
+    NotConvergedError
+
+    Notes
+    -----
+    The objective is bi-concave, not jointly concave: the result is the stationary point reached from the m-ELO
+    start; docs/math.md reports how it compares with random starts. One pass over the cells per iteration.
+
+    References
+    ----------
+    Liu et al., Am-ELO, ICML 2025, eqs. 5 to 7, Algorithm 2.
+    """
+    if prior_sd is None and ability_cap is not None:
+        raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
+    R, theta = start or (fit_m_elo(cells, component).R, np.ones(cells.n_annotators))
+    likelihood = Likelihood(cells, prior_sd)
+    groups = scale_groups(cells) if prior_sd is None else None
+    try:
+        optimum = minimise(likelihood, R, theta, component=component, scale_group=groups, cap=ability_cap)
+    except NotConvergedError as failure:
+        if prior_sd is None:
+            _refuse_unbounded(cells, failure.R)
+        raise
+    if prior_sd is None:
+        _refuse_unbounded(cells, optimum.R)
+    at_cap = np.zeros(len(theta), dtype=bool) if ability_cap is None else optimum.theta >= ability_cap
+    log_likelihood = likelihood.log_likelihood(optimum.R, optimum.theta)
+    return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations)
+
+
+def scale_groups(cells: Cells) -> NDArray[np.int64]:
+    """Group of each model: models whose votes come from annotators who are linked, directly or through others.
+
+    Within a group, and only there, abilities can be compared: without a prior each group has a scale of its own.
+    """
+    size = cells.n_models + cells.n_annotators
+    start = np.concatenate([cells.model_a, cells.model_b])
+    end = np.tile(cells.annotator, 2) + cells.n_models
+    graph = coo_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(size, size)).tocsr()
+    _, label = connected_components(graph, directed=False)
+    group: NDArray[np.int64] = label[: cells.n_models].astype(np.int64)
+    return group
+
+
+def _refuse_unbounded(cells: Cells, R: Floats) -> None:
+    """Raise where some annotator's votes all follow, or all oppose, the ranking: no finite ability is best."""
+    d = R[cells.model_a] - R[cells.model_b]
+    against = np.where(d > 0, cells.s < cells.n, cells.s > 0) & (d != 0)
+    along = np.where(d > 0, cells.s > 0, cells.s < cells.n) & (d != 0)
+    for votes, word in ((against, "follow"), (along, "oppose")):
+        counter = np.bincount(cells.annotator[votes], minlength=cells.n_annotators)
+        unbounded = np.flatnonzero(counter == 0)
+        if len(unbounded):
+            raise NoFiniteMaximumError(unbounded, word)

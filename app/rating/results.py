@@ -1,0 +1,131 @@
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Method = Literal["am-elo", "m-elo"]
+Interval = Literal["clustered", "sandwich", "information", "none"]
+Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """Settings of one turn of the Stable Arena loop.
+
+    Attributes
+    ----------
+    method : "am-elo" estimates abilities, "m-elo" (Bradley-Terry) takes every ability as 1.
+    min_votes : δ; annotators with more than this many votes enter the fit.
+    min_ability : ε, in published units; annotators at or below it are flagged or excluded.
+    exclude : refit once without those at or below ε; else they are only marked flagged.
+    prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); None for the paper's plain estimator.
+    ability_cap : upper bound on θ_k, in the prior's units; None for none. Needs a prior.
+    interval : how intervals are made; "clustered" falls back to "sandwich" below 20 annotators (the result says so).
+    confidence : coverage the intervals aim at, in (0, 1).
+    base : Elo points at which the identified models' mean sits, in each component.
+    anchor : (model index, Elo points) to shift that model's component so that the model sits there.
+    """
+
+    method: Method = "am-elo"
+    min_votes: int = 50
+    min_ability: float = 0.2
+    exclude: bool = False
+    prior_sd: float | None = 1.0
+    ability_cap: float | None = 1.5
+    interval: Interval = "clustered"
+    confidence: float = 0.95
+    base: float = 1000.0
+    anchor: tuple[int, float] | None = None
+
+
+@dataclass(frozen=True)
+class Board:
+    """Models' results, arrays of shape (n_models,), index order as in the votes.
+
+    A model without a counted vote has `votes` 0 and component −1. A model that is not identified has score and
+    se NaN; the one of lower and upper that the data do give is finite, the other infinite.
+
+    Attributes
+    ----------
+    score, se, lower, upper : Elo points
+    rank : 1 is best, within the component; best_rank and worst_rank the rank spread of the intervals
+    votes, wins, ties, losses : counted votes that named the model
+    component : index of the connected component, 0 the one with most votes; −1 for none
+    identified : whether the data give the model a finite score
+    """
+
+    score: NDArray[np.float64]
+    se: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    rank: NDArray[np.int64]
+    best_rank: NDArray[np.int64]
+    worst_rank: NDArray[np.int64]
+    votes: NDArray[np.float64]
+    wins: NDArray[np.float64]
+    ties: NDArray[np.float64]
+    losses: NDArray[np.float64]
+    component: NDArray[np.int64]
+    identified: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Annotators' results, arrays of shape (n_annotators,), index order as in the votes; NaN where undefined.
+
+    Attributes
+    ----------
+    ability, se : published units (1 is the typical annotator); NaN outside the fit
+    shadow_ability, shadow_se : of annotators outside the fit, against the published scores
+    probability_low : P(a ≤ ε), normal approximation, from whichever of the two is defined
+    votes : every vote of the annotator, counted or not
+    standing : by the rule alone: pending, active, flagged or excluded ("excluded" also where the caller excluded)
+    """
+
+    ability: NDArray[np.float64]
+    se: NDArray[np.float64]
+    shadow_ability: NDArray[np.float64]
+    shadow_se: NDArray[np.float64]
+    probability_low: NDArray[np.float64]
+    votes: NDArray[np.float64]
+    standing: NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the fit went.
+
+    Attributes
+    ----------
+    log_likelihood : of the counted votes alone, natural log, no prior term
+    components : connected components of the comparison graph of the counted votes
+    interval : the kind of interval that was made
+    median_ability : in the solver's units; what published abilities were divided by (1 for m-elo)
+    published_cap : ability_cap / median_ability, None without a cap
+    excluded_share : share of the votes past δ that the ε rule took out (or would, when it only flags)
+    seconds : stage → seconds ("fit", "intervals")
+    warnings : one sentence each
+    """
+
+    log_likelihood: float
+    iterations: int
+    converged: bool
+    components: int
+    interval: Interval
+    median_ability: float
+    published_cap: float | None
+    excluded_share: float
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rating:
+    """One turn of the loop: the settings it was made with, models, annotators, diagnostics."""
+
+    settings: LoopSettings
+    board: Board
+    crowd: Crowd
+    diagnostics: Diagnostics
+    votes_used: float
