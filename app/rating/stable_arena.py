@@ -12,6 +12,7 @@ from app.rating.sums import Floats
 from app.rating.votes import Cells
 
 Mask = NDArray[np.bool_]
+CAP_RANGE = (1.25, 2.5)  # around the 1.5 to 2 in which the cap holds attackers and costs honest annotators nothing
 
 
 def run_stable_arena(
@@ -141,6 +142,12 @@ def _diagnose(
             f"than {FEWEST_CLUSTERS}"
         )
     median = result.typical
+    published_cap = settings.ability_cap / median if settings.ability_cap is not None and result.has_abilities else None
+    if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
+        warnings.append(
+            f"the ability cap is {published_cap:.2f} times the typical ability, outside {CAP_RANGE[0]} to "
+            f"{CAP_RANGE[1]}: a few annotators set the scale"
+        )
     return Diagnostics(
         log_likelihood=result.fit.log_likelihood,
         iterations=result.fit.iterations,
@@ -148,9 +155,7 @@ def _diagnose(
         components=result.components.number,
         interval=kind,
         median_ability=median,
-        published_cap=settings.ability_cap / median
-        if settings.ability_cap is not None and result.has_abilities
-        else None,
+        published_cap=published_cap,
         excluded_share=excluded_share,
         seconds=seconds,
         warnings=tuple(warnings),

@@ -1,0 +1,45 @@
+# The front door. Everything runs in .venv, made from pinned, hashed requirements.
+PYTHON ?= python3
+BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE =
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fmt bench soak lock
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+setup: .venv/ready ## create .venv
+
+.venv/ready: requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR=60s ends by itself
+	@$(BIN)/stable-arena demo $(if $(FOR),--for $(FOR))
+
+test: setup ## the tests, about five minutes at most; ARGS="-k leaderboard" picks some
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+lint: setup ## format check, ruff, mypy, import-linter
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: setup ## format, and fix what ruff can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## benchmarks against peers, in an environment of their own
+	$(PYTHON) benchmarks/run.py
+
+soak: setup ## long campaigns: kills, coverage of the intervals by simulation
+	$(BIN)/pytest -m soak $(ARGS)
+
+lock: ## pin the requirements anew (needs uv)
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.txt
+	uv pip compile pyproject.toml --extra embedded --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt

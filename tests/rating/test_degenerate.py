@@ -1,0 +1,154 @@
+"""Worlds in which something cannot be estimated: each has a defined, finite result and says what it lacks."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from app.rating.graph import find_components, find_cores
+from app.rating.results import LoopSettings, Rating
+from app.rating.stable_arena import run_stable_arena
+from app.rating.votes import Cells, aggregate
+
+M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="information")
+AM_ELO = LoopSettings(min_votes=0)
+
+
+def world(*games: tuple[int, int, float, int], models: int, annotators: int = 1) -> Cells:
+    """Games as (model_a, model_b, W, how often), every annotator casting all of them."""
+    a, b, w, times = (np.array(column) for column in zip(*games, strict=True))
+    tiled = (np.tile(np.repeat(column, times), annotators) for column in (a, b, w.astype(float)))
+    annotator = np.repeat(np.arange(annotators), times.sum())
+    return aggregate(annotator, *tiled, n_annotators=annotators, n_models=models)
+
+
+def assert_finite(rating: Rating) -> None:
+    known = rating.board.identified
+    assert np.isfinite(rating.board.score[known]).all()
+    assert np.isfinite(rating.board.se[known]).all()
+    assert np.isnan(rating.board.score[~known]).all()
+    assert math.isfinite(rating.diagnostics.log_likelihood)
+
+
+def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:
+    """Model 2 beat both of an even pair 10 times: P(it loses) ≤ where 20·log σ(R) = −z²/2."""
+    rating = run_stable_arena(
+        world((0, 1, 1.0, 50), (0, 1, 0.0, 50), (2, 0, 1.0, 10), (2, 1, 1.0, 10), models=3), M_ELO
+    )
+    assert_finite(rating)
+    assert rating.board.identified.tolist() == [True, True, False]
+    allowed = norm.ppf(0.95) ** 2 / 2
+    bound = -math.log(math.expm1(allowed / 20)) * 400 / math.log(10)
+    assert rating.board.lower[2] == pytest.approx(1000 + bound, abs=1e-6)
+    assert rating.board.upper[2] == math.inf
+    assert rating.board.rank.tolist() == [2, 2, 1]
+    assert rating.board.best_rank[2] == rating.board.worst_rank[2] == 1
+    assert rating.board.score[:2].mean() == pytest.approx(1000.0)
+    assert any("only won" in line for line in rating.diagnostics.warnings)
+
+
+def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -> None:
+    games = world((0, 1, 1.0, 50), (0, 1, 0.0, 50), (2, 0, 0.0, 10), (2, 1, 0.0, 10), (3, 2, 0.0, 4), models=4)
+    rating = run_stable_arena(games, M_ELO)
+    assert rating.board.upper[2] < 1000
+    assert rating.board.lower[2] == -math.inf
+    assert (rating.board.lower[3], rating.board.upper[3]) == (-math.inf, math.inf)
+    assert rating.board.identified.tolist() == [True, True, False, False]
+    assert (rating.board.best_rank[3], rating.board.worst_rank[3]) == (1, 4)
+
+
+def test_two_models_of_which_one_always_wins_have_no_scores_at_all() -> None:
+    for settings in (M_ELO, AM_ELO):
+        rating = run_stable_arena(world((0, 1, 1.0, 60), models=2), settings)
+        assert not rating.board.identified.any()
+        assert np.isnan(rating.board.score).all()
+        assert rating.diagnostics.log_likelihood == 0.0
+        assert rating.board.best_rank.tolist() == [1, 1]
+        assert rating.board.worst_rank.tolist() == [2, 2]
+
+
+def test_a_disconnected_graph_is_ranked_apart() -> None:
+    games = world((0, 1, 1.0, 6), (0, 1, 0.0, 3), (2, 3, 1.0, 30), (2, 3, 0.0, 10), models=5)
+    rating = run_stable_arena(games, M_ELO)
+    assert rating.board.component.tolist() == [1, 1, 0, 0, -1]
+    assert rating.board.rank.tolist() == [1, 2, 1, 2, 0]
+    assert rating.board.score[:2].mean() == pytest.approx(1000)
+    assert rating.board.score[2:4].mean() == pytest.approx(1000)
+    assert rating.board.score[2] - rating.board.score[3] == pytest.approx(400 * math.log10(3))
+    assert rating.board.votes.tolist() == [9, 9, 40, 40, 0]
+    assert any("2 components" in line for line in rating.diagnostics.warnings)
+
+
+@pytest.mark.parametrize("settings", [M_ELO, AM_ELO])
+def test_everything_tied_is_a_board_of_equals(settings: LoopSettings) -> None:
+    rating = run_stable_arena(world((0, 1, 0.5, 30), (1, 2, 0.5, 30), models=3, annotators=25), settings)
+    assert_finite(rating)
+    np.testing.assert_allclose(rating.board.score, 1000.0, atol=1e-6)
+    assert rating.board.rank.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("settings", [M_ELO, AM_ELO])
+def test_one_tie_is_the_smallest_world_with_scores(settings: LoopSettings) -> None:
+    rating = run_stable_arena(world((0, 1, 0.5, 1), models=2), settings)
+    assert_finite(rating)
+    np.testing.assert_allclose(rating.board.score, 1000.0)
+
+
+def test_one_annotator_is_the_typical_one() -> None:
+    rating = run_stable_arena(
+        world((0, 1, 1.0, 40), (0, 1, 0.0, 20), (1, 2, 1.0, 30), (1, 2, 0.0, 30), models=3), AM_ELO
+    )
+    assert_finite(rating)
+    assert rating.crowd.ability.tolist() == [1.0]
+    m_elo = run_stable_arena(world((0, 1, 1.0, 40), (0, 1, 0.0, 20), (1, 2, 1.0, 30), (1, 2, 0.0, 30), models=3), M_ELO)
+    np.testing.assert_allclose(rating.board.score, m_elo.board.score, atol=1e-6)
+
+
+def test_an_annotator_who_is_always_right_is_finite_by_default() -> None:
+    mixed = world((0, 1, 1.0, 20), (0, 1, 0.0, 10), (1, 2, 1.0, 20), (1, 2, 0.0, 10), models=3, annotators=40)
+    always = world((0, 1, 1.0, 30), (1, 2, 1.0, 30), models=3)
+    cells = Cells(
+        np.append(mixed.annotator, always.annotator + 40).astype(np.int32),
+        *(np.append(getattr(mixed, x), getattr(always, x)) for x in ("model_a", "model_b", "n", "s", "ties")),
+        41,
+        3,
+    )
+    rating = run_stable_arena(cells, AM_ELO)
+    assert_finite(rating)
+    assert rating.crowd.ability[40] == pytest.approx(rating.diagnostics.published_cap)
+    assert np.isfinite(rating.crowd.se).all()
+
+
+def test_an_ability_of_exactly_zero_is_an_estimate_like_any_other() -> None:
+    """Annotators 0 to 2 agree; annotator 3 votes each way equally often, against a scoreless prior at 0 pull."""
+    honest = world((0, 1, 1.0, 40), (0, 1, 0.0, 20), models=2, annotators=3)
+    even = world((0, 1, 1.0, 400), (0, 1, 0.0, 400), models=2)
+    cells = Cells(
+        np.append(honest.annotator, even.annotator + 3).astype(np.int32),
+        *(np.append(getattr(honest, x), getattr(even, x)) for x in ("model_a", "model_b", "n", "s", "ties")),
+        4,
+        2,
+    )
+    rating = run_stable_arena(cells, LoopSettings(min_votes=0, prior_sd=None, ability_cap=None))
+    assert_finite(rating)
+    assert rating.crowd.ability[3] == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(rating.crowd.ability[:3], 1.0)
+
+
+def test_a_win_from_a_negative_annotator_counts_as_a_loss_for_identification() -> None:
+    """Model 2's only loss comes from annotator 1, who votes against the ranking: it only won, then."""
+    cells = aggregate(
+        np.array([0, 0, 1, 1]), np.array([0, 2, 0, 2]), np.array([1, 0, 1, 0]), np.array([0.5, 1.0, 0.5, 0.0]),
+        n_annotators=2, n_models=3,
+    )  # fmt: skip
+    components = find_components(cells)
+    assert find_cores(cells, components, np.array([1.0, 1.0])).tolist() == [True, True, True]
+    assert find_cores(cells, components, np.array([1.0, -1.0])).tolist() == [True, True, False]
+    assert find_cores(cells, components, np.array([1.0, 0.0])).tolist() == [True, True, False]
+
+
+def test_components_are_numbered_by_their_votes() -> None:
+    components = find_components(world((3, 4, 1.0, 2), (0, 1, 1.0, 1), (5, 6, 1.0, 2), models=8))
+    assert components.number == 3
+    assert components.label.tolist() == [2, 2, -1, 0, 0, 1, 1, -1]

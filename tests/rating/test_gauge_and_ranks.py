@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.rating.errors import NoCommonRankingError
+from app.rating.gauge import threshold_in_paper_gauge, to_paper_gauge, typical_ability
+from app.rating.ranks import rank_by, rank_spread
+
+
+def test_both_gauges_give_every_vote_the_same_probability() -> None:
+    R, theta = np.array([1.0, -0.5]), np.array([0.5, 1.5, 2.0])
+    paper_R, paper_theta = to_paper_gauge(R, theta)
+    assert paper_theta.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(np.outer(paper_theta, paper_R), np.outer(theta, R))
+
+
+def test_the_papers_better_threshold_is_about_a_fifth_of_the_typical_ability_at_its_size() -> None:
+    assert threshold_in_paper_gauge(0.21, np.ones(42)) == pytest.approx(0.005)
+
+
+def test_typical_ability_is_the_median_of_each_scale_group() -> None:
+    theta = np.array([1.0, 2.0, 4.0, 10.0, 30.0])
+    assert typical_ability(theta).tolist() == [4.0] * 5
+    assert typical_ability(theta, np.array([0, 0, 0, 1, 1])).tolist() == [2.0, 2.0, 2.0, 20.0, 20.0]
+
+
+@pytest.mark.parametrize("median", [0.1, 0.0, -1.0])
+def test_a_median_at_or_below_a_tenth_is_refused(median: float) -> None:
+    with pytest.raises(NoCommonRankingError):
+        typical_ability(np.array([-5.0, median, 9.0]))
+    assert typical_ability(np.array([-5.0, 0.1001, 9.0]))[0] == 0.1001
+
+
+def test_the_papers_gauge_needs_a_positive_sum() -> None:
+    with pytest.raises(NoCommonRankingError):
+        to_paper_gauge(np.zeros(2), np.array([1.0, -1.0]))
+
+
+ends = st.tuples(st.floats(-100, 100), st.floats(0, 50)).map(lambda t: (t[0], t[0] + t[1]))
+
+
+@given(st.lists(st.one_of(ends, st.just((-np.inf, np.inf))), min_size=1, max_size=20))
+def test_rank_spread_is_its_definition(intervals: list[tuple[float, float]]) -> None:
+    lower, upper = (np.array(x) for x in zip(*intervals, strict=True))
+    best, worst = rank_spread(lower, upper)
+    for i in range(len(lower)):
+        others = np.arange(len(lower)) != i
+        assert best[i] == 1 + np.sum(lower > upper[i])
+        assert worst[i] == 1 + np.sum((upper > lower[i]) & others)
+
+
+def test_equal_keys_share_the_better_rank() -> None:
+    assert rank_by(np.array([5.0, 7.0, 5.0, 1.0])).tolist() == [2, 1, 2, 4]

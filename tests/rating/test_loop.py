@@ -1,0 +1,138 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from app.lab.simulate import SimulatedVotes, simulate_votes
+from app.rating.errors import NoCommonRankingError, VotesError
+from app.rating.results import LoopSettings
+from app.rating.stable_arena import run_stable_arena
+from app.rating.votes import Cells, aggregate
+
+MakeCells = Callable[[SimulatedVotes], Cells]
+HONEST, FLIP = slice(0, 25), slice(25, 28)
+
+
+@pytest.fixture(scope="module")
+def cells(cells_of: MakeCells) -> Cells:
+    """25 honest annotators, then 3 who vote against the ranking; 100 votes each."""
+    return cells_of(simulate_votes(21, n_models=8, roles={"honest": 25, "flip": 3}))
+
+
+def with_votes(counts: list[int]) -> Cells:
+    """Annotators with the given numbers of votes, alternating a win and a loss of model 0 against model 1."""
+    annotator = np.repeat(np.arange(len(counts)), counts)
+    outcome = np.where(np.arange(len(annotator)) % 3 == 0, 0.0, 1.0)
+    return aggregate(
+        annotator, np.zeros(len(annotator), int), np.ones(len(annotator), int), outcome,
+        n_annotators=len(counts), n_models=2,
+    )  # fmt: skip
+
+
+def test_more_than_delta_votes_are_needed() -> None:
+    rating = run_stable_arena(with_votes([50, 51, 60]), LoopSettings(min_votes=50))
+    assert rating.crowd.standing.tolist() == ["pending", "active", "active"]
+    assert rating.votes_used == 111
+    assert np.isnan(rating.crowd.ability[0])
+    assert np.isfinite(rating.crowd.shadow_ability[0])
+
+
+def test_nobody_past_delta_is_an_error_that_says_how_many_votes_there_were() -> None:
+    with pytest.raises(VotesError, match="no annotator has more than 60 votes; the most any of 2 annotators has is 60"):
+        run_stable_arena(with_votes([10, 60]), LoopSettings(min_votes=60))
+
+
+def test_no_votes_at_all() -> None:
+    with pytest.raises(VotesError, match="no vote is left"):
+        run_stable_arena(with_votes([]), LoopSettings())
+
+
+def test_those_at_or_below_epsilon_are_flagged_and_stay_in(cells: Cells) -> None:
+    rating = run_stable_arena(cells, LoopSettings())
+    assert (rating.crowd.standing[FLIP] == "flagged").all()
+    assert (rating.crowd.standing[HONEST] == "active").all()
+    assert rating.votes_used == 2800
+    assert rating.diagnostics.excluded_share == pytest.approx(3 / 28)
+    assert (rating.crowd.probability_low[FLIP] > 0.99).all()
+    assert rating.crowd.ability[HONEST].min() > 0.2
+
+
+def test_excluding_fits_again_without_them_and_keeps_a_shadow(cells: Cells) -> None:
+    rating = run_stable_arena(cells, LoopSettings(exclude=True))
+    alone = run_stable_arena(cells.where(cells.annotator < 25), LoopSettings())
+    assert (rating.crowd.standing[FLIP] == "excluded").all()
+    assert np.isnan(rating.crowd.ability[FLIP]).all()
+    assert (rating.crowd.shadow_ability[FLIP] < 0).all()
+    np.testing.assert_array_equal(rating.board.score, alone.board.score)
+    assert rating.votes_used == 2500
+
+
+def test_the_threshold_itself_counts_as_below(cells: Cells) -> None:
+    ability = run_stable_arena(cells, LoopSettings()).crowd.ability
+    at = run_stable_arena(cells, LoopSettings(min_ability=float(ability[0])))
+    above = run_stable_arena(cells, LoopSettings(min_ability=float(np.nextafter(ability[0], -np.inf))))
+    assert at.crowd.standing[0] == "flagged"
+    assert above.crowd.standing[0] == "active"
+
+
+def test_kept_always_and_never(cells: Cells) -> None:
+    always, never = np.zeros(28, bool), np.zeros(28, bool)
+    always[25], never[0] = True, True
+    rating = run_stable_arena(cells, LoopSettings(exclude=True), keep_always=always, keep_never=never)
+    assert rating.crowd.standing[[0, 25, 26]].tolist() == ["excluded", "active", "excluded"]
+    assert np.isfinite(rating.crowd.ability[25])
+    assert np.isnan(rating.crowd.ability[0])
+    assert rating.crowd.shadow_ability[0] > 0.2
+
+
+def test_a_crowd_without_a_common_ranking_is_refused(cells_of: MakeCells) -> None:
+    split = cells_of(simulate_votes(5, n_models=6, roles={"honest": 10, "flip": 14}, score_sd=300))
+    with pytest.raises(NoCommonRankingError, match="no common ranking"):
+        run_stable_arena(split, LoopSettings(min_votes=0, prior_sd=1000.0, ability_cap=None))
+
+
+def test_excluding_everyone_is_an_error(cells: Cells) -> None:
+    with pytest.raises(VotesError, match="every annotator is at or below"):
+        run_stable_arena(cells, LoopSettings(min_ability=50.0, exclude=True))
+
+
+def test_abilities_have_median_one_and_components_mean_base(cells: Cells) -> None:
+    rating = run_stable_arena(cells, LoopSettings(base=1500.0))
+    assert np.median(rating.crowd.ability) == pytest.approx(1.0)
+    assert rating.board.score.mean() == pytest.approx(1500.0)
+    assert rating.diagnostics.published_cap == pytest.approx(1.5 / rating.diagnostics.median_ability)
+
+
+def test_m_elo_has_no_abilities_and_flags_nobody(cells: Cells) -> None:
+    rating = run_stable_arena(cells, LoopSettings(method="m-elo"))
+    assert np.isnan(rating.crowd.ability).all()
+    assert set(rating.crowd.standing) == {"active"}
+    assert rating.diagnostics.published_cap is None
+
+
+def test_am_elo_undoes_what_the_flippers_do_to_m_elo(cells_of: MakeCells) -> None:
+    votes = simulate_votes(31, n_models=10, roles={"honest": 26, "flip": 16}, votes_each=150)
+    both = {m: run_stable_arena(cells_of(votes), LoopSettings(method=m)).board.score for m in ("am-elo", "m-elo")}  # type: ignore[arg-type]
+    error = {m: np.abs(score - votes.world.score + votes.world.score.mean() - 1000).mean() for m, score in both.items()}
+    assert error["am-elo"] < 0.5 * error["m-elo"]
+
+
+def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
+    board = run_stable_arena(cells, LoopSettings(interval="none")).board
+    assert np.isnan(board.se).all()
+    assert board.best_rank.tolist() == board.rank.tolist() == board.worst_rank.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (LoopSettings(min_votes=-1), "min_votes"),
+        (LoopSettings(prior_sd=0.0), "prior_sd"),
+        (LoopSettings(prior_sd=None), "ability_cap needs prior_sd"),
+        (LoopSettings(ability_cap=0.0), "ability_cap"),
+        (LoopSettings(confidence=1.0), "confidence"),
+    ],
+)
+def test_settings_out_of_range_are_refused(cells: Cells, settings: LoopSettings, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run_stable_arena(cells, settings)
