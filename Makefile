@@ -43,3 +43,4 @@ soak: setup ## long campaigns: kills, coverage of the intervals by simulation
 lock: ## pin the requirements anew (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.txt
 	uv pip compile pyproject.toml --extra embedded --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt
+	uv pip compile pyproject.toml benchmarks/peers.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o benchmarks/requirements.txt
