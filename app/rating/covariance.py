@@ -3,13 +3,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit
 from scipy.stats import norm, t
 
 from app.rating.fit import Fit, scale_groups
 from app.rating.likelihood import Likelihood
-from app.rating.newton import reduced_hessian, shift_projector
+from app.rating.newton import inverse_curvature, reduced_hessian, shift_projector
 from app.rating.results import Interval
 from app.rating.sums import Floats, sum_by
+from app.rating.threads import map_parts
 from app.rating.votes import Cells
 
 FEWEST_CLUSTERS = 20
@@ -93,76 +95,83 @@ class _Work:
         self.likelihood = Likelihood(cells, prior_sd if abilities else None)
         point = self.likelihood.expand(fit.R, fit.theta, exact=True)
         held = fit.at_cap if abilities else np.ones(cells.n_annotators, dtype=bool)
-        self.inverse_D = np.where(held, 0.0, 1.0 / np.where(held, 1.0, point.D))
-        self.D = point.D
-        self.B = point.B.multiply((~held).astype(np.float64)[:, None]).tocsr()
-        self.B_over_D = self.B.multiply(self.inverse_D[:, None]).tocsr()
+        self.D, self.inverse_D, self.cross = point.D, inverse_curvature(point, held), point.cross
         shifts = shift_projector(component)
-        S = reduced_hessian(point, held)
+        S = reduced_hessian(self.likelihood, point, held)
         typical = float(np.mean(np.diag(point.A)))
         if abilities and prior_sd is None:
-            groups = scale_groups(cells)
+            groups, _ = scale_groups(cells)
             for group in np.unique(groups):
                 flat = np.where(groups == group, fit.R, 0.0)
-                S = S + typical * np.outer(flat, flat) / (flat @ flat)
+                S += typical * np.outer(flat, flat) / max(float(flat @ flat), 1e-300)
         bread = cho_solve(cho_factor(S + typical * shifts, lower=True), np.eye(len(S)))
         self.bread: Floats = bread - shifts / typical
+        self.q = self.likelihood.by_model(self.cross * self.inverse_D[cells.annotator])
 
     def meat_by_annotator(self) -> Floats:
         """Σ_k u_k u_kᵀ, u_k annotator k's gradient of the scores (that of θ_k is 0, or held)."""
-        residual = self._residual()
-        u = self.likelihood.by_annotator_and_model(self.theta[self.cells.annotator] * residual)
-        dense: Floats = (u.T @ u).toarray()
-        return dense
+        weight = self.theta[self.cells.annotator] * self._residual()
+        return self.likelihood.rows.products(weight, np.ones(self.cells.n_annotators))
 
     def meat_by_vote(self) -> Floats:
         """Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k)."""
-        m, d = self._squared_residual(), self._difference()
-        ability = self.theta[self.cells.annotator]
-        C = self.likelihood.by_annotator_and_model(m * ability * d)
-        Q = sum_by(self.cells.annotator, m * d * d, self.cells.n_annotators)
-        crossed = (C.T @ self.B_over_D).toarray()
-        quadratic = (self.B_over_D.T @ self.B_over_D.multiply(Q[:, None]).tocsr()).toarray()
-        dense: Floats = self.likelihood.laplacian(m * ability**2) - crossed - crossed.T + quadratic
-        return dense
+        m, ability = self._squared_residual(), self.theta[self.cells.annotator]
+        outer = self.likelihood.laplacian(m * ability**2)
+        if not self.inverse_D.any():
+            return outer
+        mixed, quadratic = self._shares_by_vote(m)
+        one, rows = np.ones(self.cells.n_annotators), self.likelihood.rows
+        crossed = rows.products(mixed, one, self.cross, self.inverse_D)
+        return outer - crossed - crossed.T + rows.products(self.cross, self.inverse_D * np.sqrt(quadratic))
 
     def tie_scale(self, inner: Floats, kind: Interval) -> Floats:
         """Covariance of the scores when the unit of ability is held to the mean of the abilities."""
         total = float(self.theta.sum())
-        q = np.asarray(self.B_over_D.sum(axis=0)).ravel()
-        P = np.eye(len(self.R)) - np.outer(self.R, q) / total
+        P = np.eye(len(self.R)) - np.outer(self.R, self.q) / total
         tied = P @ inner @ P.T
         if kind == "clustered":
             return tied
+        along = np.outer(self.R, self.R) / total**2
         if kind == "information":
-            return tied + np.outer(self.R, self.R) * float(self.inverse_D.sum()) / total**2
-        m, d = self._squared_residual(), self._difference()
-        Q = sum_by(self.cells.annotator, m * d * d, self.cells.n_annotators)
-        C = self.likelihood.by_annotator_and_model(m * self.theta[self.cells.annotator] * d)
-        uz = C.T @ self.inverse_D - self.B_over_D.T @ (Q * self.inverse_D)
-        mixed = np.outer(self.R / total, P @ self.bread @ uz)
-        return tied + mixed + mixed.T + np.outer(self.R, self.R) * float((Q * self.inverse_D**2).sum()) / total**2
+            return tied + along * float(self.inverse_D.sum())
+        mixed, quadratic = self._shares_by_vote(self._squared_residual())
+        annotator = self.cells.annotator
+        share = quadratic * self.inverse_D**2
+        uz = self.likelihood.by_model(mixed * self.inverse_D[annotator] - self.cross * share[annotator])
+        crossed = np.outer(self.R / total, P @ self.bread @ uz)
+        return tied + crossed + crossed.T + along * float(share.sum())
 
     def ability_se(self, inner: Floats) -> Floats:
         """Return the standard error of θ_k relative to the mean ability."""
         total = float(self.theta.sum())
         share = self.theta / total
-        q = np.asarray(self.B_over_D.sum(axis=0)).ravel()
-        by_scores = np.asarray(self.B_over_D.multiply(self.B_over_D @ inner).sum(axis=1)).ravel()
-        variance = by_scores - 2.0 * share * (self.B_over_D @ (inner @ q)) + share**2 * float(q @ inner @ q)
+        by_scores = np.empty(self.cells.n_annotators)
+
+        def fill(part: tuple[int, int]) -> None:
+            for (first, last), rows in self.likelihood.rows.chunks(part, self.cross, self.inverse_D):
+                by_scores[first:last] = np.einsum("ij,ij->i", rows @ inner, rows)
+
+        map_parts(fill, self.likelihood.rows.parts)
+        along = self.inverse_D * self.likelihood.times_rows(self.cross, inner @ self.q)
+        variance = by_scores - 2.0 * share * along + share**2 * float(self.q @ inner @ self.q)
         own = 1.0 / self.D
         variance += np.where(self.inverse_D > 0, own * (1.0 - 2.0 * share), own)
         variance += share**2 * float(self.inverse_D.sum())
         se: Floats = np.sqrt(np.maximum(variance, 0.0))
         return se
 
+    def _shares_by_vote(self, m: Floats) -> tuple[Floats, Floats]:
+        """Sum over votes of (W − p)²: times θd for each cell, times d² for each annotator."""
+        d = self._difference()
+        quadratic = sum_by(self.cells.annotator, m * d * d, self.cells.n_annotators)
+        return m * self.theta[self.cells.annotator] * d, quadratic
+
     def _difference(self) -> Floats:
         difference: Floats = self.R[self.cells.model_a] - self.R[self.cells.model_b]
         return difference
 
     def _probability(self) -> Floats:
-        x = self.theta[self.cells.annotator] * self._difference()
-        return 1.0 / (1.0 + np.exp(-np.clip(x, -700.0, 700.0)))
+        return expit(self.theta[self.cells.annotator] * self._difference())
 
     def _residual(self) -> Floats:
         return self.cells.s - self.cells.n * self._probability()

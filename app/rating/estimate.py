@@ -125,11 +125,11 @@ def _fit(small: Compact, label: NDArray[np.int64], settings: LoopSettings) -> Fi
 def _units(cells: Cells, fit: Fit, settings: LoopSettings) -> tuple[Floats, Floats]:
     if settings.method == "m-elo" or len(fit.theta) == 0:
         return np.ones(len(fit.R)), np.ones(len(fit.theta))
-    models = scale_groups(cells) if settings.prior_sd is None else np.zeros(len(fit.R), dtype=np.int64)
-    annotators = np.zeros(len(fit.theta), dtype=np.int64)
-    annotators[cells.annotator] = models[cells.model_a]
+    if settings.prior_sd is None:
+        models, annotators = scale_groups(cells)
+    else:
+        models, annotators = np.zeros(len(fit.R), dtype=np.int64), np.zeros(len(fit.theta), dtype=np.int64)
     annotator_unit = typical_ability(fit.theta, annotators)
-    unit = np.ones(len(fit.R))
-    unit[cells.model_a] = annotator_unit[cells.annotator]
-    unit[cells.model_b] = annotator_unit[cells.annotator]
-    return unit, annotator_unit
+    unit_of_group = np.ones(int(max(models.max(), annotators.max())) + 1)
+    unit_of_group[annotators] = annotator_unit
+    return unit_of_group[models], annotator_unit

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 from app.rating.compact import pool_annotators
 from app.rating.errors import NoFiniteMaximumError, NotConvergedError
 from app.rating.likelihood import Likelihood
-from app.rating.newton import minimise
+from app.rating.newton import Flat, minimise
 from app.rating.sums import Floats
 from app.rating.votes import Cells
 
@@ -59,14 +59,11 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
     ----------
     Liu et al., Am-ELO, ICML 2025, eq. 4; Bradley and Terry (1952).
     """
-    pairs = pool_annotators(cells)
-    R = np.zeros(cells.n_models) if start is None else start
-    optimum = minimise(
-        Likelihood(pairs, None), R, np.ones(1), component=component, scale_group=None, fit_abilities=False
-    )
-    theta = np.ones(cells.n_annotators)
-    log_likelihood = Likelihood(pairs, None).log_likelihood(optimum.R, np.ones(1))
-    return Fit(optimum.R, theta, np.zeros(len(theta), dtype=bool), log_likelihood, optimum.iterations)
+    likelihood = Likelihood(pool_annotators(cells), None)
+    R, one = np.zeros(cells.n_models) if start is None else start, np.ones(1)
+    optimum = minimise(likelihood, R, one, flat=Flat(component), fit_abilities=False)
+    theta, nobody = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
+    return Fit(optimum.R, theta, nobody, likelihood.log_likelihood(optimum.R, one), optimum.iterations)
 
 
 def fit_am_elo(
@@ -115,9 +112,9 @@ def fit_am_elo(
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
     R, theta = start or (fit_m_elo(cells, component).R, np.ones(cells.n_annotators))
     likelihood = Likelihood(cells, prior_sd)
-    groups = scale_groups(cells) if prior_sd is None else None
+    flat = Flat(component) if prior_sd is not None else Flat(component, *scale_groups(cells))
     try:
-        optimum = minimise(likelihood, R, theta, component=component, scale_group=groups, cap=ability_cap)
+        optimum = minimise(likelihood, R, theta, flat=flat, cap=ability_cap)
     except NotConvergedError as failure:
         if prior_sd is None:
             _refuse_unbounded(cells, failure.R)
@@ -129,8 +126,8 @@ def fit_am_elo(
     return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations)
 
 
-def scale_groups(cells: Cells) -> NDArray[np.int64]:
-    """Group of each model: models whose votes come from annotators who are linked, directly or through others.
+def scale_groups(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Group of each model and of each annotator: those linked by votes, directly or through others.
 
     Within a group, and only there, abilities can be compared: without a prior each group has a scale of its own.
     """
@@ -139,8 +136,8 @@ def scale_groups(cells: Cells) -> NDArray[np.int64]:
     end = np.tile(cells.annotator, 2) + cells.n_models
     graph = coo_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(size, size)).tocsr()
     _, label = connected_components(graph, directed=False)
-    group: NDArray[np.int64] = label[: cells.n_models].astype(np.int64)
-    return group
+    group = label.astype(np.int64)
+    return group[: cells.n_models], group[cells.n_models :]
 
 
 def _refuse_unbounded(cells: Cells, R: Floats) -> None:

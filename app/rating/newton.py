@@ -6,21 +6,38 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from app.rating.errors import NotConvergedError
 from app.rating.likelihood import Curvature, Likelihood
-from app.rating.sums import Floats
+from app.rating.sums import Floats, sum_by
+
+Mask = NDArray[np.bool_]
 
 MAX_ITERATIONS = 200
 MAX_HALVINGS = 40
 SUFFICIENT_DECREASE = 1e-4
 NEAR = 0.5  # below this squared Newton decrement the observed Hessian takes over from Fisher's
+LAST = 1e-8  # below this one a step may be the last: what is left after it is measured
 SETTLED = 1e-18  # squared Newton decrement at which steps are about 1e-9 standard errors long
 
 
 @dataclass(frozen=True)
-class Optimum:
-    """Where `minimise` stopped: a stationary point, or it would have raised.
+class Flat:
+    """Directions that change no probability, which the solver fixes by convention.
 
-    `decrement` is the squared Newton decrement there, in units of log-likelihood.
+    Attributes
+    ----------
+    component : of each model; a shift of one component's scores changes nothing, the mean of each is kept at 0
+    scale_group : of each model, for an objective without prior: within a group (R, θ) → (cR, θ/c) changes nothing,
+        the root mean square of θ is kept at 1; None with a prior
+    annotator_group : the same for each annotator
     """
+
+    component: NDArray[np.int64]
+    scale_group: NDArray[np.int64] | None = None
+    annotator_group: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A point at which `minimise` found the gradient settled; `decrement` is the squared Newton decrement there."""
 
     R: Floats
     theta: Floats
@@ -32,7 +49,37 @@ class Optimum:
 class _Step:
     scores: Floats
     abilities: Floats
-    decrement: float  # of the reduced (free) problem: gᵀ H⁻¹ g
+    decrement: float  # of the free variables: gᵀ H⁻¹ g
+
+
+class _System:
+    """The Newton system at one point, abilities eliminated, ready to be solved."""
+
+    def __init__(self, likelihood: Likelihood, point: Curvature, R: Floats, held: Mask, flat: Flat) -> None:
+        """Raise LinAlgError where the reduced Hessian is not positive definite."""
+        self.likelihood = likelihood
+        self.held = held
+        if np.any(point.D[~held] <= 0):
+            raise LinAlgError("an ability without curvature")
+        self.inverse_D = inverse_curvature(point, held)
+        S = reduced_hessian(likelihood, point, held)
+        typical = float(np.mean(np.diag(point.A)))
+        S += typical * shift_projector(flat.component)
+        if flat.scale_group is not None:
+            for group in np.unique(flat.scale_group):
+                direction = np.where(flat.scale_group == group, R, 0.0)
+                S += typical * np.outer(direction, direction) / max(float(direction @ direction), 1e-300)
+        self.factor = cho_factor(S, lower=True, overwrite_a=True)
+
+    def solve(self, point: Curvature) -> _Step:
+        """Step from the point against its gradient."""
+        annotator = self.likelihood.cells.annotator
+        pull = self.inverse_D * point.gradient_abilities
+        reduced = point.gradient_scores - self.likelihood.by_model(point.cross * pull[annotator])
+        scores = -cho_solve(self.factor, reduced)
+        abilities = -pull - self.inverse_D * self.likelihood.times_rows(point.cross, scores)
+        slope = point.gradient_scores @ scores + np.where(self.held, 0.0, point.gradient_abilities) @ abilities
+        return _Step(scores, abilities, float(-slope))
 
 
 def minimise(
@@ -40,8 +87,7 @@ def minimise(
     R: Floats,
     theta: Floats,
     *,
-    component: NDArray[np.int64],
-    scale_group: NDArray[np.int64] | None,
+    flat: Flat,
     fit_abilities: bool = True,
     cap: float | None = None,
 ) -> Optimum:
@@ -55,9 +101,7 @@ def minimise(
     Parameters
     ----------
     R, theta : start, shapes (n_models,) and (n_annotators,)
-    component : component of each model; scores shift freely within one, the mean of each is kept at 0
-    scale_group : for an objective without prior, the group of each model within which (R, θ) → (cR, θ/c) changes
-        nothing; None with a prior. Annotators' groups follow from their models.
+    flat : the directions in which nothing changes
     fit_abilities : False keeps θ fixed (m-ELO when θ = 1: concave)
 
     Raises
@@ -70,42 +114,42 @@ def minimise(
     ----------
     Nocedal and Wright, Numerical Optimization, 2nd ed., §3.4; docs/math.md, "The solver".
     """
-    R, theta = _centre(R, component), theta.copy()
-    if cap is not None:
-        theta = np.minimum(theta, cap)
-    decrement = np.inf
+    R, theta = _normalise(R, theta if cap is None else np.minimum(theta, cap), flat)
+    point, exact = likelihood.expand(R, theta, exact=False), False
     for iteration in range(1, MAX_ITERATIONS + 1):
-        near = decrement < NEAR
-        point = likelihood.expand(R, theta, exact=near)
         held = _held(theta, point, cap) if fit_abilities else np.ones(len(theta), dtype=bool)
-        step = _newton_step(point, R, held, component, scale_group, pinned=not fit_abilities)
-        if step is None and near:
-            point = likelihood.expand(R, theta, exact=False)
-            step = _newton_step(point, R, held, component, scale_group, pinned=not fit_abilities)
-        if step is None:
-            raise NotConvergedError(f"the models' block is singular at iteration {iteration}", R, theta)
-        decrement = step.decrement
-        R, theta, moved = _search(likelihood, point, R, theta, step, cap)
-        R = _centre(R, component)
-        if scale_group is not None:
-            R, theta = _rescale(likelihood, R, theta, scale_group)
-        if decrement <= SETTLED and _at_cap_settled(theta, held, cap):
-            return Optimum(R, theta, iteration, decrement)
-        if not moved:
-            message = (
-                f"no step decreases the objective at iteration {iteration} (squared Newton decrement {decrement:.1e})"
-            )
+        try:
+            system = _System(likelihood, point, R, held, flat)
+        except LinAlgError:
+            if not exact:
+                raise NotConvergedError(f"the models' block is singular at iteration {iteration}", R, theta) from None
+            point, exact = likelihood.expand(R, theta, exact=False), False
+            system = _System(likelihood, point, R, held, flat)
+        step = _with_held(system.solve(point), point, held) if fit_abilities else system.solve(point)
+        exact = step.decrement < NEAR
+        found = _search(likelihood, point, R, theta, step, flat, cap, exact=exact)
+        if found is None:
+            message = f"no step decreases the objective at iteration {iteration} (decrement {step.decrement:.1e})"
             raise NotConvergedError(message, R, theta)
-    message = f"not settled after {MAX_ITERATIONS} iterations (squared Newton decrement {decrement:.1e})"
+        R, theta, point = found
+        if step.decrement < LAST and (cap is None or bool(np.all(theta[held] == cap))):
+            left = system.solve(point).decrement
+            if left <= SETTLED and (cap is None or not fit_abilities or np.array_equal(held, _held(theta, point, cap))):
+                return Optimum(R, theta, iteration, left)
+    message = f"not settled after {MAX_ITERATIONS} iterations (squared Newton decrement {step.decrement:.1e})"
     raise NotConvergedError(message, R, theta)
 
 
-def reduced_hessian(point: Curvature, held: NDArray[np.bool_]) -> Floats:
-    """Schur complement A − Bᵀ D⁻¹ B over the abilities that are not held, shape (n_models, n_models)."""
-    inverse = np.where(held, 0.0, 1.0 / np.where(held, 1.0, point.D))
-    scaled = point.B.multiply(inverse[:, None]).tocsr()
-    dense: Floats = point.A - (point.B.T @ scaled).toarray()
-    return dense
+def reduced_hessian(likelihood: Likelihood, point: Curvature, held: Mask) -> Floats:
+    """Schur complement A − Σ_k B_k B_kᵀ/D_k over the abilities that are not held, shape (n_models, n_models)."""
+    if held.all():
+        return point.A.copy()
+    return point.A - likelihood.rows.products(point.cross, np.sqrt(inverse_curvature(point, held)))
+
+
+def inverse_curvature(point: Curvature, held: Mask) -> Floats:
+    """1/D_k, 0 for a held ability, shape (n_annotators,)."""
+    return np.where(held, 0.0, 1.0 / np.where(held, 1.0, point.D))
 
 
 def shift_projector(component: NDArray[np.int64]) -> Floats:
@@ -115,64 +159,37 @@ def shift_projector(component: NDArray[np.int64]) -> Floats:
     return projector
 
 
-def _newton_step(
-    point: Curvature,
-    R: Floats,
-    held: NDArray[np.bool_],
-    component: NDArray[np.int64],
-    scale_group: NDArray[np.int64] | None,
-    *,
-    pinned: bool,
-) -> _Step | None:
-    """Return the Newton step, or None where the reduced Hessian is not positive definite."""
-    D = np.where(held, 1.0, point.D)
-    if np.any(D <= 0):
-        return None
-    S = reduced_hessian(point, held)
-    typical = float(np.mean(np.diag(point.A)))
-    S += typical * shift_projector(component)
-    if scale_group is not None:
-        for group in np.unique(scale_group):
-            direction = np.where(scale_group == group, R, 0.0)
-            S += typical * np.outer(direction, direction) / max(float(direction @ direction), 1e-300)
-    try:
-        factor = cho_factor(S, lower=True)
-    except LinAlgError:
-        return None
-    pull = np.where(held, 0.0, point.gradient_abilities / D)
-    scores = -cho_solve(factor, point.gradient_scores - point.B.T @ pull)
-    abilities = np.where(held, 0.0, -pull - (point.B @ scores) / D)
-    slope = point.gradient_scores @ scores + np.where(held, 0.0, point.gradient_abilities) @ abilities
-    if not slope <= 0:
-        return None
-    if not pinned:
-        # an ability near its cap and pushed beyond it goes there by a scaled gradient step of its own
-        own = np.where(held & (point.D > 0), -point.gradient_abilities / np.where(point.D > 0, point.D, 1.0), 0.0)
-        abilities = np.where(held, own, abilities)
-    return _Step(scores, abilities, float(-slope))
+def _with_held(step: _Step, point: Curvature, held: Mask) -> _Step:
+    """Send an ability near its cap and pushed beyond it there, by a scaled gradient step of its own."""
+    movable = held & (point.D > 0)
+    own = np.where(movable, -point.gradient_abilities / np.where(movable, point.D, 1.0), 0.0)
+    return _Step(step.scores, np.where(held, own, step.abilities), step.decrement)
 
 
 def _search(
-    likelihood: Likelihood, point: Curvature, R: Floats, theta: Floats, step: _Step, cap: float | None
-) -> tuple[Floats, Floats, bool]:
-    """Backtrack along the projected path until the objective decreases enough; False where it never does."""
+    likelihood: Likelihood, point: Curvature, R: Floats, theta: Floats, step: _Step, flat: Flat, cap: float | None,
+    *, exact: bool,
+) -> tuple[Floats, Floats, Curvature] | None:  # fmt: skip
+    """Backtrack along the projected path until the objective decreases enough; None where it never does."""
+    if not step.decrement >= 0:
+        return None
     noise = 1e-14 * abs(point.value)
     length = 1.0
     for _ in range(MAX_HALVINGS):
-        new_R = R + length * step.scores
-        new_theta = theta + length * step.abilities
+        new_R, new_theta = R + length * step.scores, theta + length * step.abilities
         if cap is not None:
             new_theta = np.minimum(new_theta, cap)
         slope = point.gradient_scores @ (new_R - R) + point.gradient_abilities @ (new_theta - theta)
-        if -slope <= noise:
-            return new_R, new_theta, True  # the decrease is below the objective's own rounding
-        if likelihood.value(new_R, new_theta) <= point.value + SUFFICIENT_DECREASE * slope + noise:
-            return new_R, new_theta, True
+        new_R, new_theta = _normalise(new_R, new_theta, flat)
+        new = likelihood.expand(new_R, new_theta, exact=exact)
+        # a decrease below the objective's own rounding cannot be seen, and need not be
+        if -slope <= noise or new.value <= point.value + SUFFICIENT_DECREASE * slope + noise:
+            return new_R, new_theta, new
         length /= 2.0
-    return R, theta, False
+    return None
 
 
-def _held(theta: Floats, point: Curvature, cap: float | None) -> NDArray[np.bool_]:
+def _held(theta: Floats, point: Curvature, cap: float | None) -> Mask:
     """Abilities at (or within reach of) the cap that the gradient pushes beyond it."""
     if cap is None:
         return np.zeros(len(theta), dtype=bool)
@@ -181,20 +198,13 @@ def _held(theta: Floats, point: Curvature, cap: float | None) -> NDArray[np.bool
     return outward & (theta >= cap - np.minimum(1e-3, np.abs(reach)))
 
 
-def _at_cap_settled(theta: Floats, held: NDArray[np.bool_], cap: float | None) -> bool:
-    return cap is None or bool(np.all(theta[held] == cap))
-
-
-def _centre(R: Floats, component: NDArray[np.int64]) -> Floats:
-    mean = np.bincount(component, R) / np.maximum(np.bincount(component), 1)
-    return R - mean[component]
-
-
-def _rescale(likelihood: Likelihood, R: Floats, theta: Floats, scale_group: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Move along (cR, θ/c) so that θ has root mean square 1 in every group: changes no probability."""
-    group = np.empty(len(theta), dtype=np.int64)
-    group[likelihood.cells.annotator] = scale_group[likelihood.cells.model_a]
-    size = np.bincount(group)
-    factor = np.sqrt(np.bincount(group, theta**2) / np.maximum(size, 1))
+def _normalise(R: Floats, theta: Floats, flat: Flat) -> tuple[Floats, Floats]:
+    """Move along the flat directions to where convention wants R and θ."""
+    members = np.bincount(flat.component)
+    R = R - (sum_by(flat.component, R, len(members)) / np.maximum(members, 1))[flat.component]
+    if flat.scale_group is None or flat.annotator_group is None:
+        return R, theta
+    size = np.bincount(flat.annotator_group)
+    factor = np.sqrt(sum_by(flat.annotator_group, theta**2, len(size)) / np.maximum(size, 1))
     factor = np.where(factor > 0, factor, 1.0)
-    return R * factor[scale_group], theta / factor[group]
+    return R * factor[flat.scale_group], theta / factor[flat.annotator_group]

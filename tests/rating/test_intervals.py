@@ -8,6 +8,7 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.covariance import Covariance, covariance
 from app.rating.estimate import estimate
 from app.rating.fit import fit_am_elo, fit_m_elo
+from app.rating.likelihood import Likelihood
 from app.rating.results import LoopSettings
 from app.rating.stable_arena import run_stable_arena
 from app.rating.votes import Cells, aggregate
@@ -57,10 +58,9 @@ def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled
     cells = cells_of(simulate_votes(12, n_models=5, roles={"honest": 8}, votes_each=60))
     component = np.zeros(5, dtype=np.int64)
     fit = fit_am_elo(cells, component, prior_sd=1.0, ability_cap=None)
-    from app.rating.likelihood import Likelihood  # noqa: PLC0415  only this test looks inside
-
-    at = Likelihood(cells, 1.0).expand(fit.R, fit.theta, exact=True)
-    B = at.B.toarray()
+    likelihood = Likelihood(cells, 1.0)
+    at = likelihood.expand(fit.R, fit.theta, exact=True)
+    ((_, B),) = likelihood.rows.chunks((0, 8), at.cross, np.ones(8))
     joint = np.linalg.pinv(np.block([[at.A, B.T], [B, np.diag(at.D)]]))
     total = fit.theta.sum()
     # scores move with the unit: δ(R · mean θ) / mean θ = δR + R Σδθ / Σθ

@@ -22,6 +22,17 @@ def point() -> np.ndarray:
     return np.concatenate([generator.normal(size=MODELS), generator.normal(0.5, 1.0, ANNOTATORS)])
 
 
+def cross_block(likelihood: Likelihood, cross: np.ndarray) -> np.ndarray:
+    ((_, rows),) = likelihood.rows.chunks((0, ANNOTATORS), cross, np.ones(ANNOTATORS))
+    return rows
+
+
+def value(likelihood: Likelihood, z: np.ndarray) -> float:
+    """Minus the log-likelihood plus the prior."""
+    theta = z[MODELS:]
+    return float(np.sum((theta - 1) ** 2)) / (2 * 0.7**2) - likelihood.log_likelihood(z[:MODELS], theta)
+
+
 def gradient(likelihood: Likelihood, z: np.ndarray) -> np.ndarray:
     at = likelihood.expand(z[:MODELS], z[MODELS:], exact=True)
     return np.concatenate([at.gradient_scores, at.gradient_abilities])
@@ -29,7 +40,7 @@ def gradient(likelihood: Likelihood, z: np.ndarray) -> np.ndarray:
 
 def test_gradient_agrees_with_finite_differences(likelihood: Likelihood) -> None:
     z = point()
-    numeric = approx_fprime(z, lambda z: likelihood.value(z[:MODELS], z[MODELS:]), 1e-7)
+    numeric = approx_fprime(z, lambda z: value(likelihood, z), 1e-7)
     np.testing.assert_allclose(gradient(likelihood, z), numeric, rtol=1e-4, atol=1e-4)
 
 
@@ -37,7 +48,7 @@ def test_exact_hessian_agrees_with_finite_differences_of_the_gradient(likelihood
     z = point()
     numeric = np.array([approx_fprime(z, lambda z, i=i: gradient(likelihood, z)[i], 1e-7) for i in range(len(z))])
     at = likelihood.expand(z[:MODELS], z[MODELS:], exact=True)
-    B = at.B.toarray()
+    B = cross_block(likelihood, at.cross)
     np.testing.assert_allclose(np.block([[at.A, B.T], [B, np.diag(at.D)]]), numeric, rtol=1e-4, atol=1e-3)
 
 
@@ -51,16 +62,41 @@ def test_fisher_hessian_is_the_expectation_of_the_exact_one(likelihood: Likeliho
     at = Likelihood(expected, 0.7)
     exact, fisher = at.expand(R, theta, exact=True), likelihood.expand(R, theta, exact=False)
     np.testing.assert_allclose(exact.A, fisher.A, rtol=1e-12)
-    np.testing.assert_allclose(exact.B.toarray(), fisher.B.toarray(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(exact.cross, fisher.cross, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(exact.D, fisher.D, rtol=1e-12)
 
 
-def test_value_is_minus_log_likelihood_plus_prior(likelihood: Likelihood) -> None:
+def test_the_expanded_value_is_the_objective(likelihood: Likelihood) -> None:
     z = point()
-    R, theta = z[:MODELS], z[MODELS:]
-    prior = np.sum((theta - 1) ** 2) / (2 * 0.7**2)
-    assert likelihood.value(R, theta) == pytest.approx(prior - likelihood.log_likelihood(R, theta), rel=1e-12)
-    assert likelihood.expand(R, theta, exact=True).value == pytest.approx(likelihood.value(R, theta), rel=1e-12)
+    at = likelihood.expand(z[:MODELS], z[MODELS:], exact=True)
+    assert at.value == pytest.approx(value(likelihood, z), rel=1e-12)
+
+
+def test_partitions_add_up(cells_of: Callable[[SimulatedVotes], Cells]) -> None:
+    cells = cells_of(simulate_votes(4, n_models=6, roles={"honest": 30}, votes_each=20))
+    generator = np.random.default_rng(0)
+    R, theta = generator.normal(size=6), generator.normal(size=30)
+    one, three = (Likelihood(cells, 1.0, threads=threads) for threads in (1, 3))
+    assert len(three.rows.parts) == 3
+    left, right = one.expand(R, theta, exact=True), three.expand(R, theta, exact=True)
+    np.testing.assert_allclose(left.A, right.A, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(left.gradient_scores, right.gradient_scores, atol=1e-11)
+    np.testing.assert_array_equal(left.D, right.D)
+    assert left.value == pytest.approx(right.value, rel=1e-12)
+    scale = np.ones(30)
+    np.testing.assert_allclose(one.rows.products(left.cross, scale), three.rows.products(left.cross, scale), atol=1e-10)
+
+
+def test_scattered_and_dense_products_agree(cells_of: Callable[[SimulatedVotes], Cells]) -> None:
+    cells = cells_of(simulate_votes(4, n_models=40, roles={"honest": 30}, votes_each=10))
+    rows = Likelihood(cells, 1.0).rows
+    generator = np.random.default_rng(0)
+    left, right = generator.normal(size=(2, len(cells.n)))
+    scale, other = generator.normal(size=(2, 30))
+    both = []
+    for rows._dense in (True, False):
+        both.append((rows.products(left, scale), rows.products(left, scale, right, other)))
+    np.testing.assert_allclose(both[0], both[1], atol=1e-11)
 
 
 def test_extreme_scores_overflow_nothing(likelihood: Likelihood) -> None:
