@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.sums import sum_by
+from app.rating.sums import sum_by_key
 from app.rating.votes import Cells
 
 
@@ -24,21 +24,39 @@ class Compact:
 
 def compact(cells: Cells) -> Compact:
     """Drop the models and annotators that have no cell."""
-    models = np.unique(np.concatenate([cells.model_a, cells.model_b])).astype(np.int64)
-    annotators = np.unique(cells.annotator).astype(np.int64)
+    models = np.flatnonzero(_present(cells.n_models, cells.model_a, cells.model_b))
+    annotators = np.flatnonzero(_present(cells.n_annotators, cells.annotator))
+    new_model, new_annotator = _places(models, cells.n_models), _places(annotators, cells.n_annotators)
     renumbered = Cells(
-        annotator=np.searchsorted(annotators, cells.annotator).astype(np.int32),
-        model_a=np.searchsorted(models, cells.model_a).astype(np.int32),
-        model_b=np.searchsorted(models, cells.model_b).astype(np.int32),
-        n=cells.n, s=cells.s, ties=cells.ties, n_annotators=len(annotators), n_models=len(models),
-    )  # fmt: skip
+        annotator=new_annotator[cells.annotator],
+        model_a=new_model[cells.model_a],
+        model_b=new_model[cells.model_b],
+        n=cells.n,
+        s=cells.s,
+        ties=cells.ties,
+        n_annotators=len(annotators),
+        n_models=len(models),
+    )
     return Compact(renumbered, models, annotators)
+
+
+def _present(size: int, *indices: NDArray[np.int32]) -> NDArray[np.bool_]:
+    present = np.zeros(size, dtype=bool)
+    for index in indices:
+        present[index] = True
+    return present
+
+
+def _places(kept: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+    place = np.empty(size, dtype=np.int32)
+    place[kept] = np.arange(len(kept), dtype=np.int32)
+    return place
 
 
 def pool_annotators(cells: Cells) -> Cells:
     """Merge all annotators into one: the pair table, at most n_models² / 2 cells."""
-    pair, row = np.unique(cells.model_a.astype(np.int64) * cells.n_models + cells.model_b, return_inverse=True)
-    n, s, ties = (sum_by(row, x, len(pair)) for x in (cells.n, cells.s, cells.ties))
+    key = cells.model_a.astype(np.int64) * cells.n_models + cells.model_b
+    pair, (n, s, ties) = sum_by_key(key, cells.n_models**2, cells.n, cells.s, cells.ties)
     return Cells(
         annotator=np.zeros(len(pair), dtype=np.int32),
         model_a=(pair // cells.n_models).astype(np.int32),

@@ -106,7 +106,7 @@ class _Work:
                 S += typical * np.outer(flat, flat) / max(float(flat @ flat), 1e-300)
         bread = cho_solve(cho_factor(S + typical * shifts, lower=True), np.eye(len(S)))
         self.bread: Floats = bread - shifts / typical
-        self.q = self.likelihood.by_model(self.cross * self.inverse_D[cells.annotator])
+        self.q = self.likelihood.by_model(self.cross, self.inverse_D)
 
     def meat_by_annotator(self) -> Floats:
         """Σ_k u_k u_kᵀ, u_k annotator k's gradient of the scores (that of θ_k is 0, or held)."""
@@ -135,9 +135,8 @@ class _Work:
         if kind == "information":
             return tied + along * float(self.inverse_D.sum())
         mixed, quadratic = self._shares_by_vote(self._squared_residual())
-        annotator = self.cells.annotator
         share = quadratic * self.inverse_D**2
-        uz = self.likelihood.by_model(mixed * self.inverse_D[annotator] - self.cross * share[annotator])
+        uz = self.likelihood.by_model(mixed, self.inverse_D) - self.likelihood.by_model(self.cross, share)
         crossed = np.outer(self.R / total, P @ self.bread @ uz)
         return tied + crossed + crossed.T + along * float(share.sum())
 

@@ -12,6 +12,7 @@ from app.rating.gauge import typical_ability
 from app.rating.graph import Components, find_components, find_cores
 from app.rating.results import LoopSettings
 from app.rating.sums import Floats
+from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
 
 IDENTIFICATION_ROUNDS = 5
@@ -79,6 +80,11 @@ def estimate(cells: Cells, settings: LoopSettings) -> Estimate:
     """
     if len(cells.n) == 0:
         raise VotesError("no votes to fit")
+    with one_blas_thread():
+        return _estimate(cells, settings)
+
+
+def _estimate(cells: Cells, settings: LoopSettings) -> Estimate:
     began = time.perf_counter()
     components = find_components(cells)
     core = find_cores(cells, components, np.ones(cells.n_annotators))

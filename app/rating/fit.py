@@ -63,7 +63,7 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
     R, one = np.zeros(cells.n_models) if start is None else start, np.ones(1)
     optimum = minimise(likelihood, R, one, flat=Flat(component), fit_abilities=False)
     theta, nobody = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
-    return Fit(optimum.R, theta, nobody, likelihood.log_likelihood(optimum.R, one), optimum.iterations)
+    return Fit(optimum.R, theta, nobody, -optimum.value, optimum.iterations)
 
 
 def fit_am_elo(
@@ -122,7 +122,7 @@ def fit_am_elo(
     if prior_sd is None:
         _refuse_unbounded(cells, optimum.R)
     at_cap = np.zeros(len(theta), dtype=bool) if ability_cap is None else optimum.theta >= ability_cap
-    log_likelihood = likelihood.log_likelihood(optimum.R, optimum.theta)
+    log_likelihood = likelihood.prior(optimum.theta) - optimum.value
     return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations)
 
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from app.rating.sums import sum_by
+from app.rating.sums import distinct, sum_by
 from app.rating.votes import Cells
 
 
@@ -76,4 +76,5 @@ def _votes_by_model(cells: Cells) -> NDArray[np.float64]:
 
 
 def _edges(start: NDArray[np.int32], end: NDArray[np.int32], size: int) -> csr_array:
-    return coo_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(size, size)).tocsr()
+    pair = distinct(start.astype(np.int64) * size + end, size * size)
+    return coo_array((np.ones(len(pair), dtype=np.int8), (pair // size, pair % size)), shape=(size, size)).tocsr()

@@ -108,6 +108,15 @@ def add_sparse_products(
 
 
 @compiled
+def add_by_model(model_a: Ints, model_b: Ints, annotator: Ints, weight: Floats, scale: Floats, total: Floats) -> None:
+    """Add Σ_cells scale_k·weight·(e_a − e_b) to `total`, shape (n_models,)."""
+    for cell in range(len(weight)):
+        amount = scale[annotator[cell]] * weight[cell]
+        total[model_a[cell]] += amount
+        total[model_b[cell]] -= amount
+
+
+@compiled
 def times_rows(starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, vector: Floats, out: Floats) -> None:
     """Set out_k = Σ_cells of k weight·(vector_a − vector_b), shape (n_annotators,)."""
     for k in range(len(starts) - 1):

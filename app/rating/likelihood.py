@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.kernels import expand_cells, times_rows
+from app.rating.kernels import add_by_model, expand_cells, times_rows
 from app.rating.partition import CellRows
 from app.rating.sums import Floats, sum_by
 from app.rating.threads import map_parts
@@ -74,6 +74,10 @@ class Likelihood:
         x = theta[c.annotator] * (R[c.model_a] - R[c.model_b])
         return float(np.sum(c.s * x - c.n * np.logaddexp(0.0, x)))
 
+    def prior(self, theta: Floats) -> float:
+        """Return the prior's part of the objective."""
+        return 0.5 * self.precision * float(np.sum((theta - 1.0) ** 2))
+
     def expand(self, R: Floats, theta: Floats, *, exact: bool) -> Curvature:
         """Gradient and Hessian at (R, θ): the observed one, or (not `exact`) Fisher's expected one."""
         c = self.cells
@@ -94,13 +98,14 @@ class Likelihood:
         A = np.diag(off.sum(axis=1)) - off
         gradient_abilities += self.precision * (theta - 1.0)
         D += self.precision
-        value = total.value + 0.5 * self.precision * float(np.sum((theta - 1.0) ** 2))
+        value = total.value + self.prior(theta)
         return Curvature(value, total.gradient_scores, gradient_abilities, A, cross, D)
 
-    def by_model(self, weight: Floats) -> Floats:
-        """Σ_cells weight·(e_a − e_b), shape (n_models,)."""
-        c = self.cells
-        return sum_by(c.model_a, weight, c.n_models) - sum_by(c.model_b, weight, c.n_models)
+    def by_model(self, weight: Floats, scale: Floats) -> Floats:
+        """Σ_cells scale_k·weight·(e_a − e_b), scale of shape (n_annotators,), shape (n_models,)."""
+        total = np.zeros(self.cells.n_models)
+        add_by_model(self.cells.model_a, self.cells.model_b, self.cells.annotator, weight, scale, total)
+        return total
 
     def times_rows(self, weight: Floats, vector: Floats) -> Floats:
         """Row k of Σ weight·(e_a − e_b), times a vector over models, shape (n_annotators,)."""

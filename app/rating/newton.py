@@ -37,10 +37,11 @@ class Flat:
 
 @dataclass(frozen=True)
 class Optimum:
-    """A point at which `minimise` found the gradient settled; `decrement` is the squared Newton decrement there."""
+    """A point at which the gradient is settled: the objective's `value` and squared Newton `decrement` there."""
 
     R: Floats
     theta: Floats
+    value: float
     iterations: int
     decrement: float
 
@@ -73,9 +74,8 @@ class _System:
 
     def solve(self, point: Curvature) -> _Step:
         """Step from the point against its gradient."""
-        annotator = self.likelihood.cells.annotator
         pull = self.inverse_D * point.gradient_abilities
-        reduced = point.gradient_scores - self.likelihood.by_model(point.cross * pull[annotator])
+        reduced = point.gradient_scores - self.likelihood.by_model(point.cross, pull)
         scores = -cho_solve(self.factor, reduced)
         abilities = -pull - self.inverse_D * self.likelihood.times_rows(point.cross, scores)
         slope = point.gradient_scores @ scores + np.where(self.held, 0.0, point.gradient_abilities) @ abilities
@@ -135,7 +135,7 @@ def minimise(
         if step.decrement < LAST and (cap is None or bool(np.all(theta[held] == cap))):
             left = system.solve(point).decrement
             if left <= SETTLED and (cap is None or not fit_abilities or np.array_equal(held, _held(theta, point, cap))):
-                return Optimum(R, theta, iteration, left)
+                return Optimum(R, theta, point.value, iteration, left)
     message = f"not settled after {MAX_ITERATIONS} iterations (squared Newton decrement {step.decrement:.1e})"
     raise NotConvergedError(message, R, theta)
 

@@ -2,8 +2,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+TABLE_SIZE = 1 << 22  # keys below this are summed in a table, without sorting
 
 
 def sum_by(index: NDArray[np.integer], weight: Floats, size: int) -> Floats:
-    """Sum the weights of equal indices, shape (size,): what one partition of the cells adds to a total."""
+    """Sum the weights of equal indices, shape (size,)."""
     return np.bincount(index, weight, size).astype(np.float64, copy=False)
+
+
+def distinct(key: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return the distinct keys in [0, size), ascending."""
+    if size > TABLE_SIZE:
+        return np.unique(key)
+    present = np.zeros(size, dtype=bool)
+    present[key] = True
+    return np.flatnonzero(present)
+
+
+def sum_by_key(key: NDArray[np.int64], size: int, *weights: Floats) -> tuple[NDArray[np.int64], list[Floats]]:
+    """Return the distinct keys in [0, size), ascending, and the sum of each of the weights over equal keys."""
+    if size > TABLE_SIZE:
+        keys, row = np.unique(key, return_inverse=True)
+        return keys, [sum_by(row, weight, len(keys)) for weight in weights]
+    keys = distinct(key, size)
+    return keys, [sum_by(key, weight, size)[keys] for weight in weights]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.errors import VotesError
-from app.rating.sums import sum_by
+from app.rating.sums import sum_by, sum_by_key
 
 TIE = 0.5  # W of a tie
 
@@ -90,15 +90,16 @@ def aggregate(
     second = np.where(swapped, model_a, model_b).astype(np.int64)
     won = np.where(swapped, 1.0 - W, W)
     key = (annotator.astype(np.int64) * n_models + first) * n_models + second
-    cell, row = np.unique(key, return_inverse=True)
+    size = n_annotators * n_models * n_models
+    cell, (n, s, ties) = sum_by_key(key, size, counted, counted * won, counted * (W == TIE))
     pair = cell % (n_models * n_models)
     return Cells(
         annotator=(cell // (n_models * n_models)).astype(np.int32),
         model_a=(pair // n_models).astype(np.int32),
         model_b=(pair % n_models).astype(np.int32),
-        n=sum_by(row, counted, len(cell)),
-        s=sum_by(row, counted * won, len(cell)),
-        ties=sum_by(row, counted * (W == TIE), len(cell)),
+        n=n,
+        s=s,
+        ties=ties,
         n_annotators=n_annotators,
         n_models=n_models,
     )
