@@ -1,13 +1,18 @@
+import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.compiled import compiled
 from app.rating.errors import VotesError
 from app.rating.ranks import rank_by
 from app.rating.sums import Floats
+from app.rating.threads import available_threads
 
-BLOCK_BYTES = 64 * 1024 * 1024
+BLOCK = 16  # orders drawn and played together, each block with a random stream of its own
+NATURAL_PER_ELO = math.log(10.0) / 400.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ def fit_elo(
 
     Notes
     -----
-    All shuffles advance together, one vote of each at a time: O(n_votes × shuffles).
+    O(n_votes × shuffles), blocks of shuffles on every available thread. The result depends on the seed alone, not on
+    the number of threads.
 
     References
     ----------
@@ -72,37 +78,39 @@ def fit_elo(
         raise VotesError("no votes to rate")
     if shuffles < 2:  # noqa: PLR2004  a standard deviation needs two
         raise ValueError("at least 2 shuffles are needed for a standard deviation")
-    generator = np.random.default_rng(seed)
-    votes = len(model_a)
-    recorded = _play(model_a, model_b, outcome, np.arange(votes)[:, None], n_models, k, initial)[:, 0]
-    block = max(1, min(shuffles, BLOCK_BYTES // (8 * votes)))
-    ratings = []
-    for first in range(0, shuffles, block):
-        width = min(block, shuffles - first)
-        order = generator.permuted(np.tile(np.arange(votes, dtype=np.int32)[:, None], (1, width)), axis=0)
-        ratings.append(_play(model_a, model_b, outcome, order, n_models, k, initial))
-    all_ratings = np.concatenate(ratings, axis=1)
-    score = all_ratings.mean(axis=1)
-    sd = all_ratings.std(axis=1, ddof=1)
-    return EloResult(score, sd / np.sqrt(shuffles), sd, recorded, rank_by(score), shuffles, k, initial, seed)
+    a, b = model_a.astype(np.int32), model_b.astype(np.int32)
+    W = outcome.astype(np.float64)
+    recorded = np.full((1, n_models), initial)
+    play(a, b, W, np.arange(len(a), dtype=np.int32)[None, :], k, recorded)
+    ratings = np.full((shuffles, n_models), initial)
+    streams = np.random.SeedSequence(seed).spawn(-(-shuffles // BLOCK))
+
+    def play_block(index: int) -> None:
+        rows = slice(index * BLOCK, min((index + 1) * BLOCK, shuffles))
+        order = np.tile(np.arange(len(a), dtype=np.int32), (rows.stop - rows.start, 1))
+        play(a, b, W, np.random.default_rng(streams[index]).permuted(order, axis=1), k, ratings[rows])
+
+    with ThreadPoolExecutor(available_threads()) as pool:
+        list(pool.map(play_block, range(len(streams))))
+    score, sd = ratings.mean(axis=0), ratings.std(axis=0, ddof=1)
+    return EloResult(score, sd / np.sqrt(shuffles), sd, recorded[0], rank_by(score), shuffles, k, initial, seed)
 
 
-def _play(
-    model_a: NDArray[np.integer],
-    model_b: NDArray[np.integer],
-    outcome: NDArray[np.floating],
-    order: NDArray[np.integer],
-    n_models: int,
+@compiled
+def play(
+    model_a: NDArray[np.int32],
+    model_b: NDArray[np.int32],
+    outcome: Floats,
+    orders: NDArray[np.int32],
     k: float,
-    initial: float,
-) -> Floats:
-    """Play the votes in each column's order; returns ratings, shape (n_models, n_orders)."""
-    rating = np.full((n_models, order.shape[1]), initial)
-    column = np.arange(order.shape[1])
-    for votes in order:
-        a, b = model_a[votes], model_b[votes]
-        expected = 1.0 / (1.0 + 10.0 ** ((rating[b, column] - rating[a, column]) / 400.0))
-        change = k * (outcome[votes] - expected)
-        rating[a, column] += change
-        rating[b, column] -= change
-    return rating
+    ratings: Floats,
+) -> None:
+    """Play the votes in each row's order, from and into that row of `ratings`, shape (n_orders, n_models)."""
+    for row in range(len(orders)):
+        rating = ratings[row]
+        for vote in orders[row]:
+            a, b = model_a[vote], model_b[vote]
+            expected = 1.0 / (1.0 + math.exp((rating[b] - rating[a]) * NATURAL_PER_ELO))
+            change = k * (outcome[vote] - expected)
+            rating[a] += change
+            rating[b] -= change
