@@ -8,9 +8,9 @@ from app.rating.compact import Compact, compact
 from app.rating.covariance import Covariance, covariance
 from app.rating.errors import NoFiniteMaximumError, VotesError
 from app.rating.fit import Fit, fit_am_elo, fit_m_elo, scale_groups
-from app.rating.gauge import typical_ability
+from app.rating.gauge import ELO_PER_NATURAL, to_prior_gauge, typical_ability
 from app.rating.graph import Components, find_components, find_cores
-from app.rating.results import LoopSettings
+from app.rating.results import LoopSettings, Start
 from app.rating.sums import Floats
 from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
@@ -66,7 +66,7 @@ class Estimate:
         return R
 
 
-def estimate(cells: Cells, settings: LoopSettings) -> Estimate:
+def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
     """Fit the settings' method to the models whose scores the votes identify, with its covariance.
 
     Which models these are depends on the signs of the abilities, and those on the fit: both are brought to agree,
@@ -81,17 +81,17 @@ def estimate(cells: Cells, settings: LoopSettings) -> Estimate:
     if len(cells.n) == 0:
         raise VotesError("no votes to fit")
     with one_blas_thread():
-        return _estimate(cells, settings)
+        return _estimate(cells, settings, start)
 
 
-def _estimate(cells: Cells, settings: LoopSettings) -> Estimate:
+def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
     began = time.perf_counter()
     components = find_components(cells)
     core = find_cores(cells, components, np.ones(cells.n_annotators))
     for _ in range(IDENTIFICATION_ROUNDS):
         small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
         label = components.label[small.models]
-        fit = _fit(small, label, settings)
+        fit = _fit(small, label, settings, start)
         sign = np.ones(cells.n_annotators)
         sign[small.annotators] = fit.theta
         agreed = find_cores(cells, components, sign)
@@ -102,7 +102,7 @@ def _estimate(cells: Cells, settings: LoopSettings) -> Estimate:
         core &= agreed
         small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
         label = components.label[small.models]
-        fit = _fit(small, label, settings)
+        fit = _fit(small, label, settings, start)
     unit, annotator_unit = _units(small.cells, fit, settings)
     fitted = time.perf_counter()
     spread = None
@@ -116,16 +116,25 @@ def _estimate(cells: Cells, settings: LoopSettings) -> Estimate:
     return Estimate(cells, components, core, small, fit, spread, unit, annotator_unit, has_abilities, seconds)
 
 
-def _fit(small: Compact, label: NDArray[np.int64], settings: LoopSettings) -> Fit:
+def _fit(small: Compact, label: NDArray[np.int64], settings: LoopSettings, start: Start | None) -> Fit:
     if len(small.models) == 0:
         nothing = np.zeros(0)
         return Fit(nothing, nothing, np.zeros(0, dtype=bool), 0.0, 0)
+    begin = None if start is None else _begin(small, start)
     if settings.method == "m-elo":
-        return fit_m_elo(small.cells, label)
+        return fit_m_elo(small.cells, label, begin and begin[0])
     try:
-        return fit_am_elo(small.cells, label, prior_sd=settings.prior_sd, ability_cap=settings.ability_cap)
+        return fit_am_elo(small.cells, label, prior_sd=settings.prior_sd, ability_cap=settings.ability_cap, start=begin)
     except NoFiniteMaximumError as error:
         raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
+
+
+def _begin(small: Compact, start: Start) -> tuple[Floats, Floats]:
+    """Earlier results in the solver's units; what they did not know begins as the average model or annotator."""
+    score, ability = start.score[small.models], start.ability[small.annotators]
+    middle = float(np.mean(score[np.isfinite(score)])) if np.isfinite(score).any() else 0.0
+    R = np.where(np.isfinite(score), score - middle, 0.0) / ELO_PER_NATURAL
+    return to_prior_gauge(R, np.where(np.isfinite(ability), ability, 1.0))
 
 
 def _units(cells: Cells, fit: Fit, settings: LoopSettings) -> tuple[Floats, Floats]:

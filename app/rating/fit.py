@@ -114,7 +114,7 @@ def fit_am_elo(
     likelihood = Likelihood(cells, prior_sd)
     flat = Flat(component) if prior_sd is not None else Flat(component, *scale_groups(cells))
     try:
-        optimum = minimise(likelihood, R, theta, flat=flat, cap=ability_cap)
+        optimum = minimise(likelihood, R, theta, flat=flat, cap=ability_cap, near=start is not None)
     except NotConvergedError as failure:
         if prior_sd is None:
             _refuse_unbounded(cells, failure.R)

@@ -90,6 +90,7 @@ def minimise(
     flat: Flat,
     fit_abilities: bool = True,
     cap: float | None = None,
+    near: bool = False,
 ) -> Optimum:
     """Minimise the objective jointly over R and θ ≤ cap by Newton's method on its arrow-shaped Hessian.
 
@@ -102,6 +103,7 @@ def minimise(
     ----------
     R, theta : start, shapes (n_models,) and (n_annotators,)
     flat : the directions in which nothing changes
+    near : the start is believed to be near the optimum: begin with the observed Hessian
     fit_abilities : False keeps θ fixed (m-ELO when θ = 1: concave)
 
     Raises
@@ -115,7 +117,7 @@ def minimise(
     Nocedal and Wright, Numerical Optimization, 2nd ed., §3.4; docs/math.md, "The solver".
     """
     R, theta = _normalise(R, theta if cap is None else np.minimum(theta, cap), flat)
-    point, exact = likelihood.expand(R, theta, exact=False), False
+    point, exact = likelihood.expand(R, theta, exact=near), near
     for iteration in range(1, MAX_ITERATIONS + 1):
         held = _held(theta, point, cap) if fit_abilities else np.ones(len(theta), dtype=bool)
         try:

@@ -40,6 +40,20 @@ class LoopSettings:
 
 
 @dataclass(frozen=True)
+class Start:
+    """An earlier turn's published results, to start the next from; NaN for what it did not know.
+
+    Attributes
+    ----------
+    score : Elo points, any base, shape (n_models,)
+    ability : published units, shape (n_annotators,)
+    """
+
+    score: NDArray[np.float64]
+    ability: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Board:
     """Models' results, arrays of shape (n_models,), index order as in the votes.
 

@@ -6,7 +6,7 @@ from app.rating.board import make_board
 from app.rating.covariance import FEWEST_CLUSTERS
 from app.rating.errors import VotesError
 from app.rating.estimate import Estimate, estimate
-from app.rating.results import Crowd, Diagnostics, LoopSettings, Rating
+from app.rating.results import Crowd, Diagnostics, LoopSettings, Rating, Start
 from app.rating.shadow import shadow_abilities
 from app.rating.sums import Floats
 from app.rating.votes import Cells
@@ -16,7 +16,12 @@ CAP_RANGE = (1.25, 2.5)  # around the 1.5 to 2 in which the cap holds attackers 
 
 
 def run_stable_arena(
-    cells: Cells, settings: LoopSettings, *, keep_always: Mask | None = None, keep_never: Mask | None = None
+    cells: Cells,
+    settings: LoopSettings,
+    *,
+    keep_always: Mask | None = None,
+    keep_never: Mask | None = None,
+    start: Start | None = None,
 ) -> Rating:
     """Turn the loop once (Algorithm 3): drop annotators with δ votes or fewer, fit, judge by ε.
 
@@ -28,6 +33,7 @@ def run_stable_arena(
     cells : every vote on record, from `aggregate`
     keep_always : annotators whom the ε rule cannot flag or exclude (they still need δ votes), shape (n_annotators,)
     keep_never : annotators left out whatever their ability, shape (n_annotators,)
+    start : an earlier turn's results; fewer iterations where little has changed, the same result
 
     Raises
     ------
@@ -50,7 +56,7 @@ def run_stable_arena(
     in_fit = enough & ~keep_never
     if not in_fit.any():
         raise VotesError(_nobody_left(votes, settings, int(keep_never.sum())))
-    result = estimate(cells.where(in_fit[cells.annotator]), settings)
+    result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
     first_seconds = result.seconds
     low = _abilities(result, cells.n_annotators)[0] <= settings.min_ability
     low &= ~keep_always
@@ -61,7 +67,7 @@ def run_stable_arena(
         in_fit = in_fit & ~low
         if not in_fit.any():
             raise VotesError(f"every annotator is at or below the ability threshold {settings.min_ability}")
-        result = estimate(cells.where(in_fit[cells.annotator]), settings)
+        result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
     ability, se = _abilities(result, cells.n_annotators)
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
     standing = np.full(cells.n_annotators, "active", dtype="<U8")

@@ -5,7 +5,7 @@ import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.errors import NoCommonRankingError, VotesError
-from app.rating.results import LoopSettings
+from app.rating.results import LoopSettings, Start
 from app.rating.stable_arena import run_stable_arena
 from app.rating.votes import Cells, aggregate
 
@@ -115,6 +115,22 @@ def test_am_elo_undoes_what_the_flippers_do_to_m_elo(cells_of: MakeCells) -> Non
     both = {m: run_stable_arena(cells_of(votes), LoopSettings(method=m)).board.score for m in ("am-elo", "m-elo")}  # type: ignore[arg-type]
     error = {m: np.abs(score - votes.world.score + votes.world.score.mean() - 1000).mean() for m, score in both.items()}
     assert error["am-elo"] < 0.5 * error["m-elo"]
+
+
+@pytest.mark.parametrize("method", ["am-elo", "m-elo"])
+def test_a_warm_turn_publishes_what_a_cold_one_does(cells_of: MakeCells, method: str) -> None:
+    """The earlier turn knew neither the last votes nor the last annotators and model."""
+    votes = simulate_votes(41, n_models=12, roles={"honest": 40, "flip": 4}, votes_each=120)
+    cells = cells_of(votes)
+    known = cells.where((cells.annotator < 42) & (cells.model_a < 11) & (cells.model_b < 11))
+    settings = LoopSettings(method=method)  # type: ignore[arg-type]
+    before = run_stable_arena(known, settings)
+    start = Start(before.board.score, before.crowd.ability)
+    cold, warm = run_stable_arena(cells, settings), run_stable_arena(cells, settings, start=start)
+    np.testing.assert_allclose(warm.board.score, cold.board.score, atol=1e-8)
+    np.testing.assert_allclose(warm.crowd.ability, cold.crowd.ability, atol=1e-8)
+    again = run_stable_arena(cells, settings, start=Start(cold.board.score, cold.crowd.ability))
+    assert 2 * again.diagnostics.iterations <= cold.diagnostics.iterations
 
 
 def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
