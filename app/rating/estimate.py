@@ -8,7 +8,7 @@ from app.rating.compact import Compact, compact
 from app.rating.covariance import Covariance, covariance
 from app.rating.errors import NoFiniteMaximumError, VotesError
 from app.rating.fit import Fit, fit_am_elo, fit_m_elo, scale_groups
-from app.rating.gauge import ELO_PER_NATURAL, to_prior_gauge, typical_ability
+from app.rating.gauge import ELO_PER_NATURAL, typical_ability
 from app.rating.graph import Components, find_components, find_cores
 from app.rating.results import LoopSettings, Start
 from app.rating.sums import Floats
@@ -133,8 +133,8 @@ def _begin(small: Compact, start: Start) -> tuple[Floats, Floats]:
     """Earlier results in the solver's units; what they did not know begins as the average model or annotator."""
     score, ability = start.score[small.models], start.ability[small.annotators]
     middle = float(np.mean(score[np.isfinite(score)])) if np.isfinite(score).any() else 0.0
-    R = np.where(np.isfinite(score), score - middle, 0.0) / ELO_PER_NATURAL
-    return to_prior_gauge(R, np.where(np.isfinite(ability), ability, 1.0))
+    R = np.where(np.isfinite(score), score - middle, 0.0) / (ELO_PER_NATURAL * start.median_ability)
+    return R, np.where(np.isfinite(ability), ability, 1.0) * start.median_ability
 
 
 def _units(cells: Cells, fit: Fit, settings: LoopSettings) -> tuple[Floats, Floats]:

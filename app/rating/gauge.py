@@ -59,15 +59,6 @@ def to_paper_gauge(R: Floats, theta: Floats) -> tuple[Floats, Floats]:
     return R * total, theta / total
 
 
-def to_prior_gauge(R: Floats, theta: Floats) -> tuple[Floats, Floats]:
-    """Return (R, θ) at the scale the prior θ ~ N(1, sd²) likes best among all scales of the same fit.
-
-    Minimises Σ_k (cθ_k − 1)² over c: where a warm start from published values should begin.
-    """
-    scale = float(theta.sum()) / max(float(theta @ theta), 1e-300)
-    return (R / scale, theta * scale) if scale > 0 else (R, theta)
-
-
 def threshold_in_paper_gauge(min_ability: float, abilities: Floats) -> float:
     """Convert ε from published units to the paper's, given the published abilities of the fit, shape (n,).
 

@@ -47,10 +47,12 @@ class Start:
     ----------
     score : Elo points, any base, shape (n_models,)
     ability : published units, shape (n_annotators,)
+    median_ability : what published abilities were divided by
     """
 
     score: NDArray[np.float64]
     ability: NDArray[np.float64]
+    median_ability: float
 
 
 @dataclass(frozen=True)
