@@ -41,7 +41,7 @@ def win_probabilities(R: Floats, covariance: Floats, *, critical_value: float) -
 
 
 def contrast_errors(covariance: Floats) -> Floats:
-    """Standard errors of R_i − R_j, shape (n_models, n_models)."""
+    """Return the standard errors of R_i − R_j, shape (n_models, n_models)."""
     variance = np.diag(covariance)
     errors: Floats = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2.0 * covariance, 0.0))
     return errors

@@ -24,7 +24,7 @@ def test_simultaneous_ranks_use_the_studentized_range() -> None:
         R = np.zeros(n)
         R[0] = factor * tukey
         best, worst = simultaneous_ranks(R, np.eye(n) * se**2)
-        assert (worst[0] == 1) is separated
+        assert bool(worst[0] == 1) is separated
         assert best[0] == 1
         assert (best[1:] == (2 if separated else 1)).all()
     assert tukey > norm.ppf(0.975) * np.sqrt(2)
