@@ -6,10 +6,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from scipy.stats import norm, t
 
-from app.rating.fit import Fit, scale_groups
+from app.rating.fit import Fit
 from app.rating.likelihood import Likelihood
-from app.rating.newton import inverse_curvature, reduced_hessian, shift_projector
+from app.rating.newton import Arrow, Problem, shift_projector
 from app.rating.results import Interval
+from app.rating.scale import find_scale
 from app.rating.sums import Floats, sum_by
 from app.rating.threads import map_parts
 from app.rating.votes import Cells
@@ -19,7 +20,7 @@ FEWEST_CLUSTERS = 20
 
 @dataclass(frozen=True)
 class Covariance:
-    """Sampling covariance of a fit at the solver's scale, the unit of ability held to the annotators' mean.
+    """Sampling covariance of a fit at the solver's scale, the unit held to the typical ability of these annotators.
 
     Attributes
     ----------
@@ -63,8 +64,8 @@ def covariance(
     Notes
     -----
     Bread: the Schur complement of the observed information, abilities at the cap held. Meat: the scores' gradient of
-    each cluster or vote after its ability's share is taken out. The scale is tied to the mean ability by the linear
-    map I − R qᵀ/Σθ, q = Σ_k B_k/D_k. Derivations: docs/math.md, "Uncertainty".
+    each cluster or vote after its ability's share is taken out. Both stay on the constraint that the typical ability
+    is 1. Derivations: docs/math.md, "Uncertainty".
 
     References
     ----------
@@ -81,12 +82,11 @@ def covariance(
         inner = work.bread @ meat @ work.bread
     if not abilities:
         return Covariance(inner, np.full(cells.n_annotators, np.nan), kind, clusters)
-    scores = work.tie_scale(inner, kind)
-    return Covariance(scores, work.ability_se(inner), kind, clusters)
+    return Covariance(inner, work.ability_se(inner), kind, clusters)
 
 
 class _Work:
-    """What the kinds of covariance share: derivatives at the optimum and the inverted Schur complement."""
+    """What the kinds of covariance share: the arrow at the optimum and the inverted reduced Hessian."""
 
     def __init__(
         self, cells: Cells, fit: Fit, component: NDArray[np.int64], prior_sd: float | None, *, abilities: bool
@@ -95,18 +95,14 @@ class _Work:
         self.likelihood = Likelihood(cells, prior_sd if abilities else None)
         point = self.likelihood.expand(fit.R, fit.theta, exact=True)
         held = fit.at_cap if abilities else np.ones(cells.n_annotators, dtype=bool)
-        self.D, self.inverse_D, self.cross = point.D, inverse_curvature(point, held), point.cross
+        problem = Problem(self.likelihood, component, find_scale(cells) if abilities else None)
+        # fit.theta may be in any gauge: the constraint is on θ relative to its typical value
+        self.arrow = Arrow(problem, point, fit.theta, held, exact=True)
+        self.D, self.cross = point.D, point.cross
         shifts = shift_projector(component)
-        S = reduced_hessian(self.likelihood, point, held)
         typical = float(np.mean(np.diag(point.A)))
-        if abilities and prior_sd is None:
-            groups, _ = scale_groups(cells)
-            for group in np.unique(groups):
-                flat = np.where(groups == group, fit.R, 0.0)
-                S += typical * np.outer(flat, flat) / max(float(flat @ flat), 1e-300)
-        bread = cho_solve(cho_factor(S + typical * shifts, lower=True), np.eye(len(S)))
+        bread = cho_solve(cho_factor(self.arrow.S + typical * shifts, lower=True), np.eye(len(shifts)))
         self.bread: Floats = bread - shifts / typical
-        self.q = self.likelihood.by_model(self.cross, self.inverse_D)
 
     def meat_by_annotator(self) -> Floats:
         """Σ_k u_k u_kᵀ, u_k annotator k's gradient of the scores (that of θ_k is 0, or held)."""
@@ -117,45 +113,41 @@ class _Work:
         """Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k)."""
         m, ability = self._squared_residual(), self.theta[self.cells.annotator]
         outer = self.likelihood.laplacian(m * ability**2)
-        if not self.inverse_D.any():
+        if not self.arrow.inverse_D.any():
             return outer
+        arrow, rows, one = self.arrow, self.likelihood.rows, np.ones(self.cells.n_annotators)
         mixed, quadratic = self._shares_by_vote(m)
-        one, rows = np.ones(self.cells.n_annotators), self.likelihood.rows
-        crossed = rows.products(mixed, one, self.cross, self.inverse_D)
-        return outer - crossed - crossed.T + rows.products(self.cross, self.inverse_D * np.sqrt(quadratic))
-
-    def tie_scale(self, inner: Floats, kind: Interval) -> Floats:
-        """Covariance of the scores when the unit of ability is held to the mean of the abilities."""
-        total = float(self.theta.sum())
-        P = np.eye(len(self.R)) - np.outer(self.R, self.q) / total
-        tied = P @ inner @ P.T
-        if kind == "clustered":
-            return tied
-        along = np.outer(self.R, self.R) / total**2
-        if kind == "information":
-            return tied + along * float(self.inverse_D.sum())
-        mixed, quadratic = self._shares_by_vote(self._squared_residual())
-        share = quadratic * self.inverse_D**2
-        uz = self.likelihood.by_model(mixed, self.inverse_D) - self.likelihood.by_model(self.cross, share)
-        crossed = np.outer(self.R / total, P @ self.bread @ uz)
-        return tied + crossed + crossed.T + along * float(share.sum())
+        crossed = rows.products(mixed, one, self.cross, arrow.inverse_D)
+        outer += rows.products(self.cross, arrow.inverse_D * np.sqrt(quadratic)) - crossed - crossed.T
+        # what Q adds to D⁻¹ for the constraint: of rank one in every scale group
+        t, scale = arrow.v_over_D, arrow.scale
+        for group in range(len(arrow.z)):
+            t_group = t if scale is None else np.where(scale.annotators == group, t, 0.0)
+            pull = self.likelihood.by_model(mixed, t_group)
+            pull -= self.likelihood.by_model(self.cross, quadratic * t_group * arrow.inverse_D)
+            along = np.outer(pull, arrow.z[group])
+            outer += along + along.T + np.outer(arrow.z[group], arrow.z[group]) * float(quadratic @ t_group**2)
+        return outer
 
     def ability_se(self, inner: Floats) -> Floats:
-        """Return the standard error of θ_k relative to the mean ability."""
-        total = float(self.theta.sum())
-        share = self.theta / total
+        """Return the standard error of θ_k relative to the typical ability."""
+        arrow, scale = self.arrow, self.arrow.scale
         by_scores = np.empty(self.cells.n_annotators)
 
         def fill(part: tuple[int, int]) -> None:
-            for (first, last), rows in self.likelihood.rows.chunks(part, self.cross, self.inverse_D):
+            for (first, last), rows in self.likelihood.rows.chunks(part, self.cross, arrow.inverse_D):
                 by_scores[first:last] = np.einsum("ij,ij->i", rows @ inner, rows)
 
         map_parts(fill, self.likelihood.rows.parts)
-        along = self.inverse_D * self.likelihood.times_rows(self.cross, inner @ self.q)
-        variance = by_scores - 2.0 * share * along + share**2 * float(self.q @ inner @ self.q)
-        own = 1.0 / self.D
-        variance += np.where(self.inverse_D > 0, own * (1.0 - 2.0 * share), own)
-        variance += share**2 * float(self.inverse_D.sum())
+        variance = by_scores + np.where(arrow.inverse_D > 0, arrow.inverse_D, 1.0 / np.maximum(self.D, 1e-300))
+        if scale is not None and len(arrow.z):
+            across = arrow.z @ inner
+            t = arrow.v_over_D
+            for group in range(scale.number):
+                mine = scale.annotators == group
+                along = arrow.inverse_D * self.likelihood.times_rows(self.cross, across[group])
+                change = -2.0 * t * along + t**2 * float(across[group] @ arrow.z[group])
+                variance += np.where(mine, change - t**2 / max(arrow.size[group], 1e-300), 0.0)
         se: Floats = np.sqrt(np.maximum(variance, 0.0))
         return se
 

@@ -24,6 +24,9 @@ class NoFiniteMaximumError(RatingError):
         self.annotators = annotators
         self.word = word
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.annotators, self.word)
+
 
 class NotConvergedError(RatingError):
     """The solver stopped before its result met the convergence criteria; `R` and `theta` are where it stood."""
@@ -32,6 +35,9 @@ class NotConvergedError(RatingError):
         super().__init__(message)
         self.R = R
         self.theta = theta
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.R, self.theta)
 
 
 class NoCommonRankingError(RatingError):

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 from app.rating.compact import Compact, compact
 from app.rating.covariance import Covariance, covariance
 from app.rating.errors import NoFiniteMaximumError, VotesError
-from app.rating.fit import Fit, fit_am_elo, fit_m_elo, scale_groups
+from app.rating.fit import Fit, fit_am_elo, fit_m_elo
 from app.rating.gauge import ELO_PER_NATURAL, typical_ability
 from app.rating.graph import Components, find_components, find_cores
 from app.rating.results import LoopSettings, Start
+from app.rating.scale import find_scale
 from app.rating.sums import Floats
 from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
@@ -141,7 +142,8 @@ def _units(cells: Cells, fit: Fit, settings: LoopSettings) -> tuple[Floats, Floa
     if settings.method == "m-elo" or len(fit.theta) == 0:
         return np.ones(len(fit.R)), np.ones(len(fit.theta))
     if settings.prior_sd is None:
-        models, annotators = scale_groups(cells)
+        scale = find_scale(cells)
+        models, annotators = scale.models, scale.annotators
     else:
         models, annotators = np.zeros(len(fit.R), dtype=np.int64), np.zeros(len(fit.theta), dtype=np.int64)
     annotator_unit = typical_ability(fit.theta, annotators)

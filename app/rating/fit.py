@@ -1,14 +1,15 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from app.rating.compact import pool_annotators
 from app.rating.errors import NoFiniteMaximumError, NotConvergedError
+from app.rating.gauge import typical_ability
+from app.rating.kernels import balance
 from app.rating.likelihood import Likelihood
-from app.rating.newton import Flat, minimise
+from app.rating.newton import Problem, minimise
+from app.rating.scale import find_scale
 from app.rating.sums import Floats
 from app.rating.votes import Cells
 
@@ -61,7 +62,7 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
     """
     likelihood = Likelihood(pool_annotators(cells), None)
     R, one = np.zeros(cells.n_models) if start is None else start, np.ones(1)
-    optimum = minimise(likelihood, R, one, flat=Flat(component), fit_abilities=False)
+    optimum = minimise(Problem(likelihood, component, None), R, one)
     theta, nobody = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
     return Fit(optimum.R, theta, nobody, -optimum.value, optimum.iterations)
 
@@ -71,7 +72,7 @@ def fit_am_elo(
     component: NDArray[np.int64],
     *,
     prior_sd: float | None = 1.0,
-    ability_cap: float | None = 1.5,
+    ability_cap: float | None = 1.75,
     start: tuple[Floats, Floats] | None = None,
 ) -> Fit:
     """Maximise ℓ(R, θ) − Σ_k (θ_k − 1)²/(2 sd²) subject to θ_k ≤ cap, with P = σ(θ_k (R_a − R_b)).
@@ -110,14 +111,15 @@ def fit_am_elo(
     """
     if prior_sd is None and ability_cap is not None:
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
-    R, theta = start or (fit_m_elo(cells, component).R, np.ones(cells.n_annotators))
     likelihood = Likelihood(cells, prior_sd)
-    flat = Flat(component) if prior_sd is not None else Flat(component, *scale_groups(cells))
+    R, theta = start or (_balanced_m_elo(likelihood, component), np.ones(cells.n_annotators))
+    problem = Problem(likelihood, component, find_scale(cells), ability_cap)
     try:
-        optimum = minimise(likelihood, R, theta, flat=flat, cap=ability_cap, near=start is not None)
+        optimum = minimise(problem, R, theta, near=start is not None)
     except NotConvergedError as failure:
         if prior_sd is None:
             _refuse_unbounded(cells, failure.R)
+        typical_ability(failure.theta)
         raise
     if prior_sd is None:
         _refuse_unbounded(cells, optimum.R)
@@ -126,18 +128,16 @@ def fit_am_elo(
     return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations)
 
 
-def scale_groups(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Group of each model and of each annotator: those linked by votes, directly or through others.
+def _balanced_m_elo(likelihood: Likelihood, component: NDArray[np.int64]) -> Floats:
+    """Fit m-ELO with votes so weighted that nobody has more than about one vote's say on any model: the start.
 
-    Within a group, and only there, abilities can be compared: without a prior each group has a scale of its own.
+    Plain m-ELO believes whoever votes most often on a model; from there a ring that floods one model's battles is
+    taken for reliable, and am-ELO climbs to a poorer maximum (docs/math.md, "The solver").
     """
-    size = cells.n_models + cells.n_annotators
-    start = np.concatenate([cells.model_a, cells.model_b])
-    end = np.tile(cells.annotator, 2) + cells.n_models
-    graph = coo_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(size, size)).tocsr()
-    _, label = connected_components(graph, directed=False)
-    group = label.astype(np.int64)
-    return group[: cells.n_models], group[cells.n_models :]
+    cells, factor = likelihood.cells, np.empty(len(likelihood.cells.n))
+    balance(likelihood.rows.starts, cells.model_a, cells.model_b, cells.n, cells.n_models, factor)
+    balanced = replace(cells, n=cells.n * factor, s=cells.s * factor, ties=cells.ties * factor)
+    return fit_m_elo(balanced, component).R
 
 
 def _refuse_unbounded(cells: Cells, R: Floats) -> None:

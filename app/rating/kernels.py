@@ -124,3 +124,17 @@ def times_rows(starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, vec
         for cell in range(starts[k], starts[k + 1]):
             total += weight[cell] * (vector[model_a[cell]] - vector[model_b[cell]])
         out[k] = total
+
+
+@compiled
+def balance(starts: Starts, model_a: Ints, model_b: Ints, n: Floats, n_models: int, out: Floats) -> None:
+    """Set out (n_cells,) to 1 / the number of votes in which the cell's annotator compared either of its models."""
+    votes = np.zeros(n_models)
+    for k in range(len(starts) - 1):
+        for cell in range(starts[k], starts[k + 1]):
+            votes[model_a[cell]] += n[cell]
+            votes[model_b[cell]] += n[cell]
+        for cell in range(starts[k], starts[k + 1]):
+            out[cell] = 1.0 / (votes[model_a[cell]] + votes[model_b[cell]] - n[cell])
+        for cell in range(starts[k], starts[k + 1]):
+            votes[model_a[cell]] = votes[model_b[cell]] = 0.0

@@ -6,6 +6,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from app.rating.errors import NotConvergedError
 from app.rating.likelihood import Curvature, Likelihood
+from app.rating.scale import Scale
 from app.rating.sums import Floats, sum_by
 
 Mask = NDArray[np.bool_]
@@ -19,20 +20,21 @@ SETTLED = 1e-18  # squared Newton decrement at which steps are about 1e-9 standa
 
 
 @dataclass(frozen=True)
-class Flat:
-    """Directions that change no probability, which the solver fixes by convention.
+class Problem:
+    """What is minimised, and over what.
 
     Attributes
     ----------
+    likelihood : the objective
     component : of each model; a shift of one component's scores changes nothing, the mean of each is kept at 0
-    scale_group : of each model, for an objective without prior: within a group (R, θ) → (cR, θ/c) changes nothing,
-        the root mean square of θ is kept at 1; None with a prior
-    annotator_group : the same for each annotator
+    scale : the constraint on the abilities; None keeps θ fixed (m-ELO when θ = 1: concave)
+    cap : upper bound on θ
     """
 
+    likelihood: Likelihood
     component: NDArray[np.int64]
-    scale_group: NDArray[np.int64] | None = None
-    annotator_group: NDArray[np.int64] | None = None
+    scale: Scale | None
+    cap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,46 +55,59 @@ class _Step:
     decrement: float  # of the free variables: gᵀ H⁻¹ g
 
 
-class _System:
-    """The Newton system at one point, abilities eliminated, ready to be solved."""
+class Arrow:
+    """The arrow-shaped Newton system at one point, abilities eliminated.
 
-    def __init__(self, likelihood: Likelihood, point: Curvature, R: Floats, held: Mask, flat: Flat) -> None:
-        """Raise LinAlgError where the reduced Hessian is not positive definite."""
-        self.likelihood = likelihood
-        self.held = held
-        if np.any(point.D[~held] <= 0):
+    With D⁻¹ replaced by Q = D⁻¹ − D⁻¹v vᵀD⁻¹/(vᵀD⁻¹v) for each scale group, v the constraint's gradient, steps stay on
+    the constraint (docs/math.md, "The arrow").
+
+    Attributes
+    ----------
+    inverse_D : 1/D_k, 0 for a held ability, shape (n_annotators,)
+    v_over_D : v_k/D_k, shape (n_annotators,)
+    z : Σ_k of a group B_k v_k/D_k, divided by the group's vᵀD⁻¹v, shape (groups, n_models)
+    size : vᵀD⁻¹v of each group, shape (groups,)
+    S : reduced Hessian A − BᵀQB, shape (n_models, n_models); singular along the shifts
+    """
+
+    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
+        """Raise LinAlgError where an ability that is not held has no curvature."""
+        self.likelihood, self.scale = problem.likelihood, problem.scale
+        D = point.D
+        if self.scale is not None and exact:
+            price = multiplier(self.scale, point, theta, held)[self.scale.annotators]
+            D = np.maximum(D + price * self.scale.curvature(theta), 0.1 * D)
+        if np.any(D[~held] <= 0):
             raise LinAlgError("an ability without curvature")
-        self.inverse_D = inverse_curvature(point, held)
-        S = reduced_hessian(likelihood, point, held)
-        typical = float(np.mean(np.diag(point.A)))
-        S += typical * shift_projector(flat.component)
-        if flat.scale_group is not None:
-            for group in np.unique(flat.scale_group):
-                direction = np.where(flat.scale_group == group, R, 0.0)
-                S += typical * np.outer(direction, direction) / max(float(direction @ direction), 1e-300)
-        self.factor = cho_factor(S, lower=True, overwrite_a=True)
+        self.inverse_D = np.where(held, 0.0, 1.0 / np.where(held, 1.0, D))
+        self.S = point.A.copy()
+        if self.scale is None or held.all():
+            self.v_over_D, self.z, self.size = np.zeros(len(theta)), np.zeros((0, len(point.A))), np.zeros(0)
+            return
+        v = self.scale.gradient(theta)
+        self.v_over_D = v * self.inverse_D
+        size = self.scale.sum(v * self.v_over_D)
+        groups = np.flatnonzero(size > 0)
+        total = self.likelihood.by_model(point.cross, self.v_over_D)
+        self.z = np.zeros((self.scale.number, len(total)))
+        for group in groups:  # a model's cells are all of one group
+            self.z[group] = np.where(self.scale.models == group, total, 0.0) / size[group]
+        self.S -= self.likelihood.rows.products(point.cross, np.sqrt(self.inverse_D))
+        self.S += (self.z[groups].T * size[groups]) @ self.z[groups]
+        self.size = size
 
-    def solve(self, point: Curvature) -> _Step:
-        """Step from the point against its gradient."""
-        pull = self.inverse_D * point.gradient_abilities
-        reduced = point.gradient_scores - self.likelihood.by_model(point.cross, pull)
-        scores = -cho_solve(self.factor, reduced)
-        abilities = -pull - self.inverse_D * self.likelihood.times_rows(point.cross, scores)
-        slope = point.gradient_scores @ scores + np.where(self.held, 0.0, point.gradient_abilities) @ abilities
-        return _Step(scores, abilities, float(-slope))
+    def project(self, gradient: Floats) -> Floats:
+        """Q times a value per annotator."""
+        out = self.inverse_D * gradient
+        if self.scale is None or len(self.z) == 0:
+            return out
+        along = self.scale.sum(self.v_over_D * gradient)
+        share = np.where(self.size > 0, along / np.where(self.size > 0, self.size, 1.0), 0.0)
+        return out - self.v_over_D * share[self.scale.annotators]
 
 
-def minimise(
-    likelihood: Likelihood,
-    R: Floats,
-    theta: Floats,
-    *,
-    flat: Flat,
-    fit_abilities: bool = True,
-    cap: float | None = None,
-    near: bool = False,
-) -> Optimum:
-    """Minimise the objective jointly over R and θ ≤ cap by Newton's method on its arrow-shaped Hessian.
+def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) -> Optimum:
+    """Minimise the objective jointly over R and θ ≤ cap, typical θ = 1, by Newton's method on its arrow-shaped Hessian.
 
     Each iteration is one pass over the cells: θ's diagonal block is eliminated (Schur complement), the models' block
     solved by Cholesky, θ substituted back; abilities at the cap whose gradient points beyond it are held there
@@ -102,9 +117,7 @@ def minimise(
     Parameters
     ----------
     R, theta : start, shapes (n_models,) and (n_annotators,)
-    flat : the directions in which nothing changes
     near : the start is believed to be near the optimum: begin with the observed Hessian
-    fit_abilities : False keeps θ fixed (m-ELO when θ = 1: concave)
 
     Raises
     ------
@@ -116,42 +129,40 @@ def minimise(
     ----------
     Nocedal and Wright, Numerical Optimization, 2nd ed., §3.4; docs/math.md, "The solver".
     """
-    R, theta = _normalise(R, theta if cap is None else np.minimum(theta, cap), flat)
-    point, exact = likelihood.expand(R, theta, exact=near), near
+    R, theta = _normalise(problem, R, theta)
+    point, exact = problem.likelihood.expand(R, theta, exact=near), near
+    step = None
     for iteration in range(1, MAX_ITERATIONS + 1):
-        held = _held(theta, point, cap) if fit_abilities else np.ones(len(theta), dtype=bool)
+        held = _held(problem, theta, point)
         try:
-            system = _System(likelihood, point, R, held, flat)
+            system = _System(problem, point, theta, held, exact=exact)
         except LinAlgError:
             if not exact:
                 raise NotConvergedError(f"the models' block is singular at iteration {iteration}", R, theta) from None
-            point, exact = likelihood.expand(R, theta, exact=False), False
-            system = _System(likelihood, point, R, held, flat)
-        step = _with_held(system.solve(point), point, held) if fit_abilities else system.solve(point)
+            point, exact = problem.likelihood.expand(R, theta, exact=False), False
+            system = _System(problem, point, theta, held, exact=False)
+        step = system.solve(point)
         exact = step.decrement < NEAR
-        found = _search(likelihood, point, R, theta, step, flat, cap, exact=exact)
+        found = _search(problem, point, R, theta, _with_held(problem, step, point, held), exact=exact)
         if found is None:
             message = f"no step decreases the objective at iteration {iteration} (decrement {step.decrement:.1e})"
             raise NotConvergedError(message, R, theta)
         R, theta, point = found
-        if step.decrement < LAST and (cap is None or bool(np.all(theta[held] == cap))):
+        if step.decrement < LAST and (problem.cap is None or bool(np.all(theta[held] == problem.cap))):
             left = system.solve(point).decrement
-            if left <= SETTLED and (cap is None or not fit_abilities or np.array_equal(held, _held(theta, point, cap))):
+            if left <= SETTLED and np.array_equal(held, _held(problem, theta, point)):
                 return Optimum(R, theta, point.value, iteration, left)
-    message = f"not settled after {MAX_ITERATIONS} iterations (squared Newton decrement {step.decrement:.1e})"
+    message = f"not settled after {MAX_ITERATIONS} iterations (squared Newton decrement {step and step.decrement:.1e})"
     raise NotConvergedError(message, R, theta)
 
 
-def reduced_hessian(likelihood: Likelihood, point: Curvature, held: Mask) -> Floats:
-    """Schur complement A − Σ_k B_k B_kᵀ/D_k over the abilities that are not held, shape (n_models, n_models)."""
-    if held.all():
-        return point.A.copy()
-    return point.A - likelihood.rows.products(point.cross, np.sqrt(inverse_curvature(point, held)))
-
-
-def inverse_curvature(point: Curvature, held: Mask) -> Floats:
-    """1/D_k, 0 for a held ability, shape (n_annotators,)."""
-    return np.where(held, 0.0, 1.0 / np.where(held, 1.0, point.D))
+def multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Floats:
+    """Return the Lagrange multiplier of each group's scale: g_θ + λv is 0 for free abilities at the optimum."""
+    v = np.where(held | (point.D <= 0), 0.0, scale.gradient(theta))
+    weight = v / np.where(point.D > 0, point.D, 1.0)
+    size = scale.sum(v * weight)
+    along = scale.sum(weight * point.gradient_abilities)
+    return np.where(size > 0, -along / np.where(size > 0, size, 1.0), 0.0)
 
 
 def shift_projector(component: NDArray[np.int64]) -> Floats:
@@ -161,17 +172,40 @@ def shift_projector(component: NDArray[np.int64]) -> Floats:
     return projector
 
 
-def _with_held(step: _Step, point: Curvature, held: Mask) -> _Step:
+class _System:
+    """A factorised Arrow: solves for Newton steps."""
+
+    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
+        """Raise LinAlgError where the reduced Hessian is not positive definite."""
+        self.problem, self.held, self.theta = problem, held, theta
+        self.arrow = Arrow(problem, point, theta, held, exact=exact)
+        typical = float(np.mean(np.diag(point.A)))
+        self.factor = cho_factor(self.arrow.S + typical * shift_projector(problem.component), lower=True)
+
+    def solve(self, point: Curvature) -> _Step:
+        """Step from the point against its gradient, along the constraint."""
+        likelihood = self.problem.likelihood
+        pull = self.arrow.project(point.gradient_abilities)
+        reduced = point.gradient_scores - likelihood.by_model(point.cross, pull)
+        scores = -cho_solve(self.factor, reduced)
+        abilities = -pull - self.arrow.project(likelihood.times_rows(point.cross, scores))
+        free = ~self.held
+        own = float(np.sum(pull[free] ** 2 / self.arrow.inverse_D[free]))
+        return _Step(scores, abilities, own - float(reduced @ scores))
+
+
+def _with_held(problem: Problem, step: _Step, point: Curvature, held: Mask) -> _Step:
     """Send an ability near its cap and pushed beyond it there, by a scaled gradient step of its own."""
+    if problem.cap is None or problem.scale is None:
+        return step
     movable = held & (point.D > 0)
-    own = np.where(movable, -point.gradient_abilities / np.where(movable, point.D, 1.0), 0.0)
+    own = np.where(movable, np.abs(point.gradient_abilities) / np.where(movable, point.D, 1.0) + 1e-3, 0.0)
     return _Step(step.scores, np.where(held, own, step.abilities), step.decrement)
 
 
 def _search(
-    likelihood: Likelihood, point: Curvature, R: Floats, theta: Floats, step: _Step, flat: Flat, cap: float | None,
-    *, exact: bool,
-) -> tuple[Floats, Floats, Curvature] | None:  # fmt: skip
+    problem: Problem, point: Curvature, R: Floats, theta: Floats, step: _Step, *, exact: bool
+) -> tuple[Floats, Floats, Curvature] | None:
     """Backtrack along the projected path until the objective decreases enough; None where it never does."""
     if not step.decrement >= 0:
         return None
@@ -179,11 +213,11 @@ def _search(
     length = 1.0
     for _ in range(MAX_HALVINGS):
         new_R, new_theta = R + length * step.scores, theta + length * step.abilities
-        if cap is not None:
-            new_theta = np.minimum(new_theta, cap)
+        if problem.cap is not None:
+            new_theta = np.minimum(new_theta, problem.cap)
         slope = point.gradient_scores @ (new_R - R) + point.gradient_abilities @ (new_theta - theta)
-        new_R, new_theta = _normalise(new_R, new_theta, flat)
-        new = likelihood.expand(new_R, new_theta, exact=exact)
+        new_R, new_theta = _normalise(problem, new_R, new_theta)
+        new = problem.likelihood.expand(new_R, new_theta, exact=exact)
         # a decrease below the objective's own rounding cannot be seen, and need not be
         if -slope <= noise or new.value <= point.value + SUFFICIENT_DECREASE * slope + noise:
             return new_R, new_theta, new
@@ -191,22 +225,24 @@ def _search(
     return None
 
 
-def _held(theta: Floats, point: Curvature, cap: float | None) -> Mask:
-    """Abilities at (or within reach of) the cap that the gradient pushes beyond it."""
-    if cap is None:
-        return np.zeros(len(theta), dtype=bool)
-    outward = point.gradient_abilities < 0
-    reach = np.where(point.D > 0, -point.gradient_abilities / np.where(point.D > 0, point.D, 1.0), np.inf)
-    return outward & (theta >= cap - np.minimum(1e-3, np.abs(reach)))
+def _held(problem: Problem, theta: Floats, point: Curvature) -> Mask:
+    """Abilities at (or within reach of) the cap that the gradient pushes beyond it; all where θ is fixed."""
+    if problem.scale is None:
+        return np.ones(len(theta), dtype=bool)
+    nobody = np.zeros(len(theta), dtype=bool)
+    if problem.cap is None:
+        return nobody
+    price = multiplier(problem.scale, point, theta, theta >= problem.cap)
+    gradient = point.gradient_abilities + price[problem.scale.annotators] * problem.scale.gradient(theta)
+    reach = np.where(point.D > 0, -gradient / np.where(point.D > 0, point.D, 1.0), np.inf)
+    return (gradient < 0) & (theta >= problem.cap - np.minimum(1e-3, np.abs(reach)))
 
 
-def _normalise(R: Floats, theta: Floats, flat: Flat) -> tuple[Floats, Floats]:
-    """Move along the flat directions to where convention wants R and θ."""
-    members = np.bincount(flat.component)
-    R = R - (sum_by(flat.component, R, len(members)) / np.maximum(members, 1))[flat.component]
-    if flat.scale_group is None or flat.annotator_group is None:
+def _normalise(problem: Problem, R: Floats, theta: Floats) -> tuple[Floats, Floats]:
+    """Move along the flat directions to where convention wants R and θ, within the cap."""
+    component = problem.component
+    members = np.bincount(component)
+    R = R - (sum_by(component, R, len(members)) / np.maximum(members, 1))[component]
+    if problem.scale is None:
         return R, theta
-    size = np.bincount(flat.annotator_group)
-    factor = np.sqrt(sum_by(flat.annotator_group, theta**2, len(size)) / np.maximum(size, 1))
-    factor = np.where(factor > 0, factor, 1.0)
-    return R * factor[flat.scale_group], theta / factor[flat.annotator_group]
+    return problem.scale.normalise(R, theta, problem.cap, free_sign=problem.likelihood.precision == 0)

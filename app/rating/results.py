@@ -32,7 +32,7 @@ class LoopSettings:
     min_ability: float = 0.2
     exclude: bool = False
     prior_sd: float | None = 1.0
-    ability_cap: float | None = 1.5
+    ability_cap: float | None = 1.75
     interval: Interval = "clustered"
     confidence: float = 0.95
     base: float = 1000.0

@@ -17,13 +17,8 @@ MakeCells = Callable[[SimulatedVotes], Cells]
 PLAIN: Any = {"prior_sd": None, "ability_cap": None}
 
 
-def mean_gauge(R: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    centred: np.ndarray = (R - R.mean()) * theta.mean()
-    return centred
-
-
 def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
-    """Delete-one jackknife of the scores in the mean gauge: an independent route to the two sandwiches."""
+    """Sum of squared influences, by nudging the weight of one vote or annotator after the other and fitting again."""
     cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
     component = np.zeros(cells.n_models, dtype=np.int64)
     full = fit_am_elo(cells, component, **PLAIN)
@@ -34,7 +29,7 @@ def numeric_covariance(votes: SimulatedVotes, kind: str) -> np.ndarray:
         weight = np.where(unit == each, 1e-3, 0.0) + 1.0
         nudged = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, weight=weight, **votes.sizes)
         fit = fit_am_elo(nudged, component, start=(full.R, full.theta), **PLAIN)
-        draws.append((mean_gauge(fit.R, fit.theta) - mean_gauge(full.R, full.theta)) / 1e-3)
+        draws.append((fit.R - full.R) / 1e-3)
     influence = np.array(draws)
     factor = len(units) / (len(units) - 1) if kind == "clustered" else 1.0
     result: np.ndarray = influence.T @ influence * factor
@@ -49,9 +44,7 @@ def test_sandwiches_are_the_sum_of_squared_influences(cells_of: MakeCells, kind:
     fit = fit_am_elo(cells, component, **PLAIN)
     ours = covariance(cells, fit, component, kind=kind, prior_sd=None, abilities=True)
     assert ours.kind == kind
-    np.testing.assert_allclose(
-        ours.scores * fit.theta.mean() ** 2, numeric_covariance(votes, kind), rtol=0.03, atol=1e-5
-    )
+    np.testing.assert_allclose(ours.scores, numeric_covariance(votes, kind), rtol=0.03, atol=1e-5)
 
 
 def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled_out(cells_of: MakeCells) -> None:
@@ -61,15 +54,17 @@ def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled
     likelihood = Likelihood(cells, 1.0)
     at = likelihood.expand(fit.R, fit.theta, exact=True)
     ((_, B),) = likelihood.rows.chunks((0, 8), at.cross, np.ones(8))
-    joint = np.linalg.pinv(np.block([[at.A, B.T], [B, np.diag(at.D)]]))
-    total = fit.theta.sum()
-    # scores move with the unit: δ(R · mean θ) / mean θ = δR + R Σδθ / Σθ
-    tie = np.hstack([np.eye(5), np.outer(fit.R, np.ones(8)) / total])
-    centre = np.eye(5) - 1 / 5
+    t = np.tanh((fit.theta - 1) / 0.3)
+    v = 1 - t**2
+    price = -(at.gradient_abilities @ (v / at.D)) / (v @ (v / at.D))
+    D = at.D + price * -2 * t * v / 0.3  # the constraint's own curvature
+    shift, unit = np.append(np.ones(5), np.zeros(8)), np.append(np.zeros(5), v)
+    border = np.column_stack([shift, unit])
+    joint = np.block([[at.A, B.T], [B, np.diag(D)]])
+    covariance_of_both = np.linalg.inv(np.block([[joint, border], [border.T, np.zeros((2, 2))]]))[:13, :13]
     ours = covariance(cells, fit, component, kind="information", prior_sd=1.0, abilities=True)
-    np.testing.assert_allclose(ours.scores, centre @ tie @ joint @ tie.T @ centre, rtol=1e-6, atol=1e-12)
-    relative = np.hstack([np.zeros((8, 5)), np.eye(8) - np.outer(fit.theta, np.ones(8)) / total])
-    np.testing.assert_allclose(ours.ability_se**2, np.diag(relative @ joint @ relative.T), rtol=1e-6)
+    np.testing.assert_allclose(ours.scores, covariance_of_both[:5, :5], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(ours.ability_se**2, np.diag(covariance_of_both)[5:], rtol=1e-6)
 
 
 def test_clustered_errors_agree_with_a_bootstrap_by_annotator(cells_of: MakeCells) -> None:

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
+from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.errors import NoCommonRankingError, VotesError
 from app.rating.results import LoopSettings, Rating, Start
 from app.rating.stable_arena import run_stable_arena
@@ -90,9 +90,26 @@ def test_kept_always_and_never(cells: Cells) -> None:
 
 
 def test_a_crowd_without_a_common_ranking_is_refused(cells_of: MakeCells) -> None:
-    split = cells_of(simulate_votes(5, n_models=6, roles={"honest": 10, "flip": 14}, score_sd=300))
+    split = cells_of(simulate_votes(1, n_models=8, roles={"honest": 12, "flip": 12}))
     with pytest.raises(NoCommonRankingError, match="no common ranking"):
-        run_stable_arena(split, LoopSettings(min_votes=0, prior_sd=1000.0, ability_cap=None))
+        run_stable_arena(split, LoopSettings(prior_sd=None, ability_cap=None))
+
+
+def test_a_ring_that_floods_one_models_battles_is_found_and_gains_nothing() -> None:
+    """Four annotators vote for one weak model in every battle they are in, and in nothing else."""
+    generator = np.random.default_rng(7)
+    world = make_world(generator, n_models=12, roles={"honest": 40, "clique": 4})
+    annotator = np.repeat(np.arange(44), 100)
+    a, b = draw_pairs(generator, 12, len(annotator))
+    a = np.where((annotator >= 40) & (b != world.target), world.target, a)
+    outcome = world.vote(annotator, a, b, generator)
+    cells = aggregate(annotator, a, b, outcome, n_annotators=44, n_models=12)
+    rating = run_stable_arena(cells, LoopSettings())
+    clean = run_stable_arena(cells.where(cells.annotator < 40), LoopSettings())
+    fooled = run_stable_arena(cells, LoopSettings(method="m-elo"))
+    assert (rating.crowd.standing[40:] == "flagged").all()
+    assert rating.board.rank[world.target] >= clean.board.rank[world.target]
+    assert fooled.board.rank[world.target] < clean.board.rank[world.target] - 3
 
 
 def test_excluding_everyone_is_an_error(cells: Cells) -> None:
@@ -104,7 +121,7 @@ def test_abilities_have_median_one_and_components_mean_base(cells: Cells) -> Non
     rating = run_stable_arena(cells, LoopSettings(base=1500.0))
     assert np.median(rating.crowd.ability) == pytest.approx(1.0)
     assert rating.board.score.mean() == pytest.approx(1500.0)
-    assert rating.diagnostics.published_cap == pytest.approx(1.5 / rating.diagnostics.median_ability)
+    assert rating.diagnostics.published_cap == pytest.approx(1.75 / rating.diagnostics.median_ability)
 
 
 def test_m_elo_has_no_abilities_and_flags_nobody(cells: Cells) -> None:

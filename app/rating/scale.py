@@ -1,0 +1,86 @@
+"""What holds the scale: (R, θ) and (cR, θ/c) give every vote the same probability, so something must choose c."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from app.rating.sums import Floats, sum_by
+from app.rating.votes import Cells
+
+WIDTH = 0.3
+MAX_ROUNDS = 50
+SETTLED = 1e-14  # relative change of the scale
+MAX_LEFT = 1e-6  # a larger one after the last round: there is no positive typical value
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The constraint Σ_k tanh((θ_k − 1)/0.3) = 0 over the annotators of every scale group: the typical ability is 1.
+
+    A smooth median (an M-estimate of location with bounded influence): nobody's ability, however extreme, moves the
+    unit by more than one annotator's worth. Without such a constraint a few annotators who never contradict themselves
+    gain without end by stretching all scores, at a bounded cost in the others' prior (docs/math.md, "The scale").
+
+    Attributes
+    ----------
+    models, annotators : group of each; within a group, and only there, votes link abilities
+    number : of groups
+    """
+
+    models: NDArray[np.int64]
+    annotators: NDArray[np.int64]
+    number: int
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Return the derivative of the constraint by θ_k (times the width), shape (n_annotators,)."""
+        return 1.0 - np.tanh((theta - 1.0) / WIDTH) ** 2
+
+    def curvature(self, theta: Floats) -> Floats:
+        """Return the derivative of `gradient`, shape (n_annotators,)."""
+        t = np.tanh((theta - 1.0) / WIDTH)
+        return -2.0 * t * (1.0 - t**2) / WIDTH
+
+    def sum(self, values: Floats) -> Floats:
+        """Sum a value per annotator over each group, shape (number,)."""
+        return sum_by(self.annotators, values, self.number)
+
+    def normalise(self, R: Floats, theta: Floats, cap: float | None, *, free_sign: bool) -> tuple[Floats, Floats]:
+        """Move along (cR, θ/c) to where the constraint holds; abilities at the cap stay there.
+
+        A group whose abilities have no positive typical value stays where it is, after its sign has been turned where
+        that helps and changes nothing (`free_sign`: no prior).
+        """
+        if free_sign:
+            sign = np.where(self.sum(np.sign(theta)) < 0, -1.0, 1.0)
+            R, theta = R * sign[self.models], theta * sign[self.annotators]
+        at_cap = np.zeros(len(theta), dtype=bool) if cap is None else theta >= cap
+        log_c = np.zeros(self.number)
+        for _ in range(MAX_ROUNDS):
+            scaled = np.where(at_cap, theta, theta * np.exp(-log_c)[self.annotators])
+            value = self.sum(np.tanh((scaled - 1.0) / WIDTH))
+            slope = self.sum(np.where(at_cap, 0.0, self.gradient(scaled) * scaled / WIDTH))
+            usable = slope > 1e-9 * np.maximum(np.abs(value), 1.0)
+            step = np.where(usable, value / np.where(usable, slope, 1.0), 0.0)
+            step = np.clip(step, -0.5, 0.5)
+            log_c += step
+            if np.max(np.abs(step), initial=0.0) < SETTLED:
+                break
+        c = np.exp(np.where(np.abs(step) < MAX_LEFT, log_c, 0.0))
+        new = theta / c[self.annotators]
+        if cap is not None:
+            new = np.where(at_cap, cap, np.minimum(new, cap))
+        return R * c[self.models], new
+
+
+def find_scale(cells: Cells) -> Scale:
+    """Group the models and annotators that votes link, directly or through others."""
+    size = cells.n_models + cells.n_annotators
+    start = np.concatenate([cells.model_a, cells.model_b])
+    end = np.tile(cells.annotator, 2) + cells.n_models
+    graph = coo_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(size, size)).tocsr()
+    number, label = connected_components(graph, directed=False)
+    group = label.astype(np.int64)
+    return Scale(group[: cells.n_models], group[cells.n_models :], int(number))
