@@ -2,10 +2,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 from scipy.stats import norm, t
 
+from app.rating.errors import NotConvergedError
 from app.rating.fit import Fit
 from app.rating.likelihood import Likelihood
 from app.rating.newton import Arrow, Problem, shift_projector
@@ -61,6 +62,11 @@ def covariance(
     prior_sd : of the fit
     abilities : False for m-ELO, whose abilities are known to be 1
 
+    Raises
+    ------
+    NotConvergedError
+        The observed information is not positive definite: the fit stands at a saddle point.
+
     Notes
     -----
     Bread: the Schur complement of the observed information, abilities at the cap held. Meat: the scores' gradient of
@@ -101,7 +107,11 @@ class _Work:
         self.D, self.cross = point.D, point.cross
         shifts = shift_projector(component)
         typical = float(np.mean(np.diag(point.A)))
-        bread = cho_solve(cho_factor(self.arrow.S + typical * shifts, lower=True), np.eye(len(shifts)))
+        try:
+            factor = cho_factor(self.arrow.S + typical * shifts, lower=True)
+        except LinAlgError:
+            raise NotConvergedError("the fit stands at a saddle point of the likelihood", fit.R, fit.theta) from None
+        bread = cho_solve(factor, np.eye(len(shifts)))
         self.bread: Floats = bread - shifts / typical
 
     def meat_by_annotator(self) -> Floats:

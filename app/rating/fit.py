@@ -13,6 +13,9 @@ from app.rating.scale import find_scale
 from app.rating.sums import Floats
 from app.rating.votes import Cells
 
+FIRST_JUDGEMENTS = 3  # Newton steps on each ability alone, from 1
+FURTHEST_START = 1.5  # no ability starts further from 0 than this
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -112,7 +115,7 @@ def fit_am_elo(
     if prior_sd is None and ability_cap is not None:
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
     likelihood = Likelihood(cells, prior_sd)
-    R, theta = start or (_balanced_m_elo(likelihood, component), np.ones(cells.n_annotators))
+    R, theta = start or _balanced_start(likelihood, component)
     problem = Problem(likelihood, component, find_scale(cells), ability_cap)
     try:
         optimum = minimise(problem, R, theta, near=start is not None)
@@ -128,8 +131,8 @@ def fit_am_elo(
     return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations)
 
 
-def _balanced_m_elo(likelihood: Likelihood, component: NDArray[np.int64]) -> Floats:
-    """Fit m-ELO with votes so weighted that nobody has more than about one vote's say on any model: the start.
+def _balanced_start(likelihood: Likelihood, component: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Start from m-ELO in which nobody has more than about one vote's say on any model, and abilities judged by it.
 
     Plain m-ELO believes whoever votes most often on a model; from there a ring that floods one model's battles is
     taken for reliable, and am-ELO climbs to a poorer maximum (docs/math.md, "The solver").
@@ -137,7 +140,14 @@ def _balanced_m_elo(likelihood: Likelihood, component: NDArray[np.int64]) -> Flo
     cells, factor = likelihood.cells, np.empty(len(likelihood.cells.n))
     balance(likelihood.rows.starts, cells.model_a, cells.model_b, cells.n, cells.n_models, factor)
     balanced = replace(cells, n=cells.n * factor, s=cells.s * factor, ties=cells.ties * factor)
-    return fit_m_elo(balanced, component).R
+    R = fit_m_elo(balanced, component).R
+    theta = np.ones(cells.n_annotators)
+    for _ in range(FIRST_JUDGEMENTS):
+        point = likelihood.expand(R, theta, exact=False)
+        curved = point.D > 0
+        step = np.where(curved, point.gradient_abilities / np.where(curved, point.D, 1.0), 0.0)
+        theta = np.clip(theta - step, -FURTHEST_START, FURTHEST_START)
+    return R, theta
 
 
 def _refuse_unbounded(cells: Cells, R: Floats) -> None:

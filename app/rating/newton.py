@@ -15,6 +15,7 @@ MAX_ITERATIONS = 200
 MAX_HALVINGS = 40
 SUFFICIENT_DECREASE = 1e-4
 NEAR = 0.5  # below this squared Newton decrement the observed Hessian takes over from Fisher's
+SLOW = 0.5  # so does it where a step of Fisher's leaves more than this of the last decrement
 LAST = 1e-8  # below this one a step may be the last: what is left after it is measured
 SETTLED = 1e-18  # squared Newton decrement at which steps are about 1e-9 standard errors long
 
@@ -131,18 +132,18 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
     """
     R, theta = _normalise(problem, R, theta)
     point, exact = problem.likelihood.expand(R, theta, exact=near), near
-    step = None
+    decrement = np.inf
     for iteration in range(1, MAX_ITERATIONS + 1):
         held = _held(problem, theta, point)
-        try:
-            system = _System(problem, point, theta, held, exact=exact)
-        except LinAlgError:
-            if not exact:
-                raise NotConvergedError(f"the models' block is singular at iteration {iteration}", R, theta) from None
+        system = _factorise(problem, point, theta, held, exact=exact)
+        if system is None and exact:
             point, exact = problem.likelihood.expand(R, theta, exact=False), False
-            system = _System(problem, point, theta, held, exact=False)
+            system = _factorise(problem, point, theta, held, exact=False)
+        if system is None:
+            raise NotConvergedError(f"the models' block is singular at iteration {iteration}", R, theta)
         step = system.solve(point)
-        exact = step.decrement < NEAR
+        exact = step.decrement < NEAR or step.decrement > SLOW * decrement
+        decrement = step.decrement
         found = _search(problem, point, R, theta, _with_held(problem, step, point, held), exact=exact)
         if found is None:
             message = f"no step decreases the objective at iteration {iteration} (decrement {step.decrement:.1e})"
@@ -152,7 +153,7 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
             left = system.solve(point).decrement
             if left <= SETTLED and np.array_equal(held, _held(problem, theta, point)):
                 return Optimum(R, theta, point.value, iteration, left)
-    message = f"not settled after {MAX_ITERATIONS} iterations (squared Newton decrement {step and step.decrement:.1e})"
+    message = f"not settled after {MAX_ITERATIONS} iterations (squared Newton decrement {decrement:.1e})"
     raise NotConvergedError(message, R, theta)
 
 
@@ -192,6 +193,14 @@ class _System:
         free = ~self.held
         own = float(np.sum(pull[free] ** 2 / self.arrow.inverse_D[free]))
         return _Step(scores, abilities, own - float(reduced @ scores))
+
+
+def _factorise(problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> _System | None:
+    """Return the system, or None where its Hessian is not positive definite."""
+    try:
+        return _System(problem, point, theta, held, exact=exact)
+    except LinAlgError:
+        return None
 
 
 def _with_held(problem: Problem, step: _Step, point: Curvature, held: Mask) -> _Step:

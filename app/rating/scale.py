@@ -12,8 +12,9 @@ from app.rating.votes import Cells
 
 WIDTH = 0.3
 MAX_ROUNDS = 50
-SETTLED = 1e-14  # relative change of the scale
-MAX_LEFT = 1e-6  # a larger one after the last round: there is no positive typical value
+SETTLED = 1e-15  # what may be left of the constraint, for each annotator
+NEARLY = 1e-9  # if more is left after the last round, there is no positive typical value
+LEAST_SLOPE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -56,23 +57,33 @@ class Scale:
         if free_sign:
             sign = np.where(self.sum(np.sign(theta)) < 0, -1.0, 1.0)
             R, theta = R * sign[self.models], theta * sign[self.annotators]
-        at_cap = np.zeros(len(theta), dtype=bool) if cap is None else theta >= cap
-        log_c = np.zeros(self.number)
-        for _ in range(MAX_ROUNDS):
-            scaled = np.where(at_cap, theta, theta * np.exp(-log_c)[self.annotators])
-            value = self.sum(np.tanh((scaled - 1.0) / WIDTH))
-            slope = self.sum(np.where(at_cap, 0.0, self.gradient(scaled) * scaled / WIDTH))
-            usable = slope > 1e-9 * np.maximum(np.abs(value), 1.0)
-            step = np.where(usable, value / np.where(usable, slope, 1.0), 0.0)
-            step = np.clip(step, -0.5, 0.5)
-            log_c += step
-            if np.max(np.abs(step), initial=0.0) < SETTLED:
-                break
-        c = np.exp(np.where(np.abs(step) < MAX_LEFT, log_c, 0.0))
+        pinned = np.zeros(len(theta), dtype=bool) if cap is None else theta >= cap
+        log_c, found = self._solve(theta, pinned)
+        if not found.all() and pinned.any():
+            # too many at the cap for the others to make up for: all of them move
+            pinned &= found[self.annotators]
+            log_c, found = self._solve(theta, pinned)
+        c = np.exp(np.where(found, log_c, 0.0))
         new = theta / c[self.annotators]
         if cap is not None:
-            new = np.where(at_cap, cap, np.minimum(new, cap))
+            new = np.where(pinned, cap, np.minimum(new, cap))
         return R * c[self.models], new
+
+    def _solve(self, theta: Floats, pinned: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+        """Find log c of each group by Newton's method, and whether the constraint holds there."""
+        log_c = np.zeros(self.number)
+        members = self.sum(np.ones(len(theta)))
+        value = np.zeros(self.number)
+        for _ in range(MAX_ROUNDS):
+            scaled = np.where(pinned, theta, theta * np.exp(-log_c)[self.annotators])
+            value = self.sum(np.tanh((scaled - 1.0) / WIDTH))
+            if np.all(np.abs(value) <= SETTLED * members):
+                break
+            slope = self.sum(np.where(pinned, 0.0, self.gradient(scaled) * scaled / WIDTH))
+            usable = slope > LEAST_SLOPE * members
+            step = np.where(usable, value / np.where(usable, slope, 1.0), np.sign(value))
+            log_c += np.clip(step, -0.5, 0.5)
+        return log_c, np.abs(value) <= NEARLY * members
 
 
 def find_scale(cells: Cells) -> Scale:

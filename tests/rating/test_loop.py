@@ -89,8 +89,8 @@ def test_kept_always_and_never(cells: Cells) -> None:
     assert rating.crowd.shadow_ability[0] > 0.2
 
 
-def test_a_crowd_without_a_common_ranking_is_refused(cells_of: MakeCells) -> None:
-    split = cells_of(simulate_votes(1, n_models=8, roles={"honest": 12, "flip": 12}))
+def test_two_camps_of_equal_size_have_no_common_ranking(cells_of: MakeCells) -> None:
+    split = cells_of(simulate_votes(7, n_models=8, roles={"honest": 12, "flip": 12}))
     with pytest.raises(NoCommonRankingError, match="no common ranking"):
         run_stable_arena(split, LoopSettings(prior_sd=None, ability_cap=None))
 
