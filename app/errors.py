@@ -19,16 +19,18 @@ class StableArenaError(Exception):
     """Root of every error a user is told about.
 
     `code` is a stable, hyphenated word (the last part of the problem type), `title` the same for every
-    occurrence, `detail` what happened this time, `faults` the places in the input, where there are any.
+    occurrence, `detail` what happened this time, `faults` the places in the input, where there are any;
+    `n_faults` how many there are where only the first are listed.
     """
 
     code: ClassVar[str] = "internal"
     title: ClassVar[str] = "The service failed"
 
-    def __init__(self, detail: str, faults: tuple[Fault, ...] = ()) -> None:
+    def __init__(self, detail: str, faults: tuple[Fault, ...] = (), *, n_faults: int | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
         self.faults = faults
+        self.n_faults = len(faults) if n_faults is None else n_faults
 
 
 class BadInputError(StableArenaError):

@@ -1,7 +1,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -19,6 +19,9 @@ class ServerSettings(BaseModel):
     """Where the HTTP server listens and what it accepts."""
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The least that is logged; debug has every request."
+    )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     max_body_bytes: int = Field(
         16 * 1024 * 1024, ge=1024, description="Requests with a larger body are refused before they are parsed."
@@ -42,8 +45,11 @@ class IngestSettings(BaseModel):
 class WorkerSettings(BaseModel):
     """The worker that runs refits."""
 
+    run_in_server: bool = Field(True, description="Whether `serve` runs refits too; off where workers do.")
     tick_seconds: float = Field(1.0, gt=0, le=3600, description="How often the worker looks for a due refit.")
-    lease_seconds: float = Field(30.0, ge=1, le=3600, description="How long a silent worker keeps the right to publish.")
+    lease_seconds: float = Field(
+        30.0, ge=1, le=3600, description="How long a silent worker keeps the right to publish."
+    )
 
 
 class Settings(BaseSettings):
@@ -63,7 +69,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def commit_fits_queue(self) -> Self:
-        """A commit larger than the queue could never fill."""
+        """Refuse a commit larger than the queue: it could never fill."""
         if self.ingest.commit_size > self.ingest.queue_size:
             msg = "ingest.commit_size must not exceed ingest.queue_size"
             raise ValueError(msg)

@@ -1,0 +1,138 @@
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.dependencies import ReadView, Transaction, require
+from app.api.problems import problem_responses
+from app.api.texts import Reason
+from app.arena import annotators, decisions
+from app.arena.annotators import Annotator, FoundAnnotator, PastEvidence, VotesSummary
+from app.arena.decisions import Action, Decision
+from app.arena.keys import Caller
+from app.rating.results import Standing
+
+router = APIRouter(tags=["annotators"], dependencies=[require("review")])
+
+_Position = TypeAdapter(tuple[float, int])
+_HistoryPosition = TypeAdapter(tuple[int])
+_Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
+
+
+class AnnotatorPage(BaseModel):
+    """Annotators, the worst ability first, those outside the fit by their shadow ability."""
+
+    items: list[Annotator]
+    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
+
+
+class HistoryPage(BaseModel):
+    """An annotator's figures in past snapshots, the newest first."""
+
+    items: list[PastEvidence]
+    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
+
+
+class AnnotatorDetail(Annotator):
+    """An annotator with every decision and a summary of the votes."""
+
+    decisions: list[Decision] = Field(description="The newest first.")
+    votes_summary: VotesSummary
+
+
+class DecisionRequest(BaseModel):
+    """What to decide, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: Action
+    reason: Reason
+
+
+class DecisionTaken(Decision):
+    """A decision on record, and the standing it gives the annotator."""
+
+    annotator: Annotator
+
+
+@router.get("/annotators", responses=problem_responses(401, 403, 422, 503))
+def list_annotators(
+    conn: ReadView,
+    standing: Standing | None = None,
+    annotator: Annotated[str | None, Query(description="Only the annotator with this key.")] = None,
+    limit: PageSize = 50,
+    cursor: _Cursor = None,
+) -> AnnotatorPage:
+    """List annotators with their figures in the newest snapshot, the worst ability first.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown standing or cursor.
+    """
+    after = read_cursor(cursor, _Position)
+    found = annotators.list_annotators(conn, limit=limit + 1, standing=standing, key=annotator, after=after)
+    return _page(found, limit)
+
+
+@router.get("/reviews", responses=problem_responses(401, 403, 422, 503))
+def list_reviews(conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> AnnotatorPage:
+    """List open flags, the worst ability first.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    """
+    after = read_cursor(cursor, _Position)
+    return _page(annotators.list_annotators(conn, limit=limit + 1, standing="flagged", after=after), limit)
+
+
+@router.get("/annotators/{annotator}", responses=problem_responses(401, 403, 404, 503))
+def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
+    """Show an annotator, by id or by key, with the decisions taken and a summary of the votes.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    found = annotators.find_annotator(conn, annotator)
+    return AnnotatorDetail(
+        **found.public().model_dump(),
+        decisions=decisions.list_decisions(conn, found),
+        votes_summary=annotators.summarise_votes(conn, found),
+    )
+
+
+@router.get("/annotators/{annotator}/history", responses=problem_responses(401, 403, 404, 422, 503))
+def list_history(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> HistoryPage:
+    """List an annotator's figures in past snapshots, the newest first.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    """
+    position = read_cursor(cursor, _HistoryPosition)
+    found = annotators.find_annotator(conn, annotator)
+    items = annotators.list_history(conn, found, limit=limit + 1, before=position and position[0])
+    last = items[limit - 1] if len(items) > limit else None
+    return HistoryPage(items=items[:limit], next_cursor=last and write_cursor(last.number))
+
+
+@router.post(
+    "/annotators/{annotator}/decisions", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
+)
+def post_decision(
+    annotator: str,
+    decision: DecisionRequest,
+    caller: Annotated[Caller, require("review")],
+    conn: Transaction,
+) -> DecisionTaken:
+    """Decide on an annotator, by id or by key.
+
+    `exclude` leaves the votes out; `reinstate` counts them whatever the rule says; `trust` does so and is never
+    flagged; `dismiss` closes an open flag until the evidence is materially worse; `withdraw` gives the annotator back
+    to the rule. It shapes the leaderboard from the next refit on. Decisions stay on record for ever; posting twice
+    records two. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where
+    there is no flag to dismiss or nothing to withdraw; `invalid` for an unknown action or a blank reason.
+    """
+    found, taken = decisions.decide(conn, annotator, decision.action, reason=decision.reason, decided_by=caller.name)
+    return DecisionTaken(**taken.model_dump(), annotator=found.public())
+
+
+def _page(found: list[FoundAnnotator], limit: int) -> AnnotatorPage:
+    last = found[limit - 1] if len(found) > limit else None
+    return AnnotatorPage(
+        items=[one.public() for one in found[:limit]], next_cursor=last and write_cursor(*last.position)
+    )

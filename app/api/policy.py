@@ -1,0 +1,49 @@
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from app.api.dependencies import ReadView, Transaction, require
+from app.api.problems import problem_responses
+from app.api.texts import Reason
+from app.arena.keys import Caller
+from app.arena.policy import Policy, PolicyVersion, current_policy, set_policy
+
+router = APIRouter(tags=["policy"])
+
+
+class PolicyChange(BaseModel):
+    """A policy to put in force, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    settings: Policy
+    reason: Reason
+
+    @model_validator(mode="after")
+    def settings_are_complete(self) -> "PolicyChange":
+        """PUT replaces the whole policy: a setting left out must not fall back to a default unseen."""
+        missing = sorted(set(Policy.model_fields) - self.settings.model_fields_set)
+        if missing:
+            raise ValueError(f"a policy is replaced as a whole; missing: {', '.join(missing)}")
+        return self
+
+
+@router.get("/policy", dependencies=[require("read")], responses=problem_responses(401, 403, 503))
+def get_policy(conn: ReadView) -> PolicyVersion:
+    """Show the policy in force.
+
+    Needs scope `read`. Problems: `not-authenticated`, `scope-missing`.
+    """
+    return current_policy(conn)
+
+
+@router.put("/policy", responses=problem_responses(401, 403, 422, 503))
+def put_policy(change: PolicyChange, caller: Annotated[Caller, require("admin")], conn: Transaction) -> PolicyVersion:
+    """Replace the policy.
+
+    The new version holds from the next refit on; earlier ones stay on record. Needs scope `admin`. Putting the same
+    settings twice makes two versions. Problems: `not-authenticated`, `scope-missing`; `invalid` where a setting is
+    missing, unknown or out of range, or the reason is blank.
+    """
+    return set_policy(conn, change.settings, reason=change.reason, created_by=caller.name)

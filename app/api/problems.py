@@ -1,0 +1,200 @@
+"""Errors as RFC 9457 problems: the one place that knows which of them is which HTTP status."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.types import Scope
+
+from app.arena.keys import NotAuthenticatedError, ScopeMissingError
+from app.arena.votes import VoteConflictError
+from app.errors import BadInputError, ConflictError, Fault, NotFoundError, StableArenaError, UnavailableError
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = 2
+_SHOWN_FAULTS = 100
+
+
+class MalformedBodyError(StableArenaError):
+    """The body is not JSON."""
+
+    code = "malformed-body"
+    title = "The body is not valid JSON"
+
+
+class MediaTypeError(StableArenaError):
+    """The body is said to be something other than JSON."""
+
+    code = "media-type"
+    title = "The body's media type is not supported"
+
+
+class BodyTooLargeError(StableArenaError):
+    """The body is larger than the service accepts."""
+
+    code = "body-too-large"
+    title = "The body is too large"
+
+
+# A class stands for its subclasses too, unless they have a line of their own.
+STATUS: dict[type[StableArenaError], int] = {
+    StableArenaError: 500,
+    MalformedBodyError: 400,
+    NotAuthenticatedError: 401,
+    ScopeMissingError: 403,
+    NotFoundError: 404,
+    ConflictError: 409,
+    BodyTooLargeError: 413,
+    MediaTypeError: 415,
+    BadInputError: 422,
+    UnavailableError: 503,
+}
+
+
+class ProblemFault(BaseModel):
+    """One place in the input and what is wrong there."""
+
+    pointer: str = Field(description="JSON pointer into the body, or /name of a parameter.", examples=["/winner"])
+    detail: str = Field(description="What is wrong there.")
+
+
+class Problem(BaseModel):
+    """Why a request failed (RFC 9457). Some types have members of their own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description="Which problem it is: /problems/ and its code.", examples=["/problems/invalid"])
+    title: str = Field(description="The same for every occurrence of the type.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What happened this time.")
+    instance: str = Field(description="The path that was asked for.")
+    request_id: str = Field(description="Also in the X-Request-ID header and in the service's log.")
+    errors: list[ProblemFault] = Field(default=[], description="The places in the input, where there are any.")
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of a route that answers these statuses with a problem."""
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}}
+        for status in statuses
+    }
+
+
+PROBLEM_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+
+
+def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
+    """Return the error as an HTTP response."""
+    status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    headers = {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    members = {"id": str(error.vote_id)} if isinstance(error, VoteConflictError) else {}
+    return _render(scope, status, error.code, error.title, error.detail, error.faults, headers, members)
+
+
+def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
+    """Return what the framework itself refuses: an unknown path, a method that is not there, a broken body."""
+    status = HTTPStatus(error.status_code)
+    if status == HTTPStatus.BAD_REQUEST:
+        return problem_response(scope, MalformedBodyError("the body cannot be read as JSON"))
+    if status == HTTPStatus.NOT_FOUND:
+        return problem_response(scope, NotFoundError(f"nothing is at {scope['path']}"))
+    code = status.phrase.lower().replace(" ", "-")
+    detail = f"{scope['method']} {scope['path']}: {status.phrase.lower()}"
+    return _render(scope, status, code, status.phrase, detail, (), dict(error.headers or {}), {})
+
+
+def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:
+    """Return pydantic's errors as one of ours; what was sent is not repeated."""
+    broken = next((e for e in errors if e["type"] in ("json_invalid", "missing_body")), None)
+    if broken is not None:
+        reason = broken.get("ctx", {}).get("error") or broken["msg"]
+        return MalformedBodyError(f"the body is not valid JSON: {reason}")
+    return invalid_input(validation_faults(errors))
+
+
+def validation_faults(errors: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
+    """Return pydantic's errors as places in the input."""
+    return tuple(Fault(_pointer(e["loc"]), _message(e)) for e in errors)
+
+
+def invalid_input(faults: tuple[Fault, ...]) -> BadInputError:
+    """Return the error of an input with these faults, the first of them in its detail."""
+    rest = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    first = f"{faults[0].pointer}: {faults[0].detail}" if faults[0].pointer else faults[0].detail
+    return BadInputError(first + rest, faults)
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Make the application answer every error that it handles with a problem."""
+
+    @app.exception_handler(StableArenaError)
+    async def own(request: Request, error: StableArenaError) -> JSONResponse:
+        return problem_response(request.scope, error)
+
+    @app.exception_handler(RequestValidationError)
+    async def validation(request: Request, error: RequestValidationError) -> JSONResponse:
+        return problem_response(request.scope, validation_error(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        return http_problem_response(request.scope, error)
+
+
+def _render(
+    scope: Scope,
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    faults: tuple[Fault, ...],
+    headers: dict[str, str],
+    members: dict[str, str],
+) -> JSONResponse:
+    body: dict[str, Any] = {
+        "type": f"/problems/{code}",
+        "title": title,
+        "status": int(status),
+        "detail": detail,
+        "instance": scope["path"],
+        "request_id": scope.get("state", {}).get("request_id", ""),
+        "errors": [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults[:_SHOWN_FAULTS]],
+        **members,
+    }
+    return JSONResponse(_storable(body), status, headers, media_type=MEDIA_TYPE)
+
+
+def _storable(body: Any) -> Any:
+    """Replace halves of surrogate pairs, which a path or a field's name may hold and UTF-8 cannot."""
+    if isinstance(body, str):
+        return body.encode("utf-8", "replace").decode()
+    if isinstance(body, dict):
+        return {key: _storable(value) for key, value in body.items()}
+    return [_storable(value) for value in body] if isinstance(body, list) else body
+
+
+def _pointer(location: Sequence[str | int]) -> str:
+    # FastAPI says first where the value was: the body, or a parameter.
+    parts = location[1:] if location and location[0] in ("body", "query", "path", "header") else location
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    match error["type"]:
+        case "extra_forbidden":
+            return "is not a known field"
+        case "missing":
+            return "is required"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case _:
+            message = str(error["msg"])
+            return message[0].lower() + message[1:]

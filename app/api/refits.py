@@ -1,0 +1,74 @@
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.dependencies import ReadView, Transaction, require
+from app.api.problems import problem_responses
+from app.arena import refits
+from app.arena.keys import Caller
+from app.arena.refits import Refit
+
+router = APIRouter(prefix="/refits", tags=["refits"])
+
+_Position = TypeAdapter(tuple[datetime, UUID])
+
+
+class RefitRequest(BaseModel):
+    """How a refit is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    accept_exclusions: bool = Field(
+        False, description="Publish even if more votes are excluded than the policy allows."
+    )
+
+
+class RefitPage(BaseModel):
+    """Refits, the newest request first."""
+
+    items: list[Refit]
+    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
+
+
+@router.post("", status_code=202, responses=problem_responses(401, 403, 422, 503))
+def post_refit(
+    request: Request,
+    response: Response,
+    caller: Annotated[Caller, require("admin")],
+    conn: Transaction,
+    body: RefitRequest | None = None,
+) -> Refit:
+    """Ask for a refit now.
+
+    A worker runs it; follow `Location` to see it end. While one waits to be run, asking again returns the same one.
+    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `invalid`.
+    """
+    accept = body is not None and body.accept_exclusions
+    refit_id = refits.request_refit(conn, trigger="request", requested_by=caller.name, accept_exclusions=accept)
+    response.headers["Location"] = request.app.url_path_for("get_refit", refit_id=str(refit_id))
+    return refits.find_refit(conn, refit_id)
+
+
+@router.get("", dependencies=[require("read")], responses=problem_responses(401, 403, 422, 503))
+def list_refits(conn: ReadView, limit: PageSize = 50, cursor: Annotated[str | None, Query()] = None) -> RefitPage:
+    """List refits, the newest request first.
+
+    Needs scope `read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    """
+    items = refits.list_refits(conn, limit=limit + 1, before=read_cursor(cursor, _Position))
+    more = len(items) > limit
+    last = items[limit - 1] if more else None
+    return RefitPage(items=items[:limit], next_cursor=last and write_cursor(last.requested_at, last.id))
+
+
+@router.get("/{refit_id}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503))
+def get_refit(refit_id: UUID, conn: ReadView) -> Refit:
+    """Show how far a refit is and how it ended.
+
+    Needs scope `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    return refits.find_refit(conn, refit_id)

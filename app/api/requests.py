@@ -1,0 +1,73 @@
+import re
+import time
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.problems import problem_response
+from app.errors import StableArenaError
+from app.store.ids import new_id
+
+log = structlog.get_logger()
+
+_FIRST_SERVER_ERROR = 500
+_ID_FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestTrail:
+    """Gives every request an id, in the log, in the answer and in problems, and the bare failure its answer.
+
+    The caller's own X-Request-ID is kept if it is short and plain; else the request gets a new one. What no
+    handler knew is logged here with its traceback and told to the caller as nothing but the id.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = 0
+        began = time.perf_counter()
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, send_with_id)
+            except ClientDisconnect:
+                log.debug("caller_left", method=scope["method"], path=scope["path"])
+                return
+            except Exception:
+                log.exception("request_failed", method=scope["method"], path=scope["path"])
+                if status:
+                    raise  # half an answer is out: all that is left is to break the connection
+                failure = StableArenaError("the service failed; its log has the reason under this request's id")
+                await problem_response(scope, failure)(scope, receive, send_with_id)
+            _log_answer(scope, status, time.perf_counter() - began)
+
+
+def _request_id(scope: Scope) -> str:
+    given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+    return given if _ID_FORM.fullmatch(given) else new_id().hex
+
+
+def _log_answer(scope: Scope, status: int, seconds: float) -> None:
+    level = log.warning if status >= _FIRST_SERVER_ERROR else log.debug
+    level(
+        "request",
+        method=scope["method"],
+        path=scope["path"],
+        status=status,
+        milliseconds=round(seconds * 1000, 2),
+    )

@@ -1,0 +1,97 @@
+"""JSON lines: one object a line. Python decodes them: polars' reader mends what has to be refused."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from app.arena.files.records import LINES_PER_BATCH, scan_lines
+from app.arena.files.schemas import Field
+from app.arena.files.sources import UNREADABLE, RawBatch, first_line, not_utf8
+from app.arena.files.text_values import text_of
+from app.errors import BadInputError
+
+LOOKED_AT_FOR_COLUMNS = 100
+"""Objects whose keys are taken for the file's columns; later ones may still bring optional fields."""
+
+
+class JsonlSource:
+    """A file with one JSON object a line, plain or compressed; blank lines are skipped."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The keys of the first objects, in order of appearance; raises BadInputError where there are none."""
+        objects = [self._decoded(line, text) for line, text in islice(self._lines(), LOOKED_AT_FOR_COLUMNS)]
+        if not objects:
+            raise BadInputError(f"{self._path} has no votes")
+        return list(dict.fromkeys(key for record in objects for key in record))
+
+    def count(self) -> int:
+        """Return the number of lines."""
+        try:
+            return int(pl.scan_lines(self._path, glob=False).select(pl.len()).collect().item())
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def batches(self, wanted: Mapping[Field, str]) -> Iterator[RawBatch]:
+        """Yield the records in order.
+
+        Raises
+        ------
+        BadInputError : a line is not a JSON object, or the file not UTF-8; names the line.
+        """
+        lines = self._lines()
+        while some := [self._decoded(line, text) for line, text in islice(lines, LINES_PER_BATCH)]:
+            yield _as_text(some, wanted)
+
+    def places(self, rows: Collection[int]) -> dict[int, str]:
+        """Return `line 7` for the records with these numbers (blank lines not counted)."""
+        looked_for, last = set(rows), max(rows, default=-1)
+        numbered = enumerate(line for line, _ in self._lines())
+        return {row: f"line {line}" for row, line in islice(numbered, last + 1) if row in looked_for}
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        try:
+            for line, text in enumerate(scan_lines(self._path), start=1):
+                if text and not text.isspace():
+                    yield line, text
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def _decoded(self, line: int, text: str) -> dict[str, Any]:
+        try:
+            record = json.loads(text)
+        except RecursionError:
+            raise BadInputError(f"{self._path}, line {line}: nested too deeply") from None
+        except ValueError as error:
+            raise BadInputError(f"{self._path}, line {line}: not JSON: {first_line(error)}") from None
+        if not isinstance(record, dict):
+            raise BadInputError(f"{self._path}, line {line}: not a JSON object")
+        return record
+
+    def _explained(self, error: BaseException) -> BadInputError:
+        if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
+            return not_utf8(self._path)
+        return BadInputError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
+
+
+def _as_text(records: list[dict[str, Any]], wanted: Mapping[Field, str]) -> RawBatch:
+    columns: dict[str, list[str | None]] = {}
+    unusable: dict[Field, dict[int, str]] = {}
+    for name, column in wanted.items():
+        convert, values = text_of(name), list[str | None]()
+        for row, record in enumerate(records):
+            try:
+                values.append(convert(record.get(column)))
+            except ValueError as error:
+                values.append(None)
+                unusable.setdefault(name, {})[row] = str(error)
+        columns[name] = values
+    return RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable)

@@ -1,0 +1,84 @@
+"""The physical lines behind a text file's records: asked only when something is to be said about a place."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+LINES_PER_BATCH = 5_000
+"""Lines held at once; arena logs carry whole conversations in a line."""
+
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip, zstd
+
+_FIELD = r'(?:[^",\n]*|"[^"]*(?:""[^"]*)*")'
+_WELL_QUOTED = re.compile(rf"{_FIELD}(?:,{_FIELD})*")
+
+
+class Record(NamedTuple):
+    """One record of a text file, with the number of its first physical line (from 1)."""
+
+    line: int
+    text: str
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the line holds nothing at all."""
+        return not self.text
+
+    @property
+    def is_well_quoted(self) -> bool:
+        """Whether every quote of a CSV record opens, closes or doubles inside a quoted field."""
+        return _WELL_QUOTED.fullmatch(self.text) is not None
+
+    @property
+    def n_fields(self) -> int:
+        """Fields of a well quoted CSV record: commas outside quotes, and one."""
+        return 1 + sum(part.count(",") for part in self.text.split('"')[::2])
+
+
+def scan_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file, decompressed, without line ends and byte order mark.
+
+    Raises
+    ------
+    polars.exceptions.ComputeError, OSError : not UTF-8, or a broken compressed file.
+    """
+    first = True
+    for batch in pl.scan_lines(path, glob=False).collect_batches(chunk_size=LINES_PER_BATCH):
+        for line in batch.to_series():
+            yield line.removeprefix("\ufeff") if first else line
+            first = False
+
+
+def csv_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a CSV file: lines, joined while a quote is open. Blank lines are records too."""
+    yield from _join_quoted(scan_lines(path))
+
+
+def _join_quoted(lines: Iterable[str]) -> Iterator[Record]:
+    start, parts, is_open = 1, list[str](), False
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        parts.append(line)
+        is_open ^= line.count('"') % 2 == 1
+        if not is_open:
+            yield Record(start, "\n".join(parts))
+            start, parts = number + 1, []
+    if parts:
+        yield Record(start, "\n".join(parts))
+
+
+def bad_utf8_line(path: Path) -> int | None:
+    """Return the number of the first line that is not UTF-8; None where all are, or the file is compressed."""
+    with path.open("rb") as lines:
+        if lines.read(4).startswith(_COMPRESSED):
+            return None
+        lines.seek(0)
+        for number, line in enumerate(lines, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return None

@@ -1,0 +1,88 @@
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from sqlalchemy import Connection
+
+from app.rating.results import Interval, LoopSettings, Method
+from app.store import policies
+
+
+class Policy(BaseModel):
+    """The thresholds by which refits run and annotators are judged."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    min_votes: int = Field(
+        50, ge=0, le=10**9, description="δ: annotators with more than this many votes enter the fit."
+    )
+    min_ability: float = Field(0.2, description="ε: annotators at or below this ability are flagged or excluded.")
+    ability_cap: float | None = Field(
+        1.75, gt=0, description="Upper bound on an ability in the fit, in the prior's units; null for none."
+    )
+    prior_sd: float | None = Field(
+        1.0, gt=0, description="Standard deviation of the abilities' prior around 1; null for the paper's estimator."
+    )
+    on_low_ability: Literal["flag", "exclude"] = Field(
+        "flag", description="Whether annotators at or below ε are only flagged or left out of the board."
+    )
+    max_excluded_share: float = Field(
+        0.1, ge=0, le=1, description="A refit that would exclude a larger share of the votes waits for an admin."
+    )
+    interval: Interval = Field("clustered", description="How the scores' intervals are made.")
+    base: float = Field(1000.0, description="Elo points at which the models' mean sits.")
+    refit_interval_seconds: float = Field(
+        600,
+        gt=0,
+        le=31_536_000,
+        description="Scheduled refits are at least this far apart, and only if there is something new.",
+    )
+    refit_after_votes: int | None = Field(
+        None,
+        ge=1,
+        le=10**9,
+        description="So many new votes start a refit before the interval has passed; null for never.",
+    )
+
+    @model_validator(mode="after")
+    def cap_needs_prior(self) -> Self:
+        """Without a prior nothing fixes the scale on which the cap is given."""
+        if self.ability_cap is not None and self.prior_sd is None:
+            raise ValueError("an ability_cap needs a prior_sd")
+        return self
+
+    def loop_settings(self, method: Method) -> LoopSettings:
+        """Return the settings of one turn of the loop under this policy."""
+        return LoopSettings(
+            method=method,
+            min_votes=self.min_votes,
+            min_ability=self.min_ability,
+            exclude=self.on_low_ability == "exclude" and method == "am-elo",
+            prior_sd=self.prior_sd,
+            ability_cap=self.ability_cap,
+            interval=self.interval,
+            base=self.base,
+        )
+
+
+class PolicyVersion(BaseModel):
+    """A policy as it went into force: who set it, when and why."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int = Field(description="Grows by one with every change.")
+    settings: Policy
+    reason: str = Field(description="Why it was set.")
+    created_by: str = Field(description="Name of the key it was set with.")
+    created_at: datetime
+
+
+def current_policy(conn: Connection) -> PolicyVersion:
+    """Return the policy in force."""
+    return PolicyVersion.model_validate(dict(policies.newest_policy(conn)))
+
+
+def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: str) -> PolicyVersion:
+    """Put another policy in force, from the next refit on; earlier versions stay on record."""
+    row = policies.add_policy(conn, settings.model_dump(mode="json"), reason, created_by)
+    return PolicyVersion.model_validate(dict(row))

@@ -1,0 +1,67 @@
+import dataclasses
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, RowMapping
+
+from app import __version__
+from app.arena.fitting import Fitted
+from app.arena.reading import Material
+from app.arena.rows import finite
+from app.rating.results import Board
+from app.store.snapshots import insert_board, insert_crowd, insert_snapshot
+
+
+def publish(
+    conn: Connection, refit_id: UUID, material: Material, fitted: Fitted, seconds: dict[str, float]
+) -> RowMapping:
+    """Write a snapshot with its boards and its annotators; return its `id, number, published_at`.
+
+    The caller's transaction holds the refit lease, so that this is the only publication under way.
+    """
+    rating = fitted.rating
+    values = {
+        "refit_id": refit_id,
+        "policy_version": material.policy.version,
+        "settings": dataclasses.asdict(rating.settings),
+        "diagnostics": {**dataclasses.asdict(rating.diagnostics), "seconds": dict(seconds)},
+        "votes_read": len(material.task.outcome),
+        "votes_used": round(rating.votes_used),
+        "vote_set": material.vote_set,
+        "votes_hash": fitted.votes_hash,
+        "code_version": __version__,
+    }
+    snapshot = insert_snapshot(conn, values)
+    boards = {rating.settings.method: rating.board, material.task.plain_settings.method: fitted.plain}
+    for method, board in boards.items():
+        insert_board(conn, snapshot["id"], method, _model_rows(board, material.task.model_ids))
+    insert_crowd(conn, snapshot["id"], _crowd_columns(fitted, material))
+    return snapshot
+
+
+def _model_rows(board: Board, model_ids: NDArray[np.int32]) -> list[dict[str, Any]]:
+    counted = board.votes > 0
+    columns = {"model_id": model_ids[counted].tolist()}
+    for field in dataclasses.fields(board):
+        columns[field.name] = _plain(getattr(board, field.name)[counted])
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _crowd_columns(fitted: Fitted, material: Material) -> dict[str, list[Any]]:
+    crowd = fitted.rating.crowd
+    voted = crowd.votes > 0
+    figures = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
+    return {
+        "annotator_id": material.task.annotator_ids[voted].tolist(),
+        **{name: _plain(getattr(crowd, name)[voted]) for name in figures},
+        "votes": crowd.votes[voted].astype(np.int64).tolist(),
+        "rule_standing": crowd.standing[voted].tolist(),
+        "override": [override for override, here in zip(material.overrides, voted, strict=True) if here],
+    }
+
+
+def _plain(values: NDArray[Any]) -> list[Any]:
+    """Return Python values, None where a number is not finite."""
+    return [finite(x) if isinstance(x, float) else x for x in values.tolist()]

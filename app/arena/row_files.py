@@ -1,0 +1,33 @@
+"""Rows as files that other programs read."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+Rows = Sequence[Mapping[str, Any]]
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def rows_csv(rows: Rows) -> bytes:
+    """Return the rows as CSV; texts that a spreadsheet would take for a formula get an apostrophe in front."""
+    safe = [{key: _no_formula(value) for key, value in row.items()} for row in rows]
+    return _frame(safe).write_csv().encode()
+
+
+def rows_parquet(rows: Rows) -> bytes:
+    """Return the rows as a Parquet file."""
+    buffer = io.BytesIO()
+    _frame(rows).write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _frame(rows: Rows) -> pl.DataFrame:
+    frame = pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)
+    return frame.with_columns(pl.col(pl.Null).cast(pl.Float64))  # only numbers are ever null in every row
+
+
+def _no_formula(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

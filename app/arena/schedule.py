@@ -1,0 +1,39 @@
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from app.arena.policy import current_policy
+from app.store.leases import lease_is_free
+from app.store.refits import last_ended, refit_is_queued, refit_is_running
+from app.store.snapshots import newest_snapshot
+from app.store.vote_sets import anyone_has_more_votes_than, anything_new_since, new_votes_since
+
+REFIT_LEASE = "refit"
+
+
+def work_waits(conn: Connection) -> bool:
+    """Whether a worker has something to do: a refit asked for, due, or left behind by a worker that was lost."""
+    if refit_is_queued(conn):
+        return True
+    left_behind = refit_is_running(conn) and lease_is_free(conn, REFIT_LEASE)
+    return left_behind or refit_is_due(conn)
+
+
+def refit_is_due(conn: Connection) -> bool:
+    """Whether the schedule wants a refit now.
+
+    It does when the last one, however it ended, is `refit_interval_seconds` past and there is something new (a vote,
+    a decision, a policy) that the last board has not seen; or, after a refit that published, when
+    `refit_after_votes` new votes have come in. Before the first board it waits until one can be fitted.
+    """
+    policy = current_policy(conn).settings
+    ended = last_ended(conn, timedelta(seconds=policy.refit_interval_seconds))
+    resting = ended is not None and ended.recently
+    snapshot = newest_snapshot(conn)
+    if snapshot is None:
+        return not resting and anyone_has_more_votes_than(conn, policy.min_votes)
+    if not resting:
+        return anything_new_since(conn, snapshot["vote_set"])
+    if ended is None or ended.state != "done" or policy.refit_after_votes is None:
+        return False
+    return new_votes_since(conn, snapshot["vote_set"]) >= policy.refit_after_votes

@@ -1,0 +1,3 @@
+from app.cli.command import run
+
+run()

@@ -1,0 +1,81 @@
+import json
+from typing import Annotated, Literal
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from app.arena import decisions
+from app.arena.annotators import Annotator, list_annotators
+from app.arena.decisions import Action
+from app.arena.row_files import rows_csv
+from app.cli.boards import watched_console
+from app.cli.outputs import write_output
+from app.cli.session import open_session
+from app.cli.tables import render
+from app.errors import BadInputError
+from app.rating.results import Standing
+
+_ALL = 2**31 - 1
+_LONGEST_REASON = 2000
+
+annotators = typer.Typer(help="List annotators and decide on them.", invoke_without_command=True, add_completion=False)
+
+
+@annotators.callback()
+def show(
+    context: typer.Context,
+    standing: Annotated[Standing | None, typer.Option(help="Only those of this standing.")] = None,
+    output_format: Annotated[
+        Literal["table", "json", "csv"], typer.Option("--format", help="How to print them.")
+    ] = "table",
+) -> None:
+    """List annotators with their figures in the newest snapshot, the worst ability first, and decide on them."""
+    if context.invoked_subcommand is not None:
+        return
+    with open_session() as session, session.database.read() as conn:
+        found = [one.public() for one in list_annotators(conn, limit=_ALL, standing=standing)]
+    rows = [one.model_dump(mode="json") for one in found]
+    if output_format == "json":
+        content = (json.dumps({"annotators": rows}, indent=2, ensure_ascii=False) + "\n").encode()
+    elif output_format == "csv":
+        content = rows_csv(rows)
+    else:
+        content = render([_table(found)], console=watched_console()).encode()
+    write_output(content, None)
+
+
+@annotators.command()
+def decide(
+    annotator: Annotated[str, typer.Argument(help="The annotator's id or key.")],
+    action: Annotated[Action, typer.Argument(help="withdraw gives the annotator back to the rule.")],
+    reason: Annotated[str, typer.Option(help="Why; kept with the decision for ever.")],
+) -> None:
+    """Decide on an annotator; it shapes the leaderboard from the next refit on."""
+    reason = reason.strip()
+    if not 1 <= len(reason) <= _LONGEST_REASON:
+        raise BadInputError(f"--reason must have 1 to {_LONGEST_REASON} characters")
+    with open_session() as session, session.database.begin() as conn:
+        found, taken = decisions.decide(conn, annotator, action, reason=reason, decided_by="command line")
+    typer.echo(f"{found.annotator}: {taken.action} is on record; the standing is now {found.standing}.")
+
+
+def _table(found: list[Annotator]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("Annotator", "Ability", "SE", "P(low)", "Votes", "Standing", "Rule says", "Override"):
+        left = column in ("Annotator", "Standing", "Rule says", "Override")
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
+    for one in found:
+        inside = one.ability is not None
+        ability, se = (one.ability, one.se) if inside else (one.shadow_ability, one.shadow_se)
+        table.add_row(
+            Text(one.annotator),
+            _figure(ability) if inside else f"({_figure(ability)})",  # a shadow: it has no part in the scores
+            _figure(se), _figure(one.probability_low),
+            f"{one.votes:,}", one.standing, one.rule_standing, one.override or "",
+        )  # fmt: skip
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

@@ -1,0 +1,135 @@
+import asyncio
+import contextlib
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import httpx
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from app.cli.demo.crowd import Crowd
+from app.cli.demo.screen import View, draw, summary
+from app.cli.demo.service import DemoFailedError, Service, demo_service, last_words
+
+REFIT_SECONDS = 3
+REFRESH_SECONDS = 1.0
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+
+
+def read_duration(text: str) -> float:
+    """Read `90`, `60s`, `2m` or `1h` as seconds."""
+    match = DURATION.fullmatch(text.strip())
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is not a duration such as 60s or 2m")
+    return float(match[1]) * UNIT[match[2]]
+
+
+def demo(
+    length: Annotated[str | None, typer.Option("--for", help="End by itself after 60s, 2m …; else at Ctrl-C.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 0,
+    rate: Annotated[float, typer.Option(min=1.0, max=2000.0, help="Votes a second.")] = 200.0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated world.")] = 1,
+) -> None:
+    """Start the service on an embedded database with a simulated crowd voting, and watch the board converge.
+
+    40 honest annotators of different ability, 4 who answer at random, 4 who vote against the truth, 3 who always tie,
+    and a clique of 4 who push one model. Nothing is kept: the database lives in a temporary folder.
+    """
+    seconds = None if length is None else read_duration(length)
+    with demo_service(port) as service:
+        asyncio.run(_run(service, seconds=seconds, rate=rate, seed=seed))
+
+
+async def _run(service: Service, *, seconds: float | None, rate: float, seed: int) -> None:
+    console = Console()
+    headers = {"Authorization": f"Bearer {service.key}"}
+    async with httpx.AsyncClient(base_url=f"{service.url}/api/v1", headers=headers, timeout=10.0) as client:
+        await _refit_often(client)
+        crowd = Crowd(client, seed=seed, votes_per_second=rate)
+        _introduce(console, service, seconds)
+        stop = asyncio.Event()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        voting = asyncio.create_task(crowd.vote_for_ever())
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                stack.enter_context(contextlib.suppress(TimeoutError))
+                await stack.enter_async_context(asyncio.timeout(seconds))
+                await _show(console, client, crowd, service, stop)
+        finally:
+            voting.cancel()
+            await asyncio.gather(voting, return_exceptions=True)
+        view = await _look(client)
+        console.print(draw(view, crowd))
+        console.print("The demo is over; stopping the service.")
+
+
+async def _refit_often(client: httpx.AsyncClient) -> None:
+    policy = (await client.get("/policy")).raise_for_status().json()["settings"]
+    policy["refit_interval_seconds"] = REFIT_SECONDS
+    change = {"settings": policy, "reason": "the demo refits every few seconds"}
+    (await client.put("/policy", json=change)).raise_for_status()
+
+
+def _introduce(console: Console, service: Service, seconds: float | None) -> None:
+    api = f"{service.url}/api/v1"
+    end = "Ctrl-C ends it" if seconds is None else f"it ends after {seconds:g} s"
+    console.print("[bold]Stable Arena demo[/bold]: a simulated crowd is voting; " + end + ".\n")
+    for what, where in (
+        ("leaderboard", f"{api}/leaderboard"),
+        ("the same as csv", f"{api}/leaderboard?format=csv"),
+        ("snapshots", f"{api}/snapshots"),
+        ("flagged annotators", f"{api}/annotators?standing=flagged"),
+        ("API description", f"{api}/openapi.json"),
+    ):
+        console.print(f"  {what:<20}{where}", soft_wrap=True, highlight=False)
+    console.print(f"  {'key (every scope)':<20}{service.key}", soft_wrap=True, highlight=False)
+    curl = f"curl -H 'Authorization: Bearer {service.key}' '{api}/annotators?standing=flagged'"
+    console.print(f"\n  {curl}\n", soft_wrap=True, highlight=False, markup=False)
+
+
+async def _show(
+    console: Console, client: httpx.AsyncClient, crowd: Crowd, service: Service, stop: asyncio.Event
+) -> None:
+    """Redraw every second on a terminal; elsewhere print a line for every new snapshot."""
+    last_snapshot = None
+    with Live(console=console, auto_refresh=False, transient=True) if sys.stdout.isatty() else _no_live() as live:
+        async for _ in _ticks(stop):
+            if service.process.poll() is not None:
+                raise DemoFailedError(f"the service went away: {last_words(service.log)}")
+            view = await _look(client)
+            if live is not None:
+                live.update(draw(view, crowd), refresh=True)
+                continue
+            snapshot = view.board and view.board["snapshot"]["number"]
+            if snapshot != last_snapshot:
+                console.print(summary(view, crowd), soft_wrap=True, highlight=False)
+                last_snapshot = snapshot
+
+
+async def _ticks(stop: asyncio.Event) -> AsyncIterator[None]:
+    while not stop.is_set():
+        yield
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), REFRESH_SECONDS)
+
+
+def _no_live() -> contextlib.nullcontext[None]:
+    return contextlib.nullcontext()
+
+
+async def _look(client: httpx.AsyncClient) -> View:
+    try:
+        answer = await client.get("/leaderboard")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return View(None, [])
+        board = answer.raise_for_status().json()
+        flagged = await client.get("/annotators", params={"standing": "flagged", "limit": 100})
+        return View(board, flagged.raise_for_status().json()["items"])
+    except httpx.HTTPError as error:
+        raise DemoFailedError(f"the service does not answer: {error}") from None

@@ -1,0 +1,35 @@
+"""The log: one JSON object a line on standard error, whoever writes it, because standard output is for results."""
+
+import logging
+import sys
+
+import structlog
+from structlog.typing import Processor
+
+_SHARED: tuple[Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+)
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Send the service's log, and what libraries log, to standard error from this level on."""
+    structlog.configure(
+        processors=[*_SHARED, structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_SHARED,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+    )
+    # Libraries announce every step at info; what they have to complain about is enough.
+    logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=True)

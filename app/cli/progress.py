@@ -1,0 +1,39 @@
+"""How far a long command has come, on standard error, where somebody watches."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Two ways to report: `stage` names what begins, `share` says how much of it is done (0 to 1).
+
+    `share` is None where nobody watches, so that nothing is counted for nobody.
+    """
+
+    stage: Callable[[str], None]
+    share: Callable[[float], None] | None
+
+
+@contextmanager
+def showing_stages() -> Iterator[Stages]:
+    """Show stages as they pass while the block runs; silent unless standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield Stages(stage=lambda _: None, share=None)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield Stages(stage=_namer(progress, task), share=lambda done: progress.update(task, completed=done, total=1.0))
+
+
+def _namer(progress: Progress, task: TaskID) -> Callable[[str], None]:
+    def name(stage: str) -> None:
+        progress.reset(task, total=None, description=stage)
+
+    return name

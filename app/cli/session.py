@@ -1,0 +1,59 @@
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from app.errors import BadInputError, Fault
+from app.settings import Settings
+from app.store.database import Database
+from app.store.opening import open_database
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a command works with: the settings and the open database."""
+
+    settings: Settings
+    database: Database
+
+
+def read_settings() -> Settings:
+    """Read the settings from the environment.
+
+    Raises
+    ------
+    BadInputError
+        A variable has a value that its setting does not allow.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = tuple(
+            Fault("STABLE_ARENA_" + "__".join(str(part) for part in e["loc"]).upper(), e["msg"])
+            for e in error.errors(include_input=False)
+        )
+        raise BadInputError("the settings are not valid", faults) from None
+
+
+def database_url(settings: Settings) -> str | None:
+    """Return the address of the database server that was set, None for the embedded one."""
+    return settings.database_url.get_secret_value() if settings.database_url else None
+
+
+def open_database_of(settings: Settings) -> AbstractContextManager[Database]:
+    """Open the database that the settings name."""
+    return open_database(
+        database_url(settings),
+        settings.data_dir,
+        pool_size=settings.database.pool_size,
+        connect_timeout=settings.database.connect_timeout_seconds,
+    )
+
+
+@contextmanager
+def open_session() -> Iterator[Session]:
+    """Open the database that the environment names while the block runs; each command commits for itself."""
+    settings = read_settings()
+    with open_database_of(settings) as database:
+        yield Session(settings, database)

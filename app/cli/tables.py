@@ -1,0 +1,98 @@
+"""Leaderboards and annotators as tables for a terminal."""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+Rows = Sequence[Mapping[str, Any]]
+
+WIDE = 4_000
+"""Columns when nobody watches: text in a file or a pipe is never cut."""
+
+
+def leaderboard_table(models: Rows) -> RenderableType:
+    """Return the models as one table for each component of the comparison graph."""
+    components: dict[int, list[Mapping[str, Any]]] = {}
+    for row in models:
+        components.setdefault(row["component"], []).append(row)
+    tables = []
+    for number, rows in components.items():
+        title = f"Component {number + 1} of {len(components)}" if len(components) > 1 else None
+        table = _table(title, "Rank", "Model", "Score", "±", "Votes", "Wins", "Ties", "Losses", text="Model")
+        for row in rows:
+            table.add_row(
+                _rank(row), Text(row["model"]), _score(row), _half_width(row),
+                *(f"{row[key]:,}" for key in ("votes", "wins", "ties", "losses")),
+            )  # fmt: skip
+        tables.append(table)
+    return Group(*tables)
+
+
+def elo_table(models: Rows) -> RenderableType:
+    """Return the models as rated by Elo over shuffled orders."""
+    table = _table(
+        None, "Rank", "Model", "Mean", "SEM", "SD", "As recorded", "Votes", "Wins", "Ties", "Losses", text="Model"
+    )
+    for row in models:
+        table.add_row(
+            f"{row['rank']}", Text(row["model"]), f"{row['score']:.1f}", f"{row['sem']:.2f}", f"{row['sd']:.1f}",
+            f"{row['recorded']:.1f}", *(f"{row[key]:,}" for key in ("votes", "wins", "ties", "losses")),
+        )  # fmt: skip
+    return table
+
+
+def annotators_table(annotators: Rows) -> RenderableType:
+    """Return the annotators with their abilities."""
+    table = _table("Annotators", "Annotator", "Ability", "SE", "Votes", "Standing", text="Annotator")
+    for row in annotators:
+        table.add_row(
+            Text(row["annotator"]), _number(row["ability"], 3), _number(row["se"], 3),
+            f"{row['votes']:,}", row["standing"],
+        )  # fmt: skip
+    return table
+
+
+def render(parts: Iterable[RenderableType], *, console: Console | None = None) -> str:
+    """Return the parts as text: as wide as the console, or uncut and plain without one."""
+    if console is None:
+        console = Console(file=io.StringIO(), width=WIDE, color_system=None, legacy_windows=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+
+
+def _table(title: str | None, *columns: str, text: str) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        left = column in (text, "Standing")
+        table.add_column(column, justify="left" if left else "right", no_wrap=not left, overflow="fold")
+    return table
+
+
+def _rank(row: Mapping[str, Any]) -> str:
+    best, worst = row["best_rank"], row["worst_rank"]
+    return f"{row['rank']}" if best == worst == row["rank"] else f"{row['rank']} ({best}–{worst})"
+
+
+def _score(row: Mapping[str, Any]) -> str:
+    """Show the score, or the one side that the data do bound."""
+    if row["identified"]:
+        return _number(row["score"], 1)
+    if row["lower"] is not None:
+        return f"≥ {row['lower']:.1f}"
+    return f"≤ {row['upper']:.1f}" if row["upper"] is not None else "?"
+
+
+def _half_width(row: Mapping[str, Any]) -> str:
+    if not row["identified"] or row["lower"] is None or row["upper"] is None:
+        return "–"
+    return f"{(row['upper'] - row['lower']) / 2:.1f}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

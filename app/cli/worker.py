@@ -1,0 +1,22 @@
+import signal
+import threading
+
+from app.arena.worker import Worker
+from app.cli.logs import log_to_stderr
+from app.cli.session import open_session
+
+
+def worker() -> None:
+    """Run refits, asked for or by schedule, until told to stop (Ctrl-C or SIGTERM)."""
+    log_to_stderr()
+    stopped = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: stopped.set())
+    with open_session() as session:
+        settings = session.settings.worker
+        running = Worker(session.database, tick_seconds=settings.tick_seconds, lease_seconds=settings.lease_seconds)
+        running.start()
+        try:
+            stopped.wait()
+        finally:
+            running.stop()

@@ -1,0 +1,151 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from sqlalchemy import URL, Connection, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from app.errors import BadInputError, UnavailableError
+
+OLDEST_SERVER = 15
+_DRIVER = "postgresql+psycopg"
+# SQLSTATE classes and codes that say something about the server's state, nothing about the statement.
+_LOST = ("08", "57P", "58")
+_CONTENDED = ("40001", "40P01")
+_BUSY = ("53", "55P03")
+
+
+class DatabaseUrlError(BadInputError):
+    """The database's address cannot be understood."""
+
+    code = "database-url"
+    title = "The database URL is not valid"
+
+
+class DatabaseUnreachableError(UnavailableError):
+    """No connection could be made, or the one in use was lost."""
+
+    code = "database-unreachable"
+    title = "The database cannot be reached"
+
+
+class DatabaseBusyError(UnavailableError):
+    """The database is there but could not do this now: no free connection, a full disk."""
+
+    code = "database-busy"
+    title = "The database is busy"
+
+
+class DatabaseContendedError(DatabaseBusyError):
+    """Two transactions were in each other's way and this one gave in; it can be run again at once."""
+
+
+class DatabaseTooOldError(UnavailableError):
+    """The server lacks what the statements need."""
+
+    code = "database-too-old"
+    title = "The database server is too old"
+
+
+class Database:
+    """A pool of connections to one PostgreSQL, and the two kinds of transaction that are run on it.
+
+    Nothing is connected before the first use. What goes wrong with the server, as against the statement,
+    is raised as an `UnavailableError` with one line that never contains the password.
+    """
+
+    def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: int = 5) -> None:
+        self.url = parse_url(url)
+        self._engine = create_engine(
+            self.url,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=connect_timeout,
+            pool_pre_ping=True,
+            hide_parameters=True,  # they hold who voted, and errors end in logs
+            connect_args={"connect_timeout": connect_timeout, "application_name": "stable-arena"},
+        )
+        event.listen(self._engine, "connect", _refuse_old_server)
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """Run a READ COMMITTED transaction: committed when the block ends, rolled back when it raises."""
+        with self._connect() as conn, _translated(), conn.begin():
+            yield conn
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Run a read-only REPEATABLE READ transaction: every statement in it sees the same moment."""
+        with self._connect() as conn, _translated():
+            view = conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with view.begin():
+                yield view
+
+    def _connect(self) -> Connection:
+        try:
+            return self._engine.connect()
+        except PoolTimeoutError as error:
+            raise DatabaseBusyError("every database connection of this process is in use") from error
+        except DBAPIError as error:
+            raise _as_unavailable(error) or DatabaseUnreachableError(_line(error)) from error
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def parse_url(url: str) -> URL:
+    """Return the URL with our driver in it.
+
+    Raises
+    ------
+    DatabaseUrlError
+        It is not a PostgreSQL URL. The message does not repeat it: it may hold a password.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        parsed = None
+    if parsed is None or parsed.drivername not in ("postgresql", "postgres", _DRIVER):
+        raise DatabaseUrlError("the database URL must look like postgresql://user:password@host:port/name")
+    return parsed.set(drivername=_DRIVER)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        unavailable = _as_unavailable(error)
+        if unavailable is None:
+            raise
+        raise unavailable from error
+
+
+def _as_unavailable(error: DBAPIError) -> UnavailableError | None:
+    """Return the error as the server's trouble, or None where the statement itself was at fault."""
+    state = getattr(error.orig, "sqlstate", None) or ""
+    if state in _CONTENDED:
+        return DatabaseContendedError(_line(error))
+    if state.startswith(_BUSY):
+        return DatabaseBusyError(_line(error))
+    if error.connection_invalidated or state.startswith(_LOST):
+        return DatabaseUnreachableError(_line(error))
+    return None
+
+
+def _line(error: DBAPIError) -> str:
+    return " ".join(str(error.orig).split())
+
+
+def _refuse_old_server(connection: Any, _record: object) -> None:
+    major = connection.info.server_version // 10_000
+    if major < OLDEST_SERVER:
+        raise DatabaseTooOldError(f"the server is PostgreSQL {major}; {OLDEST_SERVER} or newer is needed")

@@ -1,0 +1,21 @@
+"""The record of what reviewers decided: added to, never changed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, func, insert, select
+
+from app.store.ids import new_id
+from app.store.tables import decisions
+
+
+def insert_decision(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
+    """Add a decision and return it."""
+    statement = insert(decisions).values(id=new_id(), decided_at=func.clock_timestamp(), **values)
+    return conn.execute(statement.returning(decisions)).mappings().one()
+
+
+def list_decisions(conn: Connection, annotator_id: int) -> Sequence[RowMapping]:
+    """Return the decisions on one annotator, the newest first."""
+    statement = select(decisions).where(decisions.c.annotator_id == annotator_id)
+    return conn.execute(statement.order_by(decisions.c.decided_at.desc(), decisions.c.id.desc())).mappings().all()

@@ -1,0 +1,32 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.store.database import Database
+from app.store.schema import require_current, upgrade
+
+
+@contextmanager
+def open_database(
+    url: str | None, data_dir: Path, *, pool_size: int = 10, connect_timeout: int = 5
+) -> Iterator[Database]:
+    """Open the database at `url`, or the embedded one in `data_dir` where there is none.
+
+    The embedded server is started if nobody else has, brought to the current schema, and stopped by whoever
+    closes it last. A server of one's own is only looked at: too old a server or another schema is an error.
+    """
+    if url is None:
+        from app.store.embedded.server import EmbeddedServer  # noqa: PLC0415  the extra may not be installed
+
+        server = EmbeddedServer(data_dir)
+        embedded_url = server.start()
+        try:
+            upgrade(embedded_url)
+            with Database(embedded_url, pool_size=pool_size, connect_timeout=connect_timeout) as database:
+                yield database
+        finally:
+            server.release()
+        return
+    with Database(url, pool_size=pool_size, connect_timeout=connect_timeout) as database:
+        require_current(database)
+        yield database

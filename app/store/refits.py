@@ -1,0 +1,129 @@
+"""The record of refits: asked for, run, and how each ended."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, Interval, RowMapping, func, insert, literal, select, tuple_, update
+from sqlalchemy.sql import Select
+
+from app.store.ids import new_id
+from app.store.tables import refits, snapshots
+
+RUNNING = ("reading", "fitting", "publishing")
+
+# One writer at a time decides whether a queued refit is reused; the number only has to differ from other locks'.
+_REQUEST_LOCK = 20_250_303
+
+
+def queue_refit(conn: Connection, *, trigger: str, requested_by: str, accept_exclusions: bool) -> UUID:
+    """Return the refit that waits to be run, after adding one if there is none.
+
+    A refit that accepts exclusions makes the waiting one accept them too.
+    """
+    conn.execute(select(func.pg_advisory_xact_lock(_REQUEST_LOCK)))
+    # The row lock keeps a runner from claiming the refit before the caller's transaction has committed.
+    waiting = select(refits.c.id).where(refits.c.state == "queued").order_by(refits.c.requested_at).limit(1)
+    found: UUID | None = conn.execute(waiting.with_for_update()).scalar_one_or_none()
+    if found is not None:
+        if accept_exclusions:
+            conn.execute(update(refits).where(refits.c.id == found).values(accept_exclusions=True))
+        return found
+    refit_id = new_id()
+    values = {"id": refit_id, "state": "queued", "trigger": trigger, "requested_by": requested_by}
+    conn.execute(insert(refits).values(accept_exclusions=accept_exclusions, **values))
+    return refit_id
+
+
+def refit_is_queued(conn: Connection) -> bool:
+    """Whether a refit waits to be run."""
+    return _any(conn, select(refits.c.id).where(refits.c.state == "queued"))
+
+
+def refit_is_running(conn: Connection) -> bool:
+    """Whether a refit is on record as running; its worker may be long dead."""
+    return _any(conn, select(refits.c.id).where(refits.c.state.in_(RUNNING)))
+
+
+def claim_refit(conn: Connection, epoch: int) -> RowMapping | None:
+    """Take the oldest waiting refit for the lease holder of this epoch; None if none waits."""
+    oldest = select(refits.c.id).where(refits.c.state == "queued").order_by(refits.c.requested_at).limit(1)
+    statement = (
+        update(refits)
+        .where(refits.c.id == oldest.with_for_update().scalar_subquery())
+        .values(state="reading", epoch=epoch, started_at=func.clock_timestamp())
+    )
+    return conn.execute(statement.returning(refits)).mappings().one_or_none()
+
+
+def advance_refit(conn: Connection, refit_id: UUID, epoch: int, state: str) -> None:
+    """Move a running refit to its next state."""
+    conn.execute(
+        update(refits)
+        .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state.in_(RUNNING))
+        .values(state=state)
+    )
+
+
+def end_refit(
+    conn: Connection, refit_id: UUID, epoch: int, state: str, *, seconds: dict[str, float], detail: str | None = None
+) -> None:
+    """Record how a refit of this epoch ended. One that is done stays done."""
+    conn.execute(
+        update(refits)
+        .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state != "done")
+        .values(state=state, seconds=seconds, detail=detail, finished_at=func.clock_timestamp())
+    )
+
+
+def fail_lost_refits(conn: Connection, epoch: int) -> int:
+    """Mark as failed what earlier holders of the lease left running; return how many there were."""
+    statement = (
+        update(refits)
+        .where(refits.c.state.in_(RUNNING), refits.c.epoch < epoch)
+        .values(state="failed", detail="worker lost", finished_at=func.clock_timestamp())
+    )
+    return conn.execute(statement).rowcount
+
+
+class Ended(NamedTuple):
+    """How a refit ended, and whether that was only recently."""
+
+    state: str
+    recently: bool
+
+
+def last_ended(conn: Connection, within: timedelta) -> Ended | None:
+    """Return how the last refit to end did, `recently` meaning less than `within` ago; None if none has ended."""
+    recent = refits.c.finished_at > func.clock_timestamp() - literal(within, Interval)
+    statement = (
+        select(refits.c.state, recent)
+        .where(refits.c.finished_at.is_not(None))
+        .order_by(refits.c.finished_at.desc())
+        .limit(1)
+    )
+    row = conn.execute(statement).one_or_none()
+    return None if row is None else Ended(row[0], row[1])
+
+
+def get_refit(conn: Connection, refit_id: UUID) -> RowMapping | None:
+    """Return one refit with the id and number of the snapshot it published, or None."""
+    return conn.execute(_refits().where(refits.c.id == refit_id)).mappings().one_or_none()
+
+
+def list_refits(conn: Connection, *, limit: int, before: tuple[datetime, UUID] | None) -> Sequence[RowMapping]:
+    """Return refits as `get_refit` does, newest request first, those before (requested_at, id)."""
+    statement = _refits().order_by(refits.c.requested_at.desc(), refits.c.id.desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(tuple_(refits.c.requested_at, refits.c.id) < before)
+    return conn.execute(statement).mappings().all()
+
+
+def _refits() -> Select[Any]:
+    columns = (snapshots.c.id.label("snapshot_id"), snapshots.c.number.label("snapshot_number"))
+    return select(refits, *columns).outerjoin(snapshots, snapshots.c.refit_id == refits.c.id)
+
+
+def _any(conn: Connection, rows: Select[Any]) -> bool:
+    return bool(conn.execute(select(rows.exists())).scalar_one())

@@ -1,0 +1,110 @@
+"""Published snapshots: written once, in the publishing transaction, and only read after it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Connection,
+    Double,
+    Integer,
+    RowMapping,
+    Text,
+    and_,
+    column,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.types import TypeEngine
+
+from app.store.annotators import standing_of
+from app.store.ids import new_id
+from app.store.tables import annotators, models, snapshot_annotators, snapshot_models, snapshots
+
+_FIGURES = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
+_CROWD_TYPES: dict[str, TypeEngine[Any]] = {
+    "annotator_id": Integer(),
+    **{name: Double() for name in _FIGURES},
+    "votes": BigInteger(),
+    "rule_standing": Text(),
+    "override": Text(),
+}
+
+
+def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
+    """Add a snapshot's own row and return its `id, number, published_at`."""
+    statement = insert(snapshots).values(id=new_id(), published_at=func.clock_timestamp(), **values)
+    statement = statement.returning(snapshots.c.id, snapshots.c.number, snapshots.c.published_at)
+    return conn.execute(statement).mappings().one()
+
+
+def insert_board(conn: Connection, snapshot_id: UUID, method: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add one method's models, rows of `snapshot_models` without snapshot and method."""
+    conn.execute(insert(snapshot_models), [{"snapshot_id": snapshot_id, "method": method, **row} for row in rows])
+
+
+def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[Any]]) -> None:
+    """Add the annotators and carry the rule's verdicts over to the annotators' own rows.
+
+    Parameters
+    ----------
+    crowd : columns of equal length: `annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes,
+        rule_standing` and `override`, the override that the refit was run with.
+    """
+    arrays = [literal(crowd[name], ARRAY(kind)) for name, kind in _CROWD_TYPES.items()]
+    names = [column(name, kind) for name, kind in _CROWD_TYPES.items()]
+    fresh = func.unnest(*arrays).table_valued(*names, name="fresh").render_derived()
+
+    same = annotators.c.id == fresh.c.annotator_id
+    reopened = and_(fresh.c.rule_standing == "flagged", fresh.c.ability < annotators.c.dismissed_below)
+    conn.execute(update(annotators).where(same, reopened).values(dismissed_below=None))
+
+    standing = standing_of(fresh.c.rule_standing, fresh.c.override, annotators.c.dismissed_below)
+    columns = [fresh.c[name] for name in _CROWD_TYPES if name != "override"]
+    rows = select(literal(snapshot_id), *columns, standing).join_from(fresh, annotators, same)
+    targets = ["snapshot_id", *(c.name for c in columns), "standing"]
+    conn.execute(insert(snapshot_annotators).from_select(targets, rows))
+
+    changed = annotators.c.rule_standing != fresh.c.rule_standing
+    conn.execute(update(annotators).where(same, changed).values(rule_standing=fresh.c.rule_standing))
+
+
+def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:
+    """Return the snapshot published last, or last up to a moment; None before the first."""
+    statement = select(snapshots).order_by(snapshots.c.number.desc()).limit(1)
+    if as_of is not None:
+        statement = statement.where(snapshots.c.published_at <= as_of)
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def get_snapshot(conn: Connection, *, snapshot_id: UUID | None = None, number: int | None = None) -> RowMapping | None:
+    """Return the snapshot with this id or this number, or None."""
+    matches = or_(snapshots.c.id == snapshot_id, snapshots.c.number == number)
+    return conn.execute(select(snapshots).where(matches)).mappings().one_or_none()
+
+
+def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Sequence[RowMapping]:
+    """Return snapshots, the newest first, those with a number below `before`."""
+    statement = select(snapshots).order_by(snapshots.c.number.desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(snapshots.c.number < before)
+    return conn.execute(statement).mappings().all()
+
+
+def read_board(conn: Connection, snapshot_id: UUID, method: str) -> Sequence[RowMapping]:
+    """Return one method's models, `model` and the columns of `snapshot_models`, by component, rank and name."""
+    c = snapshot_models.c
+    statement = (
+        select(models.c.name.label("model"), snapshot_models)
+        .join_from(snapshot_models, models)
+        .where(c.snapshot_id == snapshot_id, c.method == method)
+        .order_by(c.component, c.rank, models.c.name.collate("C"))
+    )
+    return conn.execute(statement).mappings().all()

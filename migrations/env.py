@@ -1,0 +1,29 @@
+from alembic import context
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql.base import ischema_names
+
+from app.settings import Settings
+from app.store.database import Database
+from app.store.tables import Xid8, metadata
+
+# SQLAlchemy does not know the type by itself when it reads a database's tables back.
+ischema_names["xid8"] = Xid8
+
+
+def run(connection: Connection) -> None:
+    context.configure(connection=connection, target_metadata=metadata)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+given = context.config.attributes.get("connection")
+if given is not None:
+    run(given)
+else:
+    # `alembic revision --autogenerate` and the like, by a developer.
+    url = Settings().database_url
+    if url is None:
+        message = "set STABLE_ARENA_DATABASE_URL to the database that alembic is to look at"
+        raise SystemExit(message)
+    with Database(url.get_secret_value()) as database, database.begin() as own:
+        run(own)

@@ -1,0 +1,209 @@
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def decide(ask: Ask) -> Ask:
+    """Put a decision on record."""
+
+    def send(annotator: str, action: str) -> Any:
+        taken = ask("POST", f"/annotators/{annotator}/decisions", json={"action": action, "reason": "a test"})
+        assert taken.status_code == 201, taken.text
+        return taken.json()
+
+    return send
+
+
+@pytest.fixture
+def look_up(ask: Ask) -> Ask:
+    """Return an annotator."""
+    return lambda annotator: ask("GET", f"/annotators/{annotator}", scope="review").json()
+
+
+def votes_used(ask: Ask) -> int:
+    used = ask("GET", "/leaderboard").json()["snapshot"]["votes_used"]
+    assert isinstance(used, int)
+    return used
+
+
+def test_those_who_vote_against_the_truth_are_flagged(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    flagged = ask("GET", "/annotators?standing=flagged", scope="review").json()["items"]
+    assert {one["annotator"] for one in flagged} == {"flip 12", "flip 13"}
+    assert list(flagged[0]) == [
+        "id", "annotator", "ability", "se", "shadow_ability", "shadow_se", "probability_low", "votes",
+        "standing", "rule_standing", "override",
+    ]  # fmt: skip
+    assert all(one["ability"] < 0 and one["probability_low"] > 0.99 and one["votes"] == 120 for one in flagged)
+    assert flagged[0]["ability"] <= flagged[1]["ability"]
+    assert ask("GET", "/reviews", scope="review").json()["items"] == flagged
+    assert votes_used(ask) == 14 * 120, "a flag warns, it takes nothing out"
+
+
+def test_everybody_is_listed_worst_first_page_by_page(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
+    refit()
+    vote(annotator="newcomer")
+    seen: list[Any] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = ask("GET", "/annotators", params={"limit": 4, **cursor}).json()
+        seen += page["items"]
+        if page["next_cursor"] is None:
+            break
+        cursor = {"cursor": page["next_cursor"]}
+    assert sorted(one["annotator"] for one in seen) == sorted([*crowd, "newcomer"])
+    abilities = [one["ability"] for one in seen[:-1]]
+    assert abilities == sorted(abilities)
+    last = seen[-1]
+    assert (last["annotator"], last["ability"], last["votes"], last["standing"]) == ("newcomer", None, 0, "pending")
+
+
+def test_one_annotator_by_key_and_by_id(ask: Ask, crowd: list[str], refit: Ask, look_up: Ask) -> None:
+    refit()
+    found = look_up("honest 0")
+    assert look_up(found["id"]) == found
+    assert found["decisions"] == []
+    summary = found["votes_summary"]
+    assert summary["votes"] == 120 == sum(summary[name] for name in ("model_a", "model_b", "tie", "tie_bothbad"))
+    assert summary["models"] == 6
+    only = ask("GET", "/annotators", params={"annotator": "honest 0"}).json()["items"]
+    assert [one["id"] for one in only] == [found["id"]]
+    for unknown in ("nobody", "nul \x00", " "):
+        assert ask("GET", "/annotators", params={"annotator": unknown}).json()["items"] == []
+
+
+def test_the_rule_excludes_and_keeps_an_eye_on_them(
+    ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, look_up: Ask
+) -> None:
+    change_policy(on_low_ability="exclude", max_excluded_share=0.5)
+    assert refit()["state"] == "done"
+    out = look_up("flip 12")
+    assert (out["standing"], out["rule_standing"], out["override"]) == ("excluded", "excluded", None)
+    assert out["ability"] is None
+    assert out["shadow_ability"] < 0
+    assert votes_used(ask) == 12 * 120
+
+
+def test_exclude_reinstate_withdraw(ask: Ask, crowd: list[str], refit: Ask, decide: Ask, look_up: Ask) -> None:
+    refit()
+    taken = decide("honest 0", "exclude")
+    assert (taken["action"], taken["reason"], taken["annotator"]["standing"]) == ("exclude", "a test", "excluded")
+    assert taken["ability"] > 0
+    assert votes_used(ask) == 14 * 120, "a decision shapes the next board, not the last"
+    refit()
+    assert votes_used(ask) == 13 * 120
+    excluded = look_up("honest 0")
+    assert (excluded["standing"], excluded["ability"]) == ("excluded", None)
+    assert excluded["shadow_ability"] > 0.2
+
+    decide("honest 0", "reinstate")
+    refit()
+    assert votes_used(ask) == 14 * 120
+    assert (look_up("honest 0")["standing"], look_up("honest 0")["override"]) == ("active", "active")
+
+    decide("honest 0", "withdraw")
+    refit()
+    assert (look_up("honest 0")["standing"], look_up("honest 0")["override"]) == ("active", None)
+    assert [one["action"] for one in look_up("honest 0")["decisions"]] == ["withdraw", "reinstate", "exclude"]
+
+
+@pytest.mark.parametrize(("action", "standing"), [("reinstate", "active"), ("trust", "trusted")])
+def test_a_decision_holds_against_the_rule(
+    ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, decide: Ask, look_up: Ask, action: str, standing: str
+) -> None:
+    change_policy(on_low_ability="exclude", max_excluded_share=0.5)
+    refit()
+    decide("flip 12", action)
+    refit()
+    assert votes_used(ask) == 13 * 120
+    assert look_up("flip 12")["standing"] == standing
+    assert look_up("flip 12")["ability"] < 0
+    decide("flip 12", "withdraw")
+    refit()
+    assert votes_used(ask) == 12 * 120
+
+
+def test_trust_does_not_replace_votes(ask: Ask, crowd: list[str], refit: Ask, vote: Ask, decide: Ask) -> None:
+    vote(annotator="newcomer")
+    assert decide("newcomer", "trust")["annotator"]["standing"] == "pending"
+    refit()
+    assert votes_used(ask) == 14 * 120
+    assert decide("newcomer", "exclude")["annotator"]["standing"] == "excluded"
+
+
+def test_a_dismissed_flag_reopens_when_the_evidence_is_worse(
+    ask: Ask, crowd: list[str], refit: Ask, vote: Ask, decide: Ask, look_up: Ask
+) -> None:
+    refit()
+    before = look_up("flip 12")
+    assert decide("flip 12", "dismiss")["annotator"]["standing"] == "active"
+    refit()
+    assert (look_up("flip 12")["standing"], look_up("flip 12")["rule_standing"]) == ("active", "flagged")
+    assert [one["annotator"] for one in ask("GET", "/reviews").json()["items"]] == ["flip 13"]
+
+    ranking = [row["model"] for row in ask("GET", "/leaderboard").json()["models"]]
+    for _ in range(60):
+        vote(annotator="flip 12", model_a=ranking[-1], model_b=ranking[0], winner="model_a")
+    refit()
+    worse = look_up("flip 12")
+    assert worse["ability"] < before["ability"] - before["se"]
+    assert worse["standing"] == "flagged"
+    history = ask("GET", "/annotators/flip 12/history").json()["items"]
+    assert [(one["number"], one["standing"]) for one in history] == [(3, "flagged"), (2, "active"), (1, "flagged")]
+
+
+def test_history_page_by_page(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    refit()
+    first = ask("GET", "/annotators/honest 1/history?limit=1").json()
+    rest = ask("GET", f"/annotators/honest 1/history?limit=1&cursor={first['next_cursor']}").json()
+    assert [one["number"] for one in first["items"] + rest["items"]] == [2, 1]
+    assert rest["next_cursor"] is None
+
+
+def test_what_is_refused(ask: Ask, assert_problem: Ask, crowd: list[str], refit: Ask, decide: Ask) -> None:
+    refit()
+    path = "/annotators/honest 0/decisions"
+    conflict = ask("POST", path, json={"action": "dismiss", "reason": "no flag"})
+    assert_problem(conflict, 409, "conflict")
+    assert_problem(ask("POST", path, json={"action": "withdraw", "reason": "nothing to"}), 409, "conflict")
+    decide("flip 12", "dismiss")
+    again = ask("POST", "/annotators/flip 12/decisions", json={"action": "dismiss", "reason": "twice"})
+    assert_problem(again, 409, "conflict")
+    for body in (
+        {"action": "exclude"},
+        {"action": "exclude", "reason": " "},
+        {"action": "ban", "reason": "a test"},
+        {"action": "exclude", "reason": "a test", "until": "tomorrow"},
+        {"action": "exclude", "reason": "x" * 2001},
+    ):
+        assert_problem(ask("POST", path, json=body), 422, "invalid")
+    for unknown in ("nobody", uuid4(), "nul%00"):
+        for tail in ("", "/history"):
+            assert_problem(ask("GET", f"/annotators/{unknown}{tail}"), 404, "not-found")
+        body = {"action": "exclude", "reason": "a test"}
+        assert_problem(ask("POST", f"/annotators/{unknown}/decisions", json=body), 404, "not-found")
+    assert_problem(ask("GET", "/annotators?standing=odd"), 422, "invalid")
+    assert_problem(ask("GET", "/annotators?cursor=WzFd"), 422, "invalid")
+    assert ask("GET", "/annotators/honest 0").json()["decisions"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/annotators"),
+        ("GET", "/annotators/honest 0"),
+        ("GET", "/annotators/honest 0/history"),
+        ("GET", "/reviews"),
+        ("POST", "/annotators/honest 0/decisions"),
+    ],
+)
+def test_only_reviewers_see_annotators(ask: Ask, assert_problem: Ask, method: str, path: str) -> None:
+    assert_problem(ask(method, path, scope=None), 401, "not-authenticated")
+    for scope in ("ingest", "read"):
+        assert_problem(ask(method, path, scope=scope), 403, "scope-missing")

@@ -1,0 +1,59 @@
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from fastapi import FastAPI
+from httpx import Client
+from sqlalchemy import text
+
+from app.main import create_app
+from app.settings import Settings
+from app.store.database import Database, parse_url
+
+Ask = Callable[..., Any]
+
+
+def test_alive_and_ready(client: Client) -> None:
+    for path in ("/healthz", "/readyz"):
+        response = client.get(path)
+        assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+def test_another_schema_is_alive_but_not_ready(client: Client, database: Database, assert_problem: Ask) -> None:
+    with database.begin() as conn:
+        conn.execute(text("UPDATE alembic_version SET version_num = '0000'"))
+    assert_problem(client.get("/readyz"), 503, "schema-behind")
+    assert client.get("/healthz").status_code == 200
+
+
+def test_without_a_database_alive_but_not_ready(
+    client: Client, server_url: str, database_url: str, keys: dict[str, str], assert_problem: Ask
+) -> None:
+    name = parse_url(database_url).database
+    with Database(server_url) as server, server.begin() as conn:
+        conn.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+        conn.execute(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :d"), {"d": name})
+    vote = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
+    headers = {"Authorization": f"Bearer {keys['ingest']}"}
+    assert_problem(client.get("/readyz"), 503, "database-unreachable")
+    assert_problem(client.post("/api/v1/votes", json=vote, headers=headers), 503, "database-unreachable")
+    assert client.get("/healthz").status_code == 200
+    with Database(server_url) as server, server.begin() as conn:
+        conn.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
+    assert client.get("/readyz").status_code == 200
+    assert client.post("/api/v1/votes", json=vote, headers=headers).status_code == 201
+
+
+def test_more_requests_than_connections_are_served(
+    settings: Settings, keys: dict[str, str], serving: Callable[[FastAPI], Any]
+) -> None:
+    """Requests that wait for a connection hold no thread that one with a connection needs."""
+    narrow = settings.model_copy(update={"database": settings.database.model_copy(update={"pool_size": 1})})
+    batch = {"votes": [{"model_a": "a", "model_b": "b", "winner": "tie", "annotator": f"k{i}"} for i in range(20)]}
+    headers = {"Authorization": f"Bearer {keys['ingest']}"}
+
+    def send(_: int) -> int:
+        return client.post("/api/v1/votes/batch", json=batch, headers=headers).status_code
+
+    with serving(create_app(narrow)) as url, Client(base_url=url, timeout=30) as client, ThreadPoolExecutor(60) as pool:
+        assert set(pool.map(send, range(120))) == {200}

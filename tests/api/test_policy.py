@@ -1,0 +1,79 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Ask = Callable[..., Any]
+
+DEFAULTS = {
+    "min_votes": 50,
+    "min_ability": 0.2,
+    "ability_cap": 1.75,
+    "prior_sd": 1.0,
+    "on_low_ability": "flag",
+    "max_excluded_share": 0.1,
+    "interval": "clustered",
+    "base": 1000.0,
+    "refit_interval_seconds": 600,
+    "refit_after_votes": None,
+}
+
+
+def test_the_policy_at_the_start(ask: Ask) -> None:
+    answer = ask("GET", "/policy", scope="read")
+    assert answer.status_code == 200
+    assert answer.json()["settings"] == DEFAULTS
+    assert answer.json()["version"] == 1
+
+
+def test_a_change_is_a_new_version(ask: Ask) -> None:
+    settings = {**DEFAULTS, "min_votes": 20, "refit_after_votes": 1000}
+    changed = ask("PUT", "/policy", json={"settings": settings, "reason": "  a small arena "})
+    assert changed.status_code == 200
+    assert changed.json()["settings"] == settings
+    assert (changed.json()["version"], changed.json()["reason"]) == (2, "a small arena")
+    assert ask("GET", "/policy").json() == changed.json()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": {**DEFAULTS, "min_votes": -1}},
+        {"settings": {**DEFAULTS, "min_vote": 1}},
+        {"settings": {**DEFAULTS, "ability_cap": 0}},
+        {"settings": {**DEFAULTS, "prior_sd": None}},
+        {"settings": {**DEFAULTS, "max_excluded_share": 1.5}},
+        {"settings": {**DEFAULTS, "on_low_ability": "warn"}},
+        {"settings": {**DEFAULTS, "interval": "wide"}},
+        {"settings": {**DEFAULTS, "refit_interval_seconds": 0}},
+        {"settings": {key: value for key, value in DEFAULTS.items() if key != "base"}},
+        {"reason": " "},
+        {"reason": "nul \x00"},
+        {"reason": None},
+        {"reason": "x" * 2001},
+        {"extra": 1},
+    ],
+)
+def test_what_is_no_policy_changes_nothing(ask: Ask, assert_problem: Ask, change: dict[str, Any]) -> None:
+    body = {"settings": DEFAULTS, "reason": "a test", **change}
+    assert_problem(ask("PUT", "/policy", json=body), 422, "invalid")
+    assert ask("GET", "/policy").json()["version"] == 1
+
+
+def test_nan_is_no_setting(ask: Ask, assert_problem: Ask) -> None:
+    body = '{"settings": {"base": NaN}, "reason": "a test"}'
+    assert_problem(ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 422, "invalid")
+
+
+def test_who_may(ask: Ask, assert_problem: Ask) -> None:
+    body = {"settings": DEFAULTS, "reason": "a test"}
+    assert_problem(ask("GET", "/policy", scope=None), 401, "not-authenticated")
+    assert_problem(ask("GET", "/policy", scope="ingest"), 403, "scope-missing")
+    assert_problem(ask("PUT", "/policy", scope=None, json=body), 401, "not-authenticated")
+    assert_problem(ask("PUT", "/policy", scope="review", json=body), 403, "scope-missing")
+
+
+def test_half_a_surrogate_pair_is_no_reason(ask: Ask, assert_problem: Ask) -> None:
+    body = json.dumps({"settings": DEFAULTS, "reason": "\ud800"})
+    assert_problem(ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 422, "invalid")

@@ -1,0 +1,121 @@
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import func, insert, select, update
+
+from app.arena.decisions import decide
+from app.arena.refits import Refit, request_refit
+from app.arena.schedule import refit_is_due, work_waits
+from app.store.database import Database
+from app.store.ids import new_id
+from app.store.leases import acquire_lease
+from app.store.tables import leases, refits, votes
+
+DoRefit = Callable[..., Refit]
+ChangePolicy = Callable[..., None]
+
+
+def add_votes(database: Database, count: int) -> None:
+    rows = [{"id": new_id(), "annotator_id": 1, "model_a_id": 1, "model_b_id": 2, "outcome": 0} for _ in range(count)]
+    with database.begin() as conn:
+        conn.execute(insert(votes), rows)
+
+
+def is_due(database: Database) -> bool:
+    with database.read() as conn:
+        return refit_is_due(conn)
+
+
+def waits(database: Database) -> bool:
+    with database.read() as conn:
+        return work_waits(conn)
+
+
+def let_the_interval_pass(database: Database) -> None:
+    with database.begin() as conn:
+        conn.execute(update(refits).values(finished_at=refits.c.finished_at - timedelta(seconds=601)))
+
+
+def test_the_first_refit_waits_until_somebody_has_votes_enough(database: Database, crowd: None) -> None:
+    assert is_due(database)
+
+
+def test_an_empty_service_has_nothing_to_do(database: Database) -> None:
+    assert not is_due(database)
+    assert not waits(database)
+
+
+def test_too_few_votes_are_not_worth_a_refit(database: Database, crowd: None, change_policy: ChangePolicy) -> None:
+    change_policy(min_votes=120)
+    assert not is_due(database)
+    change_policy(min_votes=119)
+    assert is_due(database)
+
+
+def test_nothing_new_nothing_to_do(database: Database, crowd: None, refit: DoRefit) -> None:
+    refit()
+    let_the_interval_pass(database)
+    assert not is_due(database)
+
+
+@pytest.mark.parametrize("news", ["votes", "decision", "policy"])
+def test_news_wait_for_the_interval(
+    database: Database, crowd: None, refit: DoRefit, change_policy: ChangePolicy, news: str
+) -> None:
+    refit()
+    if news == "votes":
+        add_votes(database, 1)
+    elif news == "policy":
+        change_policy(min_votes=40)
+    else:
+        with database.begin() as conn:
+            decide(conn, "honest 0", "exclude", reason="a test", decided_by="a test")
+    assert not is_due(database)
+    let_the_interval_pass(database)
+    assert is_due(database)
+
+
+def test_so_many_votes_do_not_wait(
+    database: Database, crowd: None, refit: DoRefit, change_policy: ChangePolicy
+) -> None:
+    change_policy(refit_after_votes=3)
+    refit()
+    add_votes(database, 2)
+    assert not is_due(database)
+    add_votes(database, 1)
+    assert is_due(database)
+
+
+@pytest.mark.parametrize("state", ["failed", "needs_review"])
+def test_a_refit_that_did_not_publish_is_tried_again_after_the_interval(
+    database: Database, crowd: None, refit: DoRefit, change_policy: ChangePolicy, state: str
+) -> None:
+    change_policy(refit_after_votes=3)
+    refit()
+    add_votes(database, 5)
+    with database.begin() as conn:
+        conn.execute(update(refits).values(state=state, finished_at=func.clock_timestamp()))
+    assert not is_due(database)
+    let_the_interval_pass(database)
+    assert is_due(database)
+
+
+def test_a_request_does_not_wait_for_anything(database: Database, crowd: None, refit: DoRefit) -> None:
+    refit()
+    assert not waits(database)
+    with database.begin() as conn:
+        request_refit(conn, trigger="request", requested_by="a test")
+    assert waits(database)
+
+
+def test_what_a_dead_worker_left_waits_for_a_living_one(database: Database, crowd: None, refit: DoRefit) -> None:
+    refit()
+    with database.begin() as conn:
+        epoch = acquire_lease(conn, "refit", "a worker that dies", 60)
+        conn.execute(update(refits).values(state="fitting", epoch=epoch, finished_at=func.clock_timestamp()))
+    assert not waits(database)
+    with database.begin() as conn:
+        conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
+        assert conn.execute(select(func.count()).select_from(refits)).scalar_one() == 1
+    assert waits(database)

@@ -1,0 +1,59 @@
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.arena.keys import authenticate
+from app.store.database import Database
+
+RunCli = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _this_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+
+
+def test_the_key_alone_is_on_standard_output(run_cli: RunCli, database: Database) -> None:
+    result = run_cli("keys", "create", "front end", "--scope", "ingest", "--scope", "read")
+    assert result.exit_code == 0, result.stderr
+    assert re.fullmatch(r"sa_\w{8}_\w{28}\n", result.stdout)
+    assert "front end: ingest, read" in result.stderr
+    with database.read() as conn:
+        caller = authenticate(conn, result.stdout.strip())
+    assert (caller.name, caller.scopes) == ("front end", {"ingest", "read"})
+
+
+def test_keys_as_json(run_cli: RunCli) -> None:
+    created = json.loads(run_cli("keys", "create", "k", "--scope", "admin", "--format", "json").stdout)
+    assert created.keys() == {"id", "name", "prefix", "scopes", "created_at", "revoked_at", "key"}
+    (listed,) = json.loads(run_cli("keys", "list", "--format", "json").stdout)["keys"]
+    assert listed == {name: value for name, value in created.items() if name != "key"}
+
+
+def test_listing_and_revoking(run_cli: RunCli) -> None:
+    keys = [run_cli("keys", "create", name, "--scope", "read").stdout.strip() for name in ("first", "[red]second")]
+    table = run_cli("keys", "list").stdout
+    assert all(key.split("_")[1] in table and key not in table for key in keys)
+    assert "[red]second" in table
+    revoked = run_cli("keys", "revoke", keys[0].split("_")[1])
+    assert (revoked.exit_code, "is revoked" in revoked.stdout) == (0, True)
+    listed = json.loads(run_cli("keys", "list", "--format", "json").stdout)["keys"]
+    assert [key["revoked_at"] is None for key in listed] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "told"),
+    [
+        (["create", "k", "--scope", "root"], 2, "scopes: must be one or more of ingest, read, review, admin"),
+        (["create", " ", "--scope", "read"], 2, "name: must not be blank"),
+        (["create", "k"], 2, "--scope"),
+        (["revoke", "nothing"], 1, "no key has this prefix or id"),
+    ],
+)
+def test_what_is_refused(run_cli: RunCli, arguments: list[str], exit_code: int, told: str) -> None:
+    result = run_cli("keys", *arguments)
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert told in result.stderr

@@ -1,0 +1,121 @@
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from app.store.database import Database
+
+RunCli = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _default_log() -> Iterator[None]:
+    """Commands set up the log of the whole process."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def arena(database: Database, vote_file: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vote file in a database of its own, which the commands are pointed at."""
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+    imported = run_cli("import", vote_file)
+    assert imported.exit_code == 0, imported.stderr
+
+
+def one_error_line(result: Any) -> str:
+    assert result.stdout == ""
+    lines: list[str] = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert "Traceback" not in result.stderr
+    return lines[0]
+
+
+def test_nothing_published_yet(arena: None, run_cli: RunCli) -> None:
+    result = run_cli("leaderboard")
+    assert result.exit_code == 1
+    assert "no refit has published" in one_error_line(result)
+
+
+def test_refit_prints_the_board_that_leaderboard_prints(arena: None, run_cli: RunCli) -> None:
+    refitted = run_cli("refit", "--format", "json")
+    assert refitted.exit_code == 0, refitted.stderr
+    board = json.loads(refitted.stdout)
+    assert board["snapshot"]["number"] == 1
+    assert board["snapshot"]["votes_read"] == 25 * 60 + 3
+    assert json.loads(run_cli("leaderboard", "--format", "json").stdout) == board
+    rows = list(csv.DictReader(io.StringIO(run_cli("leaderboard", "--format", "csv").stdout)))
+    assert [row["model"].removeprefix("'") for row in rows] == [row["model"] for row in board["models"]]
+    assert "'=cat" in {row["model"] for row in rows}
+    table = run_cli("leaderboard").stdout
+    assert "[red]dog" in table
+    assert "Snapshot 1 (am-elo)" in table
+    plain = json.loads(run_cli("leaderboard", "--method", "m-elo", "--snapshot", "1", "--format", "json").stdout)
+    assert plain["method"] == "m-elo"
+
+
+def test_rate_and_the_service_agree(arena: None, run_cli: RunCli, vote_file: Path) -> None:
+    assert run_cli("refit").exit_code == 0
+    for method in ("am-elo", "m-elo"):
+        published = json.loads(run_cli("leaderboard", "--format", "json", "--method", method).stdout)["models"]
+        rated = json.loads(run_cli("rate", vote_file, "--format", "json", "--method", method).stdout)["models"]
+        assert [list(row) for row in published] == [list(row) for row in rated]
+        for ours, theirs in zip(published, rated, strict=True):
+            assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+def test_an_unknown_snapshot(arena: None, run_cli: RunCli) -> None:
+    result = run_cli("leaderboard", "--snapshot", "9")
+    assert result.exit_code == 1
+    assert "there is no snapshot 9" in one_error_line(result)
+
+
+def test_a_refit_that_publishes_nothing_is_one_line(
+    database: Database, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+    result = run_cli("refit")
+    assert result.exit_code == 1
+    assert "the refit ended as failed" in one_error_line(result)
+
+
+def test_annotators_are_listed_and_decided_on(arena: None, run_cli: RunCli) -> None:
+    assert run_cli("refit").exit_code == 0
+    flagged = json.loads(run_cli("annotators", "--standing", "flagged", "--format", "json").stdout)["annotators"]
+    assert [one["annotator"] for one in flagged] == ["k24"]
+    everybody = json.loads(run_cli("annotators", "--format", "json").stdout)["annotators"]
+    assert (len(everybody), everybody[0]["annotator"]) == (26, "k24")
+    assert len(list(csv.DictReader(io.StringIO(run_cli("annotators", "--format", "csv").stdout)))) == 26
+    assert "k24" in run_cli("annotators").stdout
+
+    decided = run_cli("annotators", "decide", "k24", "exclude", "--reason", "votes against everyone")
+    assert decided.exit_code == 0, decided.stderr
+    assert "k24: exclude is on record; the standing is now excluded." in decided.stdout
+    board = json.loads(run_cli("refit", "--format", "json").stdout)
+    assert board["snapshot"]["votes_used"] == 24 * 60
+    shadow = json.loads(run_cli("annotators", "--standing", "excluded", "--format", "json").stdout)["annotators"]
+    assert shadow[0]["ability"] is None
+    assert shadow[0]["shadow_ability"] < 0
+    assert f"({shadow[0]['shadow_ability']:.3f})" in run_cli("annotators", "--standing", "excluded").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["decide", "nobody", "exclude", "--reason", "a test"], 1),
+        (["decide", "k00", "dismiss", "--reason", "no flag"], 1),
+        (["decide", "k00", "exclude", "--reason", " "], 2),
+        (["decide", "k00", "exclude"], 2),
+        (["decide", "k00", "ban", "--reason", "a test"], 2),
+        (["--standing", "odd"], 2),
+    ],
+)
+def test_decisions_that_cannot_be(arena: None, run_cli: RunCli, arguments: list[str], status: int) -> None:
+    result = run_cli("annotators", *arguments)
+    assert result.exit_code == status
+    assert result.stdout == ""

@@ -1,0 +1,70 @@
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.store.database import Database
+from app.store.schema import needed_revision, require_current
+
+RunCli = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_they_were() -> Iterator[None]:
+    """Keep pytest's Ctrl-C: serve sets handlers for the whole process."""
+    handlers = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for name, handler in handlers.items():
+        signal.signal(name, handler)
+
+
+def test_migrating_an_empty_database(run_cli: RunCli, empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", empty_database_url)
+    behind = run_cli("keys", "list")
+    assert behind.exit_code == 1
+    assert behind.stderr == (
+        f"error: the schema is empty, this version needs {needed_revision()}: run stable-arena migrate\n"
+    )
+    for _ in range(2):
+        result = run_cli("migrate")
+        assert (result.exit_code, result.stdout) == (0, f"The schema is at {needed_revision()}.\n")
+    with Database(empty_database_url) as database:
+        require_current(database)
+    assert run_cli("keys", "list").exit_code == 0
+
+
+@pytest.mark.parametrize("command", [["migrate"], ["keys", "list"], ["serve"], ["import", "votes.csv"], ["refit"]])
+@pytest.mark.parametrize(
+    ("url", "exit_code", "told"),
+    [
+        ("postgresql://u:hunter2@127.0.0.1:1/x", 1, "connection failed"),
+        ("mysql://u:hunter2@127.0.0.1/x", 2, "must look like postgresql://"),
+    ],
+)
+def test_a_database_that_cannot_be_used(
+    run_cli: RunCli,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: list[str],
+    url: str,
+    exit_code: int,
+    told: str,
+) -> None:
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", url)
+    monkeypatch.chdir(tmp_path)
+    Path("votes.csv").write_text("annotator,model_a,model_b,winner\nk,a,b,tie\n")
+    result = run_cli(*command)
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert told in result.stderr
+    assert "hunter2" not in result.stderr
+
+
+def test_settings_that_are_not_valid(run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STABLE_ARENA_SERVER__PORT", "70000")
+    result = run_cli("migrate")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "STABLE_ARENA_SERVER__PORT: Input should be less than or equal to 65535" in result.stderr

@@ -1,0 +1,217 @@
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import Result
+
+RunCli = Callable[..., Result]
+
+
+MODEL_KEYS = [
+    "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
+    "votes", "wins", "ties", "losses", "component", "identified",
+]  # fmt: skip
+ANNOTATOR_KEYS = ["annotator", "ability", "se", "votes", "standing"]
+
+
+@pytest.fixture
+def rate_json(run_cli: RunCli) -> Any:
+    """Rate a file and return the JSON document."""
+
+    def rate(*arguments: object) -> dict[str, Any]:
+        result = run_cli("rate", *arguments, "--format", "json")
+        assert (result.exit_code, result.stderr) == (0, "")
+        document: dict[str, Any] = json.loads(result.stdout)
+        return document
+
+    return rate
+
+
+def test_the_json_document(rate_json: Any, vote_file: Path) -> None:
+    document = rate_json(vote_file)
+    assert list(document) == ["method", "settings", "votes", "models", "annotators", "diagnostics"]
+    assert document["method"] == "am-elo"
+    assert document["votes"] == {"read": 1503, "used": 1500, "rejected": 0}
+    assert all(list(row) == MODEL_KEYS for row in document["models"])
+    assert all(list(row) == ANNOTATOR_KEYS for row in document["annotators"])
+    assert {"log_likelihood", "iterations", "converged", "components", "seconds", "warnings"} <= set(
+        document["diagnostics"]
+    )
+    assert {"read", "aggregate", "fit", "intervals"} <= set(document["diagnostics"]["seconds"])
+    assert [row["model"] for row in document["models"]] == ["ant", "bee=2", "=cat", "[red]dog", "eel"]
+    assert [row["rank"] for row in document["models"]] == [1, 2, 3, 4, 5]
+    first = document["models"][0]
+    assert first["votes"] == 600 == first["wins"] + first["ties"] + first["losses"]
+    assert isinstance(first["wins"], int)
+    assert first["lower"] < first["score"] < first["upper"]
+
+
+def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
+    settings = rate_json(vote_file, "--min-votes", 10, "--prior-sd", 0.5, "--ability-cap", 2, "--seed", 7)["settings"]
+    assert settings == {
+        "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5, "ability_cap": 2.0,
+        "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None, "shuffles": 1000, "seed": 7,
+        "pool_annotators": False, "schema": "votes",
+    }  # fmt: skip
+
+
+def test_the_interval_echoed_is_the_one_that_was_made(rate_json: Any, vote_file: Path) -> None:
+    assert rate_json(vote_file, "--pool-annotators")["settings"]["interval"] == "sandwich"
+    none = rate_json(vote_file, "--interval", "none")
+    assert none["settings"]["interval"] == "none"
+    assert {row["se"] for row in none["models"]} == {None}
+
+
+def test_the_contrary_annotator_is_flagged_or_excluded_and_the_rare_one_pending(
+    rate_json: Any, vote_file: Path
+) -> None:
+    flagged = rate_json(vote_file)
+    standings = [row["standing"] for row in flagged["annotators"]]
+    assert standings == ["active"] * 24 + ["flagged", "pending"]
+    assert flagged["annotators"][-1] == {
+        "annotator": "few", "ability": None, "se": None, "votes": 3, "standing": "pending",
+    }  # fmt: skip
+    abilities = [row["ability"] for row in flagged["annotators"][:-1]]
+    assert abilities == sorted(abilities, reverse=True)
+    excluded = rate_json(vote_file, "--exclude")
+    assert [row["standing"] for row in excluded["annotators"]] == ["active"] * 24 + ["excluded", "pending"]
+    assert excluded["annotators"][24]["ability"] is None
+    assert excluded["votes"] == {"read": 1503, "used": 1440, "rejected": 0}
+
+
+def test_plain_is_no_prior_and_no_cap(rate_json: Any, vote_file: Path) -> None:
+    plain = rate_json(vote_file, "--plain")
+    assert (plain["settings"]["prior_sd"], plain["settings"]["ability_cap"]) == (None, None)
+    uncapped = rate_json(vote_file, "--ability-cap", "inf")
+    assert (uncapped["settings"]["prior_sd"], uncapped["settings"]["ability_cap"]) == (1.0, None)
+    assert plain["diagnostics"]["log_likelihood"] >= uncapped["diagnostics"]["log_likelihood"]
+
+
+def test_base_and_anchor(rate_json: Any, vote_file: Path) -> None:
+    scores = {row["model"]: row["score"] for row in rate_json(vote_file, "--base", 1500)["models"]}
+    assert sum(scores.values()) / 5 == pytest.approx(1500)
+    anchored = rate_json(vote_file, "--anchor", "bee=2=-40.5")
+    assert anchored["settings"]["anchor"] == {"model": "bee=2", "score": -40.5}
+    for row in anchored["models"]:
+        assert row["score"] == pytest.approx(scores[row["model"]] - scores["bee=2"] - 40.5)
+
+
+def test_the_order_of_the_votes_does_not_matter(rate_json: Any, vote_file: Path) -> None:
+    header, *lines = vote_file.read_text().splitlines()
+    before = rate_json(vote_file)
+    vote_file.write_text("\n".join([header, *sorted(lines, key=hash)]))
+    after = rate_json(vote_file)
+    assert [row["model"] for row in after["models"]] == [row["model"] for row in before["models"]]
+    for old, new in zip(before["models"], after["models"], strict=True):
+        assert new["score"] == pytest.approx(old["score"], abs=1e-9)
+
+
+def test_the_table(run_cli: RunCli, vote_file: Path) -> None:
+    result = run_cli("rate", vote_file)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["Rank", "Model", "Score", "±", "Votes", "Wins", "Ties", "Losses"]
+    for name, line in zip(["ant", "bee=2", "=cat", "[red]dog", "eel"], lines[1:6], strict=True):
+        assert f" {name} " in line
+    assert "1,503 votes read, 1,500 used · log-likelihood -" in result.stdout
+    assert "1 of 26 annotators flagged or excluded" in result.stdout
+    assert "few" not in result.stdout
+    shown = run_cli("rate", vote_file, "--annotators").stdout.splitlines()
+    assert ["few", "–", "–", "3", "pending"] in [line.split() for line in shown]
+
+
+def test_a_long_name_is_not_cut_in_a_pipe(run_cli: RunCli, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    name = "m" * 500
+    path.write_text(f"annotator,model_a,model_b,winner\nk,{name},b,model_a\nk,{name},b,model_b\n")
+    assert name in run_cli("rate", path, "--min-votes", 0, "--method", "m-elo").stdout
+
+
+def test_components_and_models_without_a_score_are_shown_apart(run_cli: RunCli, rate_json: Any, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    votes = ["k,a,b,model_a"] * 5 + ["k,a,b,model_b"] * 4 + ["k,c,a,model_a"] * 3
+    votes += ["k,x,y,model_a", "k,y,x,model_a"]
+    path.write_text("\n".join(["annotator,model_a,model_b,winner", *votes]))
+    arguments = (path, "--min-votes", 0, "--method", "m-elo")
+    models = {row["model"]: row for row in rate_json(*arguments)["models"]}
+    assert {name: row["component"] for name, row in models.items()} == {"a": 0, "b": 0, "c": 0, "x": 1, "y": 1}
+    assert (models["c"]["score"], models["c"]["identified"], models["c"]["upper"]) == (None, False, None)
+    assert models["c"]["lower"] is not None
+    table = run_cli("rate", *arguments).stdout
+    assert "Component 1 of 2" in table
+    assert "Component 2 of 2" in table
+    assert f"≥ {models['c']['lower']:.1f}" in table
+    assert "warning: " in table
+
+
+def test_csv_and_parquet(run_cli: RunCli, rate_json: Any, vote_file: Path) -> None:
+    document = rate_json(vote_file)
+    text = run_cli("rate", vote_file, "--format", "csv").stdout
+    table = pl.read_csv(io.StringIO(text))
+    assert table.columns == MODEL_KEYS
+    assert table["model"].to_list() == ["ant", "bee=2", "'=cat", "[red]dog", "eel"]  # no spreadsheet formulas
+    assert table["score"].to_list() == [row["score"] for row in document["models"]]
+    people = pl.read_csv(io.StringIO(run_cli("rate", vote_file, "--format", "csv", "--annotators").stdout))
+    assert people.columns == ANNOTATOR_KEYS
+    assert people["annotator"].to_list() == [row["annotator"] for row in document["annotators"]]
+    content = run_cli("rate", vote_file, "--format", "parquet").stdout_bytes
+    assert pl.read_parquet(io.BytesIO(content)).to_dicts() == document["models"]
+    content = run_cli("rate", vote_file, "--format", "parquet", "--annotators").stdout_bytes
+    assert pl.read_parquet(io.BytesIO(content)).to_dicts() == document["annotators"]
+
+
+def test_output_replaces_a_file_whole_and_its_name_tells_the_format(
+    run_cli: RunCli, vote_file: Path, tmp_path: Path
+) -> None:
+    for name, start in [
+        ("b.json", '{\n  "method"'),
+        ("b.csv", "model,score"),
+        ("b.txt", "Rank"),
+        ("b.parquet", "PAR1"),
+    ]:
+        output = tmp_path / name
+        output.write_text("old")
+        output.chmod(0o640)
+        result = run_cli("rate", vote_file, "--output", output)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert output.read_bytes().lstrip().startswith(start.encode())
+        assert output.stat().st_mode & 0o777 == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.csv", "b.json", "b.parquet", "b.txt", "votes.csv"]
+
+
+def test_output_through_a_link_replaces_what_it_points_to(run_cli: RunCli, vote_file: Path, tmp_path: Path) -> None:
+    target, link = tmp_path / "real.json", tmp_path / "link.json"
+    target.write_text("old")
+    link.symlink_to(target)
+    assert run_cli("rate", vote_file, "--output", link).exit_code == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_text())["method"] == "am-elo"
+
+
+def test_a_failed_run_leaves_the_old_output(run_cli: RunCli, vote_file: Path, tmp_path: Path) -> None:
+    output = tmp_path / "b.json"
+    output.write_text("old")
+    assert run_cli("rate", vote_file, "--min-votes", 10_000, "--output", output).exit_code == 2
+    assert output.read_text() == "old"
+
+
+def test_skip_invalid_counts_the_faulty_votes(rate_json: Any, vote_file: Path) -> None:
+    with vote_file.open("a") as file:
+        file.write("k00,ant,ant,tie\nk00,ant,eel,draw\n")
+    assert rate_json(vote_file, "--skip-invalid")["votes"] == {"read": 1505, "used": 1500, "rejected": 2}
+
+
+def test_the_worked_example_of_the_literature(rate_json: Any, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    games = [("A,B,model_a", 8), ("A,B,model_b", 4), ("A,C,model_a", 3), ("A,C,model_b", 5)]
+    lines = [f"k,{game}" for game, times in games for _ in range(times)]
+    path.write_text("\n".join(["annotator,model_a,model_b,winner", *lines]))
+    arguments = ("--min-votes", 0, "--method", "m-elo", "--base", 1500, "--interval", "information")
+    rows = {row["model"]: row for row in rate_json(path, *arguments)["models"]}
+    expected = {"C": (1599.3, 1419.5, 1779.0), "A": (1510.6, 1402.4, 1618.7), "B": (1390.1, 1228.3, 1552.0)}
+    for model, figures in expected.items():
+        assert [round(rows[model][key], 1) for key in ("score", "lower", "upper")] == pytest.approx(figures, abs=0.051)

@@ -1,0 +1,209 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from app.arena.keys import create_key
+from app.store.opening import open_database
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A folder that an unprivileged user can get to."""
+    folder = Path(tempfile.mkdtemp(prefix="stable-arena-test-"))
+    folder.chmod(0o711)
+    yield folder / "data"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def key(data_dir: Path) -> str:
+    with open_database(None, data_dir) as database, database.begin() as conn:
+        return create_key(conn, "test", ["ingest"])[1]
+
+
+@contextmanager
+def served(data_dir: Path, *options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `stable-arena serve` on the embedded database; yield the process and the line it prints."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("STABLE_ARENA_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "serve", "--port", "0", *options],
+        env={**kept, "STABLE_ARENA_DATA_DIR": str(data_dir), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().rstrip("\n")
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.01)
+
+
+def postmasters(data_dir: Path) -> list[int]:
+    """Return the process ids of the servers that run in the folder."""
+    found = [int(path.read_text().split()[0]) for path in data_dir.rglob("postmaster.pid")]
+    return [pid for pid in found if Path(f"/proc/{pid}").exists()]
+
+
+def vote(number: int) -> dict[str, str]:
+    return {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": f"k{number % 7}", "battle_id": str(number)}
+
+
+class Voters:
+    """Threads that post votes, each once, and remember which of them were acknowledged."""
+
+    def __init__(self, url: str, key: str, threads: int) -> None:
+        self.acknowledged: list[int] = []
+        self.failed = 0
+        self._numbers = iter(range(10**9))
+        self._next = threading.Lock()
+        self._stop = threading.Event()
+        self._client = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE)
+        self._pool = ThreadPoolExecutor(threads)
+        self._running = [self._pool.submit(self._post) for _ in range(threads)]
+
+    def _post(self) -> None:
+        while not self._stop.is_set():
+            with self._next:
+                number = next(self._numbers)
+            try:
+                response = self._client.post("/api/v1/votes", json=vote(number))
+            except httpx.TransportError:
+                self.failed += 1
+                return
+            if response.status_code == 201:
+                self.acknowledged.append(number)
+            else:
+                assert response.status_code == 503, response.text
+
+    def stop(self) -> None:
+        self._stop.set()
+        for one in self._running:
+            one.result()
+        self._client.close()
+
+
+def stored(data_dir: Path) -> list[int]:
+    with open_database(None, data_dir) as database, database.read() as conn:
+        return [int(one) for one in conn.execute(text("SELECT battle_id FROM votes")).scalars()]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_and_stops_cleanly(data_dir: Path, how: signal.Signals) -> None:
+    with served(data_dir) as (process, url):
+        assert url.startswith("http://127.0.0.1:")
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert len(postmasters(data_dir)) == 1
+        process.send_signal(how)
+        output, log = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, output, log) == (0, "", "")
+    assert postmasters(data_dir) == []
+
+
+def test_stopping_in_mid_vote_loses_none(data_dir: Path, key: str) -> None:
+    with served(data_dir, "--no-worker") as (process, url):
+        voters = Voters(url, key, threads=16)
+        until(lambda: len(voters.acknowledged) >= 200)
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        voters.stop()
+    on_record = stored(data_dir)
+    assert len(on_record) == len(set(on_record))
+    assert set(voters.acknowledged) <= set(on_record)
+    assert postmasters(data_dir) == []
+
+
+def _state_and_parent(pid: str) -> tuple[str, int]:
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return "gone", 0
+    return state, int(parent)
+
+
+def kill_everything(process: subprocess.Popen[str], data_dir: Path) -> None:
+    """Kill the service and every process of its database at once, and wait until they are gone."""
+    (postmaster,) = postmasters(data_dir)
+    running = [path.name for path in Path("/proc").glob("[0-9]*")]
+    database = [str(postmaster), *(pid for pid in running if _state_and_parent(pid)[1] == postmaster)]
+    for pid in (process.pid, *map(int, database)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+    until(lambda: all(_state_and_parent(pid)[0] in ("gone", "Z") for pid in database))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the server's processes in /proc")
+def test_killed_in_mid_vote_every_acknowledged_vote_is_there_once(data_dir: Path, key: str) -> None:
+    acknowledged: list[int] = []
+    with served(data_dir, "--no-worker") as (process, url):
+        voters = Voters(url, key, threads=16)
+        until(lambda: len(voters.acknowledged) >= 300)
+        kill_everything(process, data_dir)
+        voters.stop()
+        acknowledged += voters.acknowledged
+    assert voters.failed > 0
+    with served(data_dir, "--no-worker") as (process, url):
+        headers = {"Authorization": f"Bearer {key}"}
+        with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE) as client:
+            assert client.get("/readyz").status_code == 200
+            again = client.post("/api/v1/votes/batch", json={"votes": [vote(number) for number in acknowledged]})
+        assert again.json()["counts"]["duplicate"] == len(acknowledged)
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    on_record = stored(data_dir)
+    assert len(on_record) == len(set(on_record))
+    assert set(acknowledged) <= set(on_record)
+    assert postmasters(data_dir) == []
+
+
+def test_an_address_that_is_taken(data_dir: Path) -> None:
+    with served(data_dir) as (_, url):
+        port = url.rpartition(":")[2]
+        with served(data_dir, "--port", port) as (second, line):
+            assert line == ""
+            assert second.wait(PATIENCE) == 1
+            assert second.stderr is not None
+            assert second.stderr.read() == f"error: cannot listen on 127.0.0.1, port {port}: Address already in use\n"
+        assert httpx.get(f"{url}/readyz").status_code == 200
+
+
+def test_the_log_is_json_on_standard_error_and_names_no_one(data_dir: Path, key: str) -> None:
+    with served(data_dir, "--no-worker", STABLE_ARENA_SERVER__LOG_LEVEL="debug") as (process, url):
+        headers = {"Authorization": f"Bearer {key}", "X-Request-ID": "mine"}
+        assert httpx.post(f"{url}/api/v1/votes", json=vote(1) | {"annotator": "jane"}, headers=headers).is_success
+        process.terminate()
+        _, log = process.communicate(timeout=PATIENCE)
+    assert "jane" not in log
+    assert key.split("_")[2] not in log
+    entries = [json.loads(line) for line in log.splitlines()]
+    (entry,) = [entry for entry in entries if entry["event"] == "request"]
+    assert (entry["method"], entry["path"], entry["status"], entry["request_id"]) == (
+        "POST", "/api/v1/votes", 201, "mine",
+    )  # fmt: skip

@@ -1,0 +1,102 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.arena.leaderboard import Leaderboard, choose_leaderboard, read_leaderboard
+from app.arena.refits import find_refit, list_refits, request_refit
+from app.store.database import Database
+
+StartWorker = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start_worker(
+    database: Database, vote_file: Path, run_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[StartWorker]:
+    """Start `stable-arena worker` on a database with the vote file in it."""
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+    monkeypatch.setenv("STABLE_ARENA_WORKER__TICK_SECONDS", "0.02")
+    monkeypatch.setenv("STABLE_ARENA_WORKER__LEASE_SECONDS", "1")
+    assert run_cli("import", vote_file).exit_code == 0
+    started = []
+
+    def start() -> "subprocess.Popen[bytes]":
+        started.append(subprocess.Popen([sys.executable, "-m", "app.cli", "worker"]))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    pause = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if condition():
+            return
+        pause.wait(0.01)
+    pytest.fail("the condition did not come true")
+
+
+def states(database: Database) -> list[str]:
+    with database.read() as conn:
+        return [refit.state for refit in list_refits(conn, limit=10)]
+
+
+def served(database: Database) -> Leaderboard:
+    with database.read() as conn:
+        return read_leaderboard(conn, choose_leaderboard(conn))
+
+
+def is_alive(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for child processes in /proc")
+def test_a_worker_killed_in_mid_fit_does_no_harm(database: Database, start_worker: StartWorker) -> None:
+    worker = start_worker()
+    wait_until(lambda: states(database) == ["done"])
+    assert worker.poll() is None
+    worker.terminate()
+    assert worker.wait(30) == 0
+    board = served(database)
+
+    worker = start_worker()
+    with database.begin() as conn:
+        cut_short = request_refit(conn, trigger="request", requested_by="a test")
+    wait_until(lambda: states(database)[0] == "fitting")  # a new process takes its time to start the child that fits
+    children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children")
+    pids = [int(pid) for pid in children.read_text().split()]
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait()
+    assert states(database)[0] == "fitting"
+    assert served(database) == board
+    wait_until(lambda: not any(is_alive(pid) for pid in pids))
+
+    start_worker()
+    with database.begin() as conn:
+        following = request_refit(conn, trigger="request", requested_by="a test")
+    wait_until(lambda: states(database)[0] == "done")
+    with database.read() as conn:
+        assert find_refit(conn, following).snapshot_id is not None
+        lost = find_refit(conn, cut_short)
+    assert (lost.state, lost.detail) == ("failed", "worker lost")
+    after = served(database)
+    assert after.snapshot.number > board.snapshot.number
+    assert after.models == board.models
+
+
+def test_ctrl_c_stops_a_worker(database: Database, start_worker: StartWorker) -> None:
+    worker = start_worker()
+    wait_until(lambda: states(database) == ["done"])
+    worker.send_signal(signal.SIGINT)
+    assert worker.wait(30) == 0

@@ -1,0 +1,182 @@
+"""A real PostgreSQL for every test that asks for one: migrated once, then a savepoint or a clone per test."""
+
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from httpx import Client, Response
+from pydantic import SecretStr
+from sqlalchemy import Connection, create_engine, text
+
+from app.arena.keys import SCOPES, create_key
+from app.main import create_app
+from app.settings import Settings, WorkerSettings
+from app.store.database import Database, parse_url
+from app.store.embedded.server import EmbeddedServer
+from app.store.schema import upgrade
+
+Serving = Callable[[FastAPI], AbstractContextManager[str]]
+AssertProblem = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    """Commands set up the log of the whole process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def server_url() -> Iterator[str]:
+    """Address of a server on which databases may be made: STABLE_ARENA_TEST_DATABASE_URL or an embedded one."""
+    given = os.environ.get("STABLE_ARENA_TEST_DATABASE_URL")
+    if given:
+        yield given
+        return
+    # Not tmp_path: its parents are closed to the unprivileged user that the server runs as under root.
+    folder = Path(tempfile.mkdtemp(prefix="stable-arena-test-"))
+    folder.chmod(0o711)
+    server = EmbeddedServer(folder / "data")
+    try:
+        yield server.start()
+    finally:
+        server.release()
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def new_database(server_url: str, template: str = "template1") -> Iterator[str]:
+    """Make a database, yield its URL and drop it."""
+    url = parse_url(server_url)
+    name = f"stable_arena_test_{secrets.token_hex(8)}"
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as conn:
+            conn.execute(text(f"CREATE DATABASE {name} TEMPLATE {template}"))
+        yield url.set(database=name).render_as_string(hide_password=False)
+        with engine.connect() as conn:
+            conn.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    finally:
+        engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def template_url(server_url: str) -> Iterator[str]:
+    """A migrated database that nobody writes to."""
+    with new_database(server_url) as url:
+        upgrade(url)
+        yield url
+
+
+@pytest.fixture
+def empty_database_url(server_url: str) -> Iterator[str]:
+    """A database without any table, of the test's own."""
+    with new_database(server_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_database(server_url: str, template_url: str) -> Iterator[Database]:
+    """The database of all tests that leave nothing behind."""
+    with new_database(server_url, str(parse_url(template_url).database)) as url, Database(url) as database:
+        yield database
+
+
+@pytest.fixture
+def connection(shared_database: Database) -> Iterator[Connection]:
+    """A transaction that is rolled back after the test: for what needs neither a commit nor a second session."""
+    with shared_database.begin() as conn:
+        yield conn
+        conn.get_transaction().rollback()  # type: ignore[union-attr]  # begin() has begun it
+
+
+@pytest.fixture
+def database_url(server_url: str, template_url: str) -> Iterator[str]:
+    """A migrated database of the test's own."""
+    with new_database(server_url, str(parse_url(template_url).database)) as url:
+        yield url
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """The test's own database, opened: for what commits or races."""
+    with Database(database_url, pool_size=60) as database:
+        yield database
+
+
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path) -> Settings:
+    return Settings(database_url=SecretStr(database_url), data_dir=tmp_path, worker=WorkerSettings(run_in_server=False))
+
+
+@contextmanager
+def _served(app: FastAPI) -> Iterator[str]:
+    """Serve the application in a thread and yield its address."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the application did not start"
+            thread.join(0.005)
+        host, port = server.servers[0].sockets[0].getsockname()[:2]
+        yield f"http://{host}:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def serving() -> Serving:
+    """Serve an application of the test's own making: a context manager that yields its address."""
+    return _served
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[Client]:
+    """The service on the test's own database, without its worker, behind a real HTTP server."""
+    with _served(create_app(settings)) as url, Client(base_url=url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def keys(database: Database) -> dict[str, str]:
+    """Scope → an API key with this scope alone."""
+    with database.begin() as conn:
+        return {scope: create_key(conn, f"{scope} key", [scope])[1] for scope in SCOPES}
+
+
+@pytest.fixture
+def assert_problem() -> AssertProblem:
+    """Check that a response is a complete problem of this kind, and return its body."""
+
+    def check(response: Response, status: int, code: str) -> dict[str, Any]:
+        assert response.status_code == status, response.text
+        assert response.headers["content-type"] == "application/problem+json"
+        body: dict[str, Any] = response.json()
+        assert {"type", "title", "status", "detail", "instance", "request_id", "errors"} <= body.keys()
+        assert body["type"] == f"/problems/{code}"
+        assert body["status"] == status
+        assert body["detail"]
+        assert body["instance"] == response.request.url.path
+        assert body["request_id"] == response.headers["x-request-id"]
+        assert ("www-authenticate" in response.headers) == (status == 401)
+        assert ("retry-after" in response.headers) == (status == 503)
+        return body
+
+    return check
