@@ -16,8 +16,13 @@ COPY app ./app
 RUN printf '#!/bin/sh\nexec /opt/venv/bin/python -m app.cli "$@"\n' > /usr/local/bin/stable-arena \
     && chmod 0755 /usr/local/bin/stable-arena \
     && /opt/venv/bin/python -m compileall -q app migrations
-ENV PYTHONPATH=/srv/stable-arena PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+ENV PYTHONPATH=/srv/stable-arena PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 NUMBA_CACHE_DIR=/var/cache/stable-arena
+RUN install --directory --owner=arena --group=arena /var/cache/stable-arena
 USER arena
+# compile the numerical loops now, not in the first refit
+RUN printf 'annotator,model_a,model_b,winner\nx,a,b,model_a\nx,a,b,model_b\n' > /tmp/votes.csv \
+    && stable-arena rate /tmp/votes.csv --min-votes 0 \
+    && rm /tmp/votes.csv
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["/opt/venv/bin/python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
