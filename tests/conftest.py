@@ -35,6 +35,9 @@ def _logs_as_they_were() -> Iterator[None]:
     """Commands set up the log of the whole process."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    # structlog's own default draws every frame of a traceback, which takes seconds
+    plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level, plain])
     yield
     root.handlers[:] = handlers
     root.setLevel(level)

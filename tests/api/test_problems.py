@@ -43,7 +43,7 @@ def faulty_app(settings: Settings) -> FastAPI:
 
 @pytest.fixture
 def faulty(faulty_app: FastAPI, serving: Callable[[FastAPI], Any]) -> Iterator[Client]:
-    with serving(faulty_app) as url, Client(base_url=url) as client:
+    with serving(faulty_app) as url, Client(base_url=url, timeout=30) as client:
         yield client
 
 
@@ -133,7 +133,7 @@ def test_json_under_its_other_names(ask: Ask, kind: str) -> None:
 def tight(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[Client]:
     """The service with room for bodies of 2,000 bytes."""
     small = settings.model_copy(update={"server": ServerSettings(max_body_bytes=2000)})
-    with serving(create_app(small)) as url, Client(base_url=url) as client:
+    with serving(create_app(small)) as url, Client(base_url=url, timeout=30) as client:
         yield client
 
 
