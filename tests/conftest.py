@@ -19,7 +19,9 @@ from httpx import Client, Response
 from pydantic import SecretStr
 from sqlalchemy import Connection, create_engine, text
 
+from app.arena.fitting import FitProcess
 from app.arena.keys import SCOPES, create_key
+from app.arena.runner import RefitRunner
 from app.main import create_app
 from app.settings import Settings, WorkerSettings
 from app.store.database import Database, parse_url
@@ -183,3 +185,16 @@ def assert_problem() -> AssertProblem:
         return body
 
     return check
+
+
+@pytest.fixture(scope="session")
+def fit_process() -> Iterator[FitProcess]:
+    """One child for all tests: starting it is what takes long."""
+    process = FitProcess()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def runner(database: Database, fit_process: FitProcess) -> RefitRunner:
+    return RefitRunner(database, lease_seconds=30, process=fit_process)

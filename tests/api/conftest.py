@@ -1,33 +1,18 @@
 """The loop as these tests drive it: votes and requests over HTTP, refits run by a runner of the test's own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 from httpx import Client
 
-from app.arena.fitting import FitProcess
 from app.arena.runner import RefitRunner
 from app.lab.simulate import simulate_votes
-from app.store.database import Database
 
 WINNERS = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
 
 Ask = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def fit_process() -> Iterator[FitProcess]:
-    """One child for all tests: starting it is what takes long."""
-    process = FitProcess()
-    yield process
-    process.stop()
-
-
-@pytest.fixture
-def runner(database: Database, fit_process: FitProcess) -> RefitRunner:
-    return RefitRunner(database, lease_seconds=30, process=fit_process)
 
 
 @pytest.fixture

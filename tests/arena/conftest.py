@@ -1,10 +1,9 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 from sqlalchemy import insert
 
-from app.arena.fitting import FitProcess
 from app.arena.policy import Policy, set_policy
 from app.arena.refits import Refit, find_refit, request_refit
 from app.arena.runner import RefitRunner
@@ -14,19 +13,6 @@ from app.store.ids import new_id
 from app.store.tables import annotators, models, votes
 
 OUTCOME_CODES = {1.0: 0, 0.0: 1, 0.5: 2}
-
-
-@pytest.fixture(scope="session")
-def fit_process() -> Iterator[FitProcess]:
-    """One child for all tests: starting it is what takes long."""
-    process = FitProcess()
-    yield process
-    process.stop()
-
-
-@pytest.fixture
-def runner(database: Database, fit_process: FitProcess) -> RefitRunner:
-    return RefitRunner(database, lease_seconds=30, process=fit_process)
 
 
 @pytest.fixture

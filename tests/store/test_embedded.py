@@ -86,15 +86,6 @@ class Holder:
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    # Not pytest's tmp_path: root's is closed to the user that PostgreSQL runs as.
-    path = Path(tempfile.mkdtemp(prefix="embedded-test-"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
-
-
-@pytest.fixture(scope="module")
 def shared_path(place: Path) -> Path:
     return place / "shared"
 

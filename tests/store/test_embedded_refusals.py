@@ -1,13 +1,10 @@
 """What the embedded server refuses, with one clear line each, before any PostgreSQL runs."""
 
 import os
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,15 +16,6 @@ from app.store.embedded.locks import try_exclusive
 from app.store.embedded.server import EmbeddedServer
 
 ROOT = os.geteuid() == 0
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    # Not pytest's tmp_path: root's is closed to the user that PostgreSQL runs as.
-    path = Path(tempfile.mkdtemp(prefix="embedded-test-"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
 
 
 def test_missing_wheel_names_the_extra(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
