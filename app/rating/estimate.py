@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from app.rating.compact import Compact, compact
 from app.rating.covariance import Covariance, covariance
-from app.rating.errors import NoFiniteMaximumError, VotesError
+from app.rating.errors import NoFiniteMaximumError, NotConvergedError, VotesError
 from app.rating.fit import Fit, fit_am_elo, fit_m_elo
 from app.rating.gauge import ELO_PER_NATURAL, typical_ability
 from app.rating.graph import Components, find_components, find_cores
@@ -16,7 +16,8 @@ from app.rating.sums import Floats
 from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
 
-IDENTIFICATION_ROUNDS = 5
+IDENTIFICATION_ROUNDS = 10
+RUNAWAY = 15.0  # natural units from the middle, 2,600 Elo points, in a fit that does not settle
 
 
 @dataclass(frozen=True)
@@ -88,22 +89,8 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
 def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
     began = time.perf_counter()
     components = find_components(cells)
-    core = find_cores(cells, components, np.ones(cells.n_annotators))
-    for _ in range(IDENTIFICATION_ROUNDS):
-        small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
-        label = components.label[small.models]
-        fit = _fit(small, label, settings, start)
-        sign = np.ones(cells.n_annotators)
-        sign[small.annotators] = fit.theta
-        agreed = find_cores(cells, components, sign)
-        if np.array_equal(agreed, core):
-            break
-        core = agreed
-    else:
-        core &= agreed
-        small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
-        label = components.label[small.models]
-        fit = _fit(small, label, settings, start)
+    core, small, fit = _identify_and_fit(cells, components, settings, start)
+    label = components.label[small.models]
     unit, annotator_unit = _units(small.cells, fit, settings)
     fitted = time.perf_counter()
     spread = None
@@ -115,6 +102,48 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
     has_abilities = settings.method == "am-elo"
     return Estimate(cells, components, core, small, fit, spread, unit, annotator_unit, has_abilities, seconds)
+
+
+def _identify_and_fit(
+    cells: Cells, components: Components, settings: LoopSettings, start: Start | None
+) -> tuple[NDArray[np.bool_], Compact, Fit]:
+    """Find the models that have a score, and fit them.
+
+    Which they are depends on the signs of the abilities and those on the fit: both are brought to agree. A model whose
+    only win (or loss) comes from an annotator whom the others contradict can still run off to infinity, that ability
+    going to 0 at a bounded cost: such a model is barred, and the rest fitted again.
+    """
+    barred = np.zeros(cells.n_models, dtype=bool)
+    core = find_cores(cells, components, np.ones(cells.n_annotators))
+    for last in (*[False] * IDENTIFICATION_ROUNDS, True):
+        small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
+        try:
+            fit = _fit(small, components.label[small.models], settings, start)
+        except NotConvergedError as failure:
+            runaway = np.abs(failure.R - _middle(failure.R, components.label[small.models])) > RUNAWAY
+            if last or not runaway.any():
+                raise
+            barred[small.models[runaway]] = True
+            agreed = core
+        else:
+            sign = np.ones(cells.n_annotators)
+            sign[small.annotators] = fit.theta
+            agreed = find_cores(cells.where(~barred[cells.model_a] & ~barred[cells.model_b]), components, sign)
+            if np.array_equal(agreed, core):
+                break
+        if barred[agreed].any():
+            rest = cells.where(~barred[cells.model_a] & ~barred[cells.model_b])
+            agreed = find_cores(rest, components, np.ones(cells.n_annotators))
+        core = agreed if not last else core & agreed
+    return core, small, fit
+
+
+def _middle(R: Floats, label: NDArray[np.int64]) -> Floats:
+    """Median score of each model's component, shape (n_models,)."""
+    middle = np.empty(len(R))
+    for component in np.unique(label):
+        middle[label == component] = np.median(R[label == component])
+    return middle
 
 
 def _fit(small: Compact, label: NDArray[np.int64], settings: LoopSettings, start: Start | None) -> Fit:

@@ -17,6 +17,7 @@ SUFFICIENT_DECREASE = 1e-4
 NEAR = 0.5  # below this squared Newton decrement the observed Hessian takes over from Fisher's
 SLOW = 0.5  # so does it where a step of Fisher's leaves more than this of the last decrement
 LAST = 1e-8  # below this one a step may be the last: what is left after it is measured
+HOPELESS = 100.0  # natural units between two scores: σ(100) is 1 long before
 SETTLED = 1e-18  # squared Newton decrement at which steps are about 1e-9 standard errors long
 
 
@@ -132,7 +133,7 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
     """
     R, theta = _normalise(problem, R, theta)
     point, exact = problem.likelihood.expand(R, theta, exact=near), near
-    decrement = np.inf
+    decrement, stuck = np.inf, False
     for iteration in range(1, MAX_ITERATIONS + 1):
         held = _held(problem, theta, point)
         system = _factorise(problem, point, theta, held, exact=exact)
@@ -142,13 +143,25 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
         if system is None:
             raise NotConvergedError(f"the models' block is singular at iteration {iteration}", R, theta)
         step = system.solve(point)
+        blocked = _blocked(problem, theta, step, held)
+        if blocked.any():
+            held |= blocked
+            system = _factorise(problem, point, theta, held, exact=False) or system
+            step = system.solve(point)
         exact = step.decrement < NEAR or step.decrement > SLOW * decrement
         decrement = step.decrement
         found = _search(problem, point, R, theta, _with_held(problem, step, point, held), exact=exact)
+        if found is None and not stuck:
+            # once more from here, by Fisher's Hessian, before giving up
+            point, exact, decrement, stuck = problem.likelihood.expand(R, theta, exact=False), False, np.inf, True
+            continue
         if found is None:
             message = f"no step decreases the objective at iteration {iteration} (decrement {step.decrement:.1e})"
             raise NotConvergedError(message, R, theta)
+        stuck = False
         R, theta, point = found
+        if float(np.ptp(R)) > HOPELESS:
+            raise NotConvergedError(f"a score runs off to infinity by iteration {iteration}", R, theta)
         if step.decrement < LAST and (problem.cap is None or bool(np.all(theta[held] == problem.cap))):
             left = system.solve(point).decrement
             if left <= SETTLED and np.array_equal(held, _held(problem, theta, point)):
@@ -228,7 +241,7 @@ def _search(
         new_R, new_theta = _normalise(problem, new_R, new_theta)
         new = problem.likelihood.expand(new_R, new_theta, exact=exact)
         # a decrease below the objective's own rounding cannot be seen, and need not be
-        if -slope <= noise or new.value <= point.value + SUFFICIENT_DECREASE * slope + noise:
+        if step.decrement <= noise or (slope < 0 and new.value <= point.value + SUFFICIENT_DECREASE * slope + noise):
             return new_R, new_theta, new
         length /= 2.0
     return None
@@ -245,6 +258,13 @@ def _held(problem: Problem, theta: Floats, point: Curvature) -> Mask:
     gradient = point.gradient_abilities + price[problem.scale.annotators] * problem.scale.gradient(theta)
     reach = np.where(point.D > 0, -gradient / np.where(point.D > 0, point.D, 1.0), np.inf)
     return (gradient < 0) & (theta >= problem.cap - np.minimum(1e-3, np.abs(reach)))
+
+
+def _blocked(problem: Problem, theta: Floats, step: _Step, held: Mask) -> Mask:
+    """Abilities at the cap that were free to leave it downwards, while the step would take them beyond it."""
+    if problem.cap is None or problem.scale is None:
+        return np.zeros(len(theta), dtype=bool)
+    return ~held & (theta >= problem.cap) & (step.abilities > 0)
 
 
 def _normalise(problem: Problem, R: Floats, theta: Floats) -> tuple[Floats, Floats]:
