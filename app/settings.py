@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field, SecretStr, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -66,6 +66,14 @@ class Settings(BaseSettings):
     database: DatabaseSettings = DatabaseSettings()
     ingest: IngestSettings = IngestSettings()
     worker: WorkerSettings = WorkerSettings()
+
+    @field_validator("database_url")
+    @classmethod
+    def url_is_not_blank(cls, value: SecretStr | None) -> SecretStr | None:
+        """Refuse an empty variable: a lost secret must not put votes into another database."""
+        if value is not None and not value.get_secret_value().strip():
+            raise ValueError("is set but empty; leave it unset for the embedded database")
+        return value
 
     @model_validator(mode="after")
     def commit_fits_queue(self) -> Self:

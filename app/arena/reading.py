@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.arena.files.indexing import OUTCOME_VALUES
@@ -20,12 +21,14 @@ class Material:
     task : the votes and how to fit them; its annotators and models are those on record, by id
     policy : in force at that moment
     overrides : of each annotator, None where the rule holds
+    excluded_before : whether the rule had excluded the annotator in the last published refit, shape (n_annotators,)
     vote_set : names the votes, for comparing and for fitting them again
     """
 
     task: FitTask
     policy: PolicyVersion
     overrides: list[str | None]
+    excluded_before: NDArray[np.bool_]
     vote_set: str
 
 
@@ -37,10 +40,11 @@ def read_material(conn: Connection) -> Material:
     vote_set = read_vote_set(conn)
     policy = current_policy(conn)
     crowd = read_crowd(conn)
-    annotator_ids = np.array([annotator_id for annotator_id, _ in crowd], dtype=np.int32)
+    annotator_ids = np.array([annotator_id for annotator_id, _, _ in crowd], dtype=np.int32)
     model_ids = np.array(read_model_ids(conn), dtype=np.int32)
     votes = read_votes(conn)
-    overrides = [override for _, override in crowd]
+    overrides = [override for _, override, _ in crowd]
+    excluded_before = np.array([standing == "excluded" for _, _, standing in crowd], dtype=np.bool_)
     task = FitTask(
         annotator=np.searchsorted(annotator_ids, votes.annotator_id).astype(np.int32),
         model_a=np.searchsorted(model_ids, votes.model_a_id).astype(np.int32),
@@ -53,4 +57,4 @@ def read_material(conn: Connection) -> Material:
         settings=policy.settings.loop_settings("am-elo"),
         plain_settings=policy.settings.loop_settings("m-elo"),
     )
-    return Material(task, policy, overrides, vote_set)
+    return Material(task, policy, overrides, excluded_before, vote_set)

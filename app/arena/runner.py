@@ -7,7 +7,6 @@ import structlog
 
 from app.arena.fitting import FitProcess, Fitted
 from app.arena.leases import LeaseRenewal, holder_name
-from app.arena.policy import Policy
 from app.arena.publishing import publish
 from app.arena.reading import Material, read_material
 from app.arena.schedule import REFIT_LEASE, refit_is_due
@@ -140,7 +139,7 @@ class RefitRunner:
         fitted = self._process.fit(material.task)
         run.seconds.update(fitted.seconds)
         if not run.accept_exclusions:
-            _refuse_large_exclusion(fitted, material.policy.settings)
+            _refuse_large_exclusion(fitted, material)
         return material, fitted
 
     def _publish(self, run: _Run, material: Material, fitted: Fitted) -> None:
@@ -163,9 +162,13 @@ class RefitRunner:
             end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
 
 
-def _refuse_large_exclusion(fitted: Fitted, policy: Policy) -> None:
-    share = fitted.rating.diagnostics.excluded_share
-    if policy.on_low_ability == "exclude" and share > policy.max_excluded_share:
+def _refuse_large_exclusion(fitted: Fitted, material: Material) -> None:
+    """Raise where the rule would newly exclude too large a share of the votes; who was excluded before was accepted."""
+    policy, task, crowd = material.policy.settings, material.task, fitted.rating.crowd
+    counted = (crowd.votes > policy.min_votes) & ~task.keep_never
+    newly = counted & (crowd.standing == "excluded") & ~task.keep_always & ~material.excluded_before
+    share = float(crowd.votes[newly].sum() / crowd.votes[counted].sum())
+    if share > policy.max_excluded_share:
         raise NeedsReviewError(
-            f"it would exclude {share:.1%} of the votes, more than the policy's {policy.max_excluded_share:.1%}"
+            f"it would newly exclude {share:.1%} of the votes, more than the policy's {policy.max_excluded_share:.1%}"
         )

@@ -142,7 +142,9 @@ def _robustness(*, plain: bool, prior_sd: float | None, ability_cap: float | Non
     spread = DEFAULTS.prior_sd if prior_sd is None else _positive("--prior-sd", prior_sd)
     if ability_cap == math.inf:
         return spread, None
-    return spread, DEFAULTS.ability_cap if ability_cap is None else _positive("--ability-cap", ability_cap)
+    if ability_cap is not None and not _finite("--ability-cap", ability_cap) > 1:
+        raise BadInputError(f"--ability-cap must be greater than 1, the typical ability, is {ability_cap}")
+    return spread, DEFAULTS.ability_cap if ability_cap is None else ability_cap
 
 
 def _anchor(text: str | None) -> tuple[str, float] | None:

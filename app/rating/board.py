@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.bounds import one_sided_bounds
+from app.rating.bounds import outside_bounds
 from app.rating.errors import VotesError
 from app.rating.estimate import Estimate
 from app.rating.gauge import ELO_PER_NATURAL
@@ -9,6 +9,8 @@ from app.rating.ranks import rank_by, rank_spread
 from app.rating.results import Board, LoopSettings
 from app.rating.sums import Floats, sum_by
 from app.rating.votes import Cells
+
+DECIMALS = 6  # of Elo points, to which scores are compared for a rank
 
 
 def make_board(estimate: Estimate, settings: LoopSettings) -> Board:
@@ -61,7 +63,7 @@ def _bound_the_rest(
     size = len(label)
     R = estimate.scores(size)
     theta = estimate.abilities(estimate.cells.n_annotators)
-    low, high = one_sided_bounds(estimate.cells, estimate.core, np.nan_to_num(R), theta, settings.confidence)
+    low, high = outside_bounds(estimate.cells, estimate.core, np.nan_to_num(R), theta, settings.confidence)
     unit_of_component = np.ones(max(estimate.components.number, 1))
     unit_of_component[label[estimate.small.models]] = estimate.unit
     rest = ~estimate.core & (label >= 0)
@@ -75,8 +77,12 @@ def _rank(
     estimate: Estimate, score: Floats, lower: Floats, upper: Floats
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     rank, best, worst = (np.zeros(len(score), dtype=np.int64) for _ in range(3))
-    place = np.where(estimate.core, score, np.where(np.isfinite(lower), lower, upper))
+    bounded = np.where(np.isfinite(lower), lower, upper)
+    both = np.isfinite(lower) & np.isfinite(upper)
+    bounded[both] = (lower[both] + upper[both]) / 2.0
+    place = np.where(estimate.core, score, bounded)
     place = np.where(np.isfinite(place), place, np.nan)
+    place = np.round(place, DECIMALS)  # what differs by rounding alone shares a rank
     for component in range(estimate.components.number):
         members = np.flatnonzero(estimate.components.label == component)
         known = place[members]

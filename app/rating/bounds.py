@@ -1,5 +1,8 @@
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from scipy.stats import norm
 
 from app.rating.sums import Floats, sum_by
@@ -9,14 +12,15 @@ SPAN = 60.0  # natural units beyond the fitted scores: σ(60) is 1 in double pre
 HALVINGS = 80
 
 
-def one_sided_bounds(
+def outside_bounds(
     cells: Cells, core: NDArray[np.bool_], R: Floats, theta: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Bound the models that only won, or only lost, against the fitted ones.
+    """Bound the models without a score by their votes against those with one.
 
-    Such a model's likelihood rises for ever in one direction; its bound is where its votes against fitted models have
-    lost z²/2 of their supremum, with z the normal quantile of `confidence`: max{R_i : ℓ_i(R_i) ≤ −z²/2} for a model
-    that only won. Votes among models without a score are left out, which can only widen the bound.
+    The bounds are where a model's likelihood ℓ_i(R_i), scores and abilities of the fit held, has lost z²/2 of its
+    supremum, z the normal quantile of `confidence`. Of a model that only won, ℓ_i rises for ever: it has a lower bound
+    and no upper one; of a model that only lost the reverse; one that hangs between has both. Votes among models without
+    a score are left out, which can only widen the bounds.
 
     Parameters
     ----------
@@ -32,28 +36,38 @@ def one_sided_bounds(
     upper = np.where(core, np.nan, np.inf)
     touching = core[cells.model_a] != core[cells.model_b]
     edge = cells.where(touching & (theta[cells.annotator] != 0))
+    if len(edge.n) == 0:
+        return lower, upper
     outside_is_a = ~core[edge.model_a]
     model = np.where(outside_is_a, edge.model_a, edge.model_b)
     opponent = R[np.where(outside_is_a, edge.model_b, edge.model_a)]
+    won = np.where(outside_is_a, edge.s, edge.n - edge.s)
     ability = theta[edge.annotator]
-    won = np.where(outside_is_a, edge.s, edge.n - edge.s) > 0
-    upward = won == (ability > 0)
-    models = np.unique(model)
-    if len(models) == 0:
-        return lower, upper
-    allowed = norm.ppf(confidence) ** 2 / 2.0
-    row = np.searchsorted(models, model)
-    rises = sum_by(row, upward.astype(np.float64), len(models)) > 0
+    models, row = np.unique(model, return_inverse=True)
     low = np.full(len(models), float(R[core].min()) - SPAN)
     high = np.full(len(models), float(R[core].max()) + SPAN)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        distance = np.abs(ability) * np.where(upward, middle[row] - opponent, opponent - middle[row])
-        lost = sum_by(row, edge.n * np.logaddexp(0.0, -distance), len(models))
-        # a model that only won is too low where it lost too much; one that only lost, too high
-        too_low = np.where(rises, lost > allowed, lost < allowed)
-        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
-    bound = 0.5 * (low + high)
-    lower[models[rises]] = bound[rises]
-    upper[models[~rises]] = bound[~rises]
+
+    def likelihood(at: Floats) -> Floats:
+        x = ability * (at[row] - opponent)
+        return sum_by(row, won * x - edge.n * np.logaddexp(0.0, x), len(models))
+
+    def slope(at: Floats) -> Floats:
+        x = ability * (at[row] - opponent)
+        return sum_by(row, ability * (won - edge.n * expit(x)), len(models))
+
+    peak = _bisect(lambda at: slope(at) > 0, low, high)
+    floor = likelihood(peak) - norm.ppf(confidence) ** 2 / 2.0
+    for bound, end, inner in ((lower, low, peak), (upper, high, peak)):
+        limited = likelihood(end) < floor
+        found = _bisect(lambda at: likelihood(at) < floor, end, inner)
+        bound[models[limited]] = found[limited]
     return lower, upper
+
+
+def _bisect(before: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: Floats) -> Floats:
+    """Find where `before`, true from `start` on, turns false on the way to `end`, for every model at once."""
+    for _ in range(HALVINGS):
+        middle = 0.5 * (start + end)
+        still = before(middle)
+        start, end = np.where(still, middle, start), np.where(still, end, middle)
+    return 0.5 * (start + end)

@@ -60,7 +60,7 @@ class Board:
     """Models' results, arrays of shape (n_models,), index order as in the votes.
 
     A model without a counted vote has `votes` 0 and component −1. A model that is not identified has score and
-    se NaN; the one of lower and upper that the data do give is finite, the other infinite.
+    se NaN; of lower and upper, those that its votes against identified models give are finite, the others infinite.
 
     Attributes
     ----------
@@ -96,7 +96,8 @@ class Crowd:
     shadow_ability, shadow_se : of annotators outside the fit, against the published scores
     probability_low : P(a ≤ ε), normal approximation, from whichever of the two is defined
     votes : every vote of the annotator, counted or not
-    standing : by the rule alone: pending, active, flagged or excluded ("excluded" also where the caller excluded)
+    standing : by the rule alone, whatever the caller decided about them: pending, active, flagged or excluded; those
+        outside the fit are judged by their shadow ability
     """
 
     ability: NDArray[np.float64]

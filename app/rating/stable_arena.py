@@ -70,11 +70,13 @@ def run_stable_arena(
         result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
     ability, se = _abilities(result, cells.n_annotators)
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
-    standing = np.full(cells.n_annotators, "active", dtype="<U8")
-    standing[(ability <= settings.min_ability) & ~keep_always] = "flagged"
-    standing[~enough] = "pending"
-    standing[excluded | keep_never] = "excluded"
     known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
+    below = known <= settings.min_ability
+    standing = np.full(cells.n_annotators, "active", dtype="<U8")
+    standing[below] = "flagged"
+    # what the rule says of those whom the caller keeps in or out is no different
+    standing[excluded | (below & (keep_always | keep_never) & settings.exclude)] = "excluded"
+    standing[~enough] = "pending"
     crowd = Crowd(ability, se, shadow, shadow_se, _probability_low(known, known_se, settings), votes, standing)
     board = make_board(result, settings)
     seconds = {
@@ -90,8 +92,8 @@ def _check(settings: LoopSettings) -> None:
         raise ValueError("prior_sd must be greater than 0")
     if settings.ability_cap is not None and settings.prior_sd is None:
         raise ValueError("ability_cap needs prior_sd: without a prior nothing sets the scale of abilities")
-    if settings.ability_cap is not None and not settings.ability_cap > 0:
-        raise ValueError("ability_cap must be greater than 0")
+    if settings.ability_cap is not None and not settings.ability_cap > 1:
+        raise ValueError("ability_cap must be greater than 1, the typical ability")
     if not 0 < settings.confidence < 1:
         raise ValueError("confidence must lie between 0 and 1")
 

@@ -42,10 +42,11 @@ def standing_of(
     )
 
 
-def read_crowd(conn: Connection) -> list[tuple[int, str | None]]:
-    """Return every annotator's `id` and `override`, by id."""
-    rows = conn.execute(select(annotators.c.id, annotators.c.override).order_by(annotators.c.id))
-    return [(row.id, row.override) for row in rows]
+def read_crowd(conn: Connection) -> list[tuple[int, str | None, str]]:
+    """Return every annotator's `id`, `override` and `rule_standing`, by id."""
+    columns = annotators.c.id, annotators.c.override, annotators.c.rule_standing
+    rows = conn.execute(select(*columns).order_by(annotators.c.id))
+    return [(row.id, row.override, row.rule_standing) for row in rows]
 
 
 def read_model_ids(conn: Connection) -> Sequence[int]:

@@ -4,6 +4,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import text
 
 import app
@@ -32,7 +33,10 @@ def upgrade(url: str, revision: str = "head", *, connect_timeout: int = 5) -> No
         conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
         config = alembic_config()
         config.attributes["connection"] = conn
-        command.upgrade(config, revision)
+        try:
+            command.upgrade(config, revision)
+        except CommandError as error:
+            raise SchemaBehindError(f"the schema cannot be brought to this version: {error}") from None
 
 
 def downgrade(url: str, revision: str) -> None:
@@ -62,5 +66,9 @@ def require_current(database: Database, needed: str | None = None) -> None:
         found = MigrationContext.configure(conn).get_current_revision()
     if found == needed:
         return
+    if found and found not in {
+        script.revision for script in ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    }:
+        raise SchemaBehindError(f"the schema is at {found}, which this version does not know: it needs a newer version")
     place = f"at {found}" if found else "empty"
     raise SchemaBehindError(f"the schema is {place}, this version needs {needed}: run stable-arena migrate")

@@ -36,7 +36,7 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
         (["--min-ability", "nan"], "--min-ability must be a finite number"),
         (["--prior-sd", 0], "--prior-sd must be greater than 0, is 0.0"),
         (["--prior-sd", "inf"], "--prior-sd must be a finite number"),
-        (["--ability-cap", -1], "--ability-cap must be greater than 0"),
+        (["--ability-cap", -1], "--ability-cap must be greater than 1"),
         (["--ability-cap", "nan"], "--ability-cap must be a finite number"),
         (["--base", "inf"], "--base must be a finite number"),
         (["--shuffles", 1], "--shuffles must be 2 or more"),

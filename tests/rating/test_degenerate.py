@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from app.lab.simulate import simulate_votes
 from app.rating.graph import find_components, find_cores
 from app.rating.results import LoopSettings, Rating
 from app.rating.stable_arena import run_stable_arena
@@ -146,6 +147,29 @@ def test_a_win_from_a_negative_annotator_counts_as_a_loss_for_identification() -
     assert find_cores(cells, components, np.array([1.0, 1.0])).tolist() == [True, True, True]
     assert find_cores(cells, components, np.array([1.0, -1.0])).tolist() == [True, True, False]
     assert find_cores(cells, components, np.array([1.0, 0.0])).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(("outcome", "side"), [(1.0, "lower"), (0.0, "upper")])
+def test_a_newcomer_whom_one_bad_vote_contradicts_does_not_stop_the_others(outcome: float, side: str) -> None:
+    """Four honest annotators agree on a new model, one who votes against the truth says the opposite."""
+    votes = simulate_votes(3, n_models=20, roles={"honest": 40, "random": 4, "flip": 2})
+    flipper, newcomer = 44, 20
+    voters = np.array([0, 1, 2, 3, flipper])
+    others = np.argsort(votes.world.score)[8:13]
+    said = np.where(voters == flipper, 1 - outcome, outcome)
+    cells = aggregate(
+        np.append(votes.annotator, voters),
+        np.append(votes.model_a, np.full(5, newcomer)),
+        np.append(votes.model_b, others),
+        np.append(votes.outcome, said),
+        n_annotators=46,
+        n_models=21,
+    )
+    rating = run_stable_arena(cells, LoopSettings())
+    before = run_stable_arena(cells.where((cells.model_a != newcomer) & (cells.model_b != newcomer)), LoopSettings())
+    assert rating.board.identified.tolist() == [True] * 20 + [False]
+    assert math.isfinite(getattr(rating.board, side)[newcomer])
+    np.testing.assert_allclose(rating.board.score[:20], before.board.score[:20], atol=1.0)
 
 
 def test_components_are_numbered_by_their_votes() -> None:

