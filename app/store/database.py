@@ -1,5 +1,6 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Self
 
 from sqlalchemy import URL, Connection, create_engine, event, make_url
@@ -52,11 +53,16 @@ class Database:
     """A pool of connections to one PostgreSQL, and the two kinds of transaction that are run on it.
 
     Nothing is connected before the first use. What goes wrong with the server, as against the statement,
-    is raised as an `UnavailableError` with one line that never contains the password.
+    is raised as an `UnavailableError` with one line that never contains the password. `revive` is called, by one
+    thread at a time, when the server cannot be reached, before the one further attempt.
     """
 
-    def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: int = 5) -> None:
+    def __init__(
+        self, url: str, *, pool_size: int = 10, connect_timeout: int = 5, revive: Callable[[], object] | None = None
+    ) -> None:
         self.url = parse_url(url)
+        self._revive = revive
+        self._reviving = Lock()
         self._engine = create_engine(
             self.url,
             pool_size=pool_size,
@@ -83,6 +89,16 @@ class Database:
                 yield view
 
     def _connect(self) -> Connection:
+        try:
+            return self._connect_once()
+        except DatabaseUnreachableError:
+            if self._revive is None:
+                raise
+            with self._reviving:
+                self._revive()
+        return self._connect_once()
+
+    def _connect_once(self) -> Connection:
         try:
             return self._engine.connect()
         except PoolTimeoutError as error:

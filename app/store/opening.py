@@ -12,8 +12,9 @@ def open_database(
 ) -> Iterator[Database]:
     """Open the database at `url`, or the embedded one in `data_dir` where there is none.
 
-    The embedded server is started if nobody else has, brought to the current schema, and stopped by whoever
-    closes it last. A server of one's own is only looked at: too old a server or another schema is an error.
+    The embedded server is started if nobody else has, brought to the current schema, started again should it die,
+    and stopped by whoever closes it last. A server of one's own is only looked at: too old a server or another
+    schema is an error.
     """
     if url is None:
         from app.store.embedded.server import EmbeddedServer  # noqa: PLC0415  the extra may not be installed
@@ -22,7 +23,9 @@ def open_database(
         embedded_url = server.start()
         try:
             upgrade(embedded_url)
-            with Database(embedded_url, pool_size=pool_size, connect_timeout=connect_timeout) as database:
+            with Database(
+                embedded_url, pool_size=pool_size, connect_timeout=connect_timeout, revive=server.start
+            ) as database:
                 yield database
         finally:
             server.release()

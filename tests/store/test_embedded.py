@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth one import
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from app.store.embedded import binaries
 from app.store.embedded.account import choose_account
@@ -23,6 +24,7 @@ from app.store.embedded.locks import try_exclusive
 from app.store.embedded.postmaster import is_alive, stop
 from app.store.embedded.server import EmbeddedServer
 from app.store.embedded.sockets import SOCKET_FILE, recorded_folder
+from app.store.opening import open_database
 
 ROOT = os.geteuid() == 0
 DEADLINE_SECONDS = 30.0
@@ -346,3 +348,15 @@ def test_programs_closed_to_the_servers_user_are_copied_once(
             copies.append(program.stat().st_ino)
     assert len(set(copies)) == 1
     assert len(list(fresh.binaries.iterdir())) == 1
+
+
+def test_a_service_brings_its_server_back(place: Path) -> None:
+    with open_database(None, place / "revived") as database:
+        with database.begin() as conn:
+            conn.execute(text("CREATE TABLE kept (x int)"))
+        postmaster = find_postmaster(ServerFolder(place / "revived").cluster)
+        assert postmaster is not None
+        postmaster.kill()
+        wait_for(lambda: not psutil.pid_exists(postmaster.pid))
+        with database.read() as conn:
+            assert conn.execute(text("SELECT count(*) FROM kept")).scalar_one() == 0
