@@ -18,7 +18,7 @@ class Policy(BaseModel):
     )
     min_ability: float = Field(0.2, description="ε: annotators at or below this ability are flagged or excluded.")
     ability_cap: float | None = Field(
-        1.75, gt=1, description="Upper bound on an ability in the fit, in the prior's units; null for none."
+        1.75, gt=1, description="Upper bound on an ability, in units of the typical one; null for none."
     )
     prior_sd: float | None = Field(
         1.0, gt=0, description="Standard deviation of the abilities' prior around 1; null for the paper's estimator."

@@ -78,21 +78,22 @@ def fit_am_elo(
     ability_cap: float | None = 1.75,
     start: tuple[Floats, Floats] | None = None,
 ) -> Fit:
-    """Maximise ℓ(R, θ) − Σ_k (θ_k − 1)²/(2 sd²) subject to θ_k ≤ cap, with P = σ(θ_k (R_a − R_b)).
+    """Maximise ℓ(R, θ) − Σ_k (θ_k − 1)²/(2 sd²) with P = σ(θ_k (R_a − R_b)), θ_k ≤ cap and typical θ = 1.
 
     Parameters
     ----------
     cells : as for `fit_m_elo`
     component : component of each model, shape (n_models,)
     prior_sd : None is the paper's estimator (plain maximum likelihood)
-    ability_cap : in the prior's units; None for none
-    start : (R, θ); default the m-ELO fit with θ = 1
+    ability_cap : in units of the typical ability, greater than 1; None for none
+    start : (R, θ); default balanced m-ELO and the abilities judged by it
 
     Returns
     -------
     Fit
-        With a prior, θ is in the prior's units. Without, its root mean square is 1 in every group of models and
-        annotators that votes connect; `app.rating.gauge` makes either the published or the paper's gauge.
+        The typical θ (a smooth median, `app.rating.scale`) is 1 in every group of models and annotators that votes
+        connect; `app.rating.gauge` makes either the published or the paper's gauge. Without a prior that is only a
+        choice of gauge, with one it is part of the estimator.
 
     Raises
     ------
@@ -101,12 +102,14 @@ def fit_am_elo(
     NoFiniteMaximumError
         Plain only: some annotators agree (or disagree) with the ranking in every vote, so their abilities have no
         finite maximum. The message names their indices.
+    NoCommonRankingError
+        No scale makes the typical ability 1.
     NotConvergedError
 
     Notes
     -----
-    The objective is bi-concave, not jointly concave: the result is the stationary point reached from the m-ELO
-    start; docs/math.md reports how it compares with random starts. One pass over the cells per iteration.
+    The objective is bi-concave, not jointly concave: the result is the stationary point reached from the start;
+    docs/math.md reports how it compares with random starts. One pass over the cells per iteration.
 
     References
     ----------

@@ -20,7 +20,7 @@ class LoopSettings:
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
     exclude : refit once without those at or below ε; else they are only marked flagged.
     prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); None for the paper's plain estimator.
-    ability_cap : upper bound on θ_k, in the prior's units; None for none. Needs a prior.
+    ability_cap : upper bound on θ_k, in units of the typical ability, above 1; None for none. Needs a prior.
     interval : how intervals are made; "clustered" falls back to "sandwich" below 20 annotators (the result says so).
     confidence : coverage the intervals aim at, in (0, 1).
     base : Elo points at which the identified models' mean sits, in each component.
