@@ -14,6 +14,7 @@ from rich.live import Live
 from app.cli.demo.crowd import Crowd
 from app.cli.demo.screen import View, draw, summary
 from app.cli.demo.service import DemoFailedError, Service, demo_service, last_words
+from app.cli.demo.terminal import own_foreground
 
 REFIT_SECONDS = 3
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -45,7 +46,7 @@ def demo(
     # while the service starts or stops there is no event loop to tell; an exception unwinds what was started
     previous = {name: signal.signal(name, _interrupt) for name in ENDING}
     try:
-        with demo_service(port) as service:
+        with own_foreground(), demo_service(port) as service:
             asyncio.run(_run(service, seconds=seconds, rate=rate, seed=seed))
     except KeyboardInterrupt:
         typer.echo("The demo was stopped.")

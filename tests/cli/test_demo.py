@@ -1,0 +1,67 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from app.cli.demo.command import read_duration
+
+DEMO = [sys.executable, "-m", "app.cli", "demo"]
+DEADLINE_SECONDS = 90.0
+
+
+def left_over(folder: Path) -> list[str]:
+    """Processes and folders of demos that used this temporary folder."""
+    processes = [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
+    return [line for line in processes if str(folder) in line] + [path.name for path in folder.iterdir()]
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # directly below the system's folder: as root the database's user must get through
+    path = Path(f"/tmp/stable-arena-demo-test-{os.getpid()}")  # noqa: S108  made and removed here
+    path.mkdir(mode=0o755)
+    monkeypatch.setenv("TMPDIR", str(path))
+    return path
+
+
+def test_a_demo_of_a_set_length_ends_by_itself_and_leaves_nothing(folder: Path) -> None:
+    ran = subprocess.run(
+        [*DEMO, "--for", "16s", "--rate", "400"], capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "/api/v1/leaderboard" in ran.stdout
+    votes = re.search(r"([\d,]+) votes", ran.stdout)
+    assert votes is not None
+    assert int(votes[1].replace(",", "")) > 500
+    assert "Leaderboard" in ran.stdout
+    assert left_over(folder) == []
+    folder.rmdir()
+
+
+def test_ctrl_c_ends_the_demo_with_success_and_spares_the_parent(folder: Path) -> None:
+    """The parent shares the terminal and the process group, as make does."""
+    command = f"{' '.join(DEMO)} --for 60s; echo the parent saw $?"
+    on_a_terminal = f"import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(['sh', '-c', {command!r}])))"
+    with subprocess.Popen(
+        [sys.executable, "-c", on_a_terminal], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as terminal:
+        assert terminal.stdin is not None
+        assert terminal.stdout is not None
+        output = b""
+        for line in terminal.stdout:
+            output += line
+            if b"key (every scope)" in line:
+                terminal.stdin.write(b"\x03")
+                terminal.stdin.flush()
+    assert b"the parent saw 0" in output, output[-500:]
+    assert terminal.returncode == 0
+    assert left_over(folder) == []
+    folder.rmdir()
+
+
+def test_durations() -> None:
+    assert [read_duration(text) for text in ("90", "60s", "2m", "1.5h")] == [90.0, 60.0, 120.0, 5400.0]
