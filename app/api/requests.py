@@ -48,7 +48,7 @@ class RequestTrail:
             except ClientDisconnect:
                 log.debug("caller_left", method=scope["method"], path=scope["path"])
                 return
-            except Exception:
+            except Exception:  # a bug: logged under its request id, answered with a bare 500
                 log.exception("request_failed", method=scope["method"], path=scope["path"])
                 if status:
                     raise  # half an answer is out: all that is left is to break the connection

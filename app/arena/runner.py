@@ -124,7 +124,7 @@ class RefitRunner:
             self._end(run, "superseded", error.detail)
         except (RatingError, StableArenaError) as error:
             self._end(run, "failed", str(error))
-        except Exception as error:
+        except Exception as error:  # a bug: it ends on the log and on the refit's record, not the worker
             log.exception("refit_broke", refit=str(run.id))
             self._end(run, "failed", f"unexpected {type(error).__name__}")
         else:
