@@ -37,6 +37,13 @@ class Policy(BaseModel):
         le=31_536_000,
         description="Scheduled refits are at least this far apart, and only if there is something new.",
     )
+    on_conflict: Literal["reject", "replace"] = Field(
+        "reject",
+        description="Whether another verdict on a battle already judged is refused or replaces the one on record.",
+    )
+    max_votes_per_day: int | None = Field(
+        None, ge=1, le=10**9, description="Votes of one annotator in one day (UTC) that count; null for all of them."
+    )
     refit_after_votes: int | None = Field(
         None,
         ge=1,

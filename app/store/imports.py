@@ -21,7 +21,14 @@ def find_import(conn: Connection, sha256: bytes) -> RowMapping | None:
 
 def add_import(conn: Connection, import_id: UUID, file_name: str, sha256: bytes) -> None:
     """Put an import on record, so that its votes can name it."""
-    values = {"id": import_id, "file_name": file_name, "sha256": sha256, "counts": {}}
+    values = {
+        "id": import_id,
+        "file_name": file_name,
+        "sha256": sha256,
+        "counts": {},
+        "state": "done",
+        "requested_by": "import",
+    }
     conn.execute(insert(imports).values(values))
 
 

@@ -18,13 +18,15 @@ FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(model
             %(outcomes)b::smallint[], %(battles)b::text[], %(moments)b::timestamptz[], %(tags)b::text[],
             %(metadata)b::text[], %(api_keys)b::uuid[])
      AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, api_key_id)
-ON CONFLICT (battle_id, annotator_id) WHERE battle_id IS NOT NULL DO NOTHING
+ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
 RETURNING id
 """
 _FIND = """
-SELECT v.battle_id, v.annotator_id, v.id, v.model_a_id, v.model_b_id, v.outcome
+SELECT DISTINCT ON (v.battle_id, v.annotator_id)
+       v.battle_id, v.annotator_id, v.id, v.model_a_id, v.model_b_id, v.outcome
 FROM unnest(%(battles)b::text[], %(annotators)b::int[]) AS wanted(battle_id, annotator_id)
 JOIN votes AS v ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.annotator_id
+ORDER BY v.battle_id, v.annotator_id, v.version DESC
 """
 
 

@@ -17,6 +17,8 @@ DEFAULTS = {
     "base": 1000.0,
     "refit_interval_seconds": 600,
     "refit_after_votes": None,
+    "on_conflict": "reject",
+    "max_votes_per_day": None,
 }
 
 

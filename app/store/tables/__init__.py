@@ -1,0 +1,34 @@
+"""The tables, as SQLAlchemy Core sees them. `migrations/` creates them; a test holds the two together."""
+
+from app.store.tables.columns import Xid8, metadata
+from app.store.tables.files import exports, file_chunks, import_faults, imports
+from app.store.tables.keys import api_keys, ingest_tokens
+from app.store.tables.loop import decisions, leases, policies, refits
+from app.store.tables.names import annotators, model_aliases, models
+from app.store.tables.snapshots import snapshot_annotators, snapshot_models, snapshots
+from app.store.tables.votes import idempotency_keys, retracted_votes, retractions, votes
+
+__all__ = [
+    "Xid8",
+    "annotators",
+    "api_keys",
+    "decisions",
+    "exports",
+    "file_chunks",
+    "idempotency_keys",
+    "import_faults",
+    "imports",
+    "ingest_tokens",
+    "leases",
+    "metadata",
+    "model_aliases",
+    "models",
+    "policies",
+    "refits",
+    "retracted_votes",
+    "retractions",
+    "snapshot_annotators",
+    "snapshot_models",
+    "snapshots",
+    "votes",
+]

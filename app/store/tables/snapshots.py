@@ -1,0 +1,48 @@
+"""What refits publish."""
+
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Identity, Index, Integer, Table, Text, Uuid
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.store.tables.columns import metadata, moment
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("number", Integer, Identity(), nullable=False, unique=True),
+    Column("refit_id", Uuid, ForeignKey("refits.id"), nullable=False, unique=True),
+    Column("policy_version", Integer, ForeignKey("policies.version"), nullable=False),
+    moment("published_at"),
+    Column("settings", JSONB, nullable=False),
+    Column("diagnostics", JSONB, nullable=False),
+    Column("votes_read", BigInteger, nullable=False),
+    Column("votes_used", BigInteger, nullable=False),
+    Column("vote_set", Text, nullable=False),
+    Column("votes_hash", Text, nullable=False),
+    Column("code_version", Text, nullable=False),
+)
+
+snapshot_models = Table(
+    "snapshot_models",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("method", Text, primary_key=True),
+    Column("model_id", Integer, ForeignKey("models.id"), primary_key=True),
+    *(Column(name, Double) for name in ("score", "se", "lower", "upper")),
+    *(Column(name, Integer) for name in ("rank", "best_rank", "worst_rank")),
+    *(Column(name, BigInteger, nullable=False) for name in ("votes", "wins", "ties", "losses")),
+    Column("component", Integer, nullable=False),
+    Column("identified", Boolean, nullable=False),
+)
+
+snapshot_annotators = Table(
+    "snapshot_annotators",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("annotator_id", Integer, ForeignKey("annotators.id"), primary_key=True),
+    *(Column(name, Double) for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low")),
+    Column("votes", BigInteger, nullable=False),
+    Column("rule_standing", Text, nullable=False),
+    Column("standing", Text, nullable=False),
+    Index("ix_snapshot_annotators_annotator_id", "annotator_id"),
+)
