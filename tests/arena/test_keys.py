@@ -57,8 +57,8 @@ def test_what_is_no_key(connection: Connection, form: str) -> None:
 def test_a_key_with_another_s_prefix(connection: Connection) -> None:
     _, secret = create_key(connection, "k", ["read"])
     record, other = create_key(connection, "l", ["admin"])
-    swap = text("UPDATE api_keys SET prefix = CASE id WHEN :id THEN 'away' ELSE :p END")
-    connection.execute(swap, {"id": record.id, "p": record.prefix})
+    connection.execute(text("UPDATE api_keys SET prefix = 'away' WHERE id = :id"), {"id": record.id})
+    connection.execute(text("UPDATE api_keys SET prefix = :p WHERE id <> :id"), {"id": record.id, "p": record.prefix})
     for one in (secret, other):
         with pytest.raises(NotAuthenticatedError, match="unknown or revoked"):
             authenticate(connection, one)

@@ -4,7 +4,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.exc import DatabaseError
 
@@ -88,12 +88,12 @@ def test_another_schema_is_not_worked_with(database: Database) -> None:
 
 @pytest.mark.parametrize("table", ["annotators", "models", "api_keys", "imports"])
 @pytest.mark.parametrize("how", ["DELETE FROM", "TRUNCATE"])
-def test_what_votes_name_cannot_be_deleted(database: Database, table: str, how: str) -> None:
-    with pytest.raises(DatabaseError, match="never deleted: votes name them|cannot truncate"), database.begin() as conn:
-        conn.execute(text("INSERT INTO annotators (key, public_id) VALUES ('ann', gen_random_uuid())"))
-        conn.execute(text("INSERT INTO models (name) VALUES ('m')"))
-        key = "VALUES (gen_random_uuid(), 'k', 'p', '', '{read}')"
-        conn.execute(text(f"INSERT INTO api_keys (id, name, prefix, secret_hash, scopes) {key}"))
-        job = "VALUES (gen_random_uuid(), 'done', 'f', '', '{}', 'k')"
-        conn.execute(text(f"INSERT INTO imports (id, state, file_name, sha256, counts, requested_by) {job}"))
-        conn.execute(text(f"{how} {table}"))
+def test_what_votes_name_cannot_be_deleted(connection: Connection, table: str, how: str) -> None:
+    connection.execute(text("INSERT INTO annotators (key, public_id) VALUES ('ann', gen_random_uuid())"))
+    connection.execute(text("INSERT INTO models (name) VALUES ('m')"))
+    key = "VALUES (gen_random_uuid(), 'k', 'p', '', '{read}')"
+    connection.execute(text(f"INSERT INTO api_keys (id, name, prefix, secret_hash, scopes) {key}"))
+    job = "VALUES (gen_random_uuid(), 'done', 'f', '', '{}', 'k')"
+    connection.execute(text(f"INSERT INTO imports (id, state, file_name, sha256, counts, requested_by) {job}"))
+    with pytest.raises(DatabaseError, match=r"never deleted: votes name them|cannot truncate"):
+        connection.execute(text(f"{how} {table}"))
