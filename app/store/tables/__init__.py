@@ -3,15 +3,18 @@
 from app.store.tables.columns import Xid8, metadata
 from app.store.tables.files import exports, file_chunks, import_faults, imports
 from app.store.tables.keys import api_keys, ingest_tokens
-from app.store.tables.loop import decisions, leases, policies, refits
+from app.store.tables.loop import appeals, decisions, leases, policies, refits
 from app.store.tables.names import annotators, model_aliases, models
-from app.store.tables.snapshots import snapshot_annotators, snapshot_models, snapshots
+from app.store.tables.notices import audit_log, webhook_deliveries, webhooks
+from app.store.tables.snapshots import snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
 from app.store.tables.votes import idempotency_keys, retracted_votes, retractions, votes
 
 __all__ = [
     "Xid8",
     "annotators",
     "api_keys",
+    "appeals",
+    "audit_log",
     "decisions",
     "exports",
     "file_chunks",
@@ -28,7 +31,10 @@ __all__ = [
     "retracted_votes",
     "retractions",
     "snapshot_annotators",
+    "snapshot_matchups",
     "snapshot_models",
     "snapshots",
     "votes",
+    "webhook_deliveries",
+    "webhooks",
 ]

@@ -51,10 +51,13 @@ refits = Table(
     moment("started_at", nullable=True),
     moment("finished_at", nullable=True),
     Column("epoch", BigInteger),
+    Column("progress", Double),
+    moment("cancel_requested_at", nullable=True),
     Column("seconds", JSONB, nullable=False, server_default="{}"),
     Column("detail", Text),
     CheckConstraint(
-        "state IN ('queued', 'reading', 'fitting', 'publishing', 'done', 'failed', 'superseded', 'needs_review')",
+        "state IN ('queued', 'reading', 'fitting', 'publishing', 'done', 'failed', 'superseded', 'needs_review', "
+        "'cancelled')",
         name="state_known",
     ),
     Index("ix_refits_requested_at", "requested_at"),
@@ -75,4 +78,15 @@ decisions = Table(
     Column("se", Double),
     CheckConstraint("action IN ('exclude', 'reinstate', 'trust', 'dismiss', 'withdraw')", name="action_known"),
     CheckConstraint("length(reason) > 0", name="reason_given"),
+)
+
+appeals = Table(
+    "appeals",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("annotator_id", Integer, ForeignKey("annotators.id"), nullable=False, index=True),
+    Column("note", Text, nullable=False),
+    Column("submitted_by", Text, nullable=False),
+    moment("submitted_at"),
+    CheckConstraint("length(note) > 0", name="note_given"),
 )

@@ -1,6 +1,19 @@
 """What refits publish."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Identity, Index, Integer, Table, Text, Uuid
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    Uuid,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.store.tables.columns import metadata, moment
@@ -20,6 +33,7 @@ snapshots = Table(
     Column("vote_set", Text, nullable=False),
     Column("votes_hash", Text, nullable=False),
     Column("code_version", Text, nullable=False),
+    moment("crowd_pruned_at", nullable=True),
 )
 
 snapshot_models = Table(
@@ -44,5 +58,17 @@ snapshot_annotators = Table(
     Column("votes", BigInteger, nullable=False),
     Column("rule_standing", Text, nullable=False),
     Column("standing", Text, nullable=False),
+    Column("evidence", JSONB),
     Index("ix_snapshot_annotators_annotator_id", "annotator_id"),
+)
+
+snapshot_matchups = Table(
+    "snapshot_matchups",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("model_a_id", Integer, ForeignKey("models.id"), primary_key=True),
+    Column("model_b_id", Integer, ForeignKey("models.id"), primary_key=True),
+    *(Column(name, BigInteger, nullable=False) for name in ("wins_a", "ties", "wins_b")),
+    *(Column(name, Double) for name in ("predicted", "lower", "upper")),
+    CheckConstraint("model_a_id < model_b_id", name="models_in_order"),
 )
