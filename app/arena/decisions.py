@@ -5,6 +5,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
+from app.arena import audit
 from app.arena.annotators import FoundAnnotator, find_annotator
 from app.errors import ConflictError
 from app.store import annotators, decisions
@@ -68,6 +69,13 @@ def decide(
         "se": found.se,
     }
     row = decisions.insert_decision(conn, values)
+    audit.record(
+        conn,
+        actor=decided_by,
+        action=f"decision.{action}",
+        subject=str(found.id),
+        detail={"decision": str(row["id"]), "reason": reason, "ability": found.ability, "se": found.se},
+    )
     return find_annotator(conn, str(found.id)), Decision.model_validate(dict(row))
 
 

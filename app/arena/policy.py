@@ -4,6 +4,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sqlalchemy import Connection
 
+from app.arena import audit
 from app.rating.results import Interval, LoopSettings, Method
 from app.store import policies
 
@@ -91,5 +92,9 @@ def current_policy(conn: Connection) -> PolicyVersion:
 
 def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: str) -> PolicyVersion:
     """Put another policy in force, from the next refit on; earlier versions stay on record."""
-    row = policies.add_policy(conn, settings.model_dump(mode="json"), reason, created_by)
+    before, after = current_policy(conn).settings.model_dump(mode="json"), settings.model_dump(mode="json")
+    row = policies.add_policy(conn, after, reason, created_by)
+    changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
+    detail = {"reason": reason, "changes": changes}
+    audit.record(conn, actor=created_by, action="policy.set", subject=str(row["version"]), detail=detail)
     return PolicyVersion.model_validate(dict(row))

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, RowMapping
 
 from app import __version__
+from app.arena.audit import audit_head
 from app.arena.fitting import Fitted
 from app.arena.reading import Material
 from app.arena.rows import finite
@@ -26,7 +27,7 @@ def publish(
         "refit_id": refit_id,
         "policy_version": material.policy.version,
         "settings": dataclasses.asdict(rating.settings),
-        "diagnostics": {**dataclasses.asdict(rating.diagnostics), "seconds": dict(seconds)},
+        "diagnostics": {**dataclasses.asdict(rating.diagnostics), "seconds": dict(seconds), "audit": audit_head(conn)},
         "votes_read": len(material.task.outcome),
         "votes_used": round(rating.votes_used),
         "vote_set": material.vote_set,

@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from app.store.annotators import standing_of
+from app.store.audit import Head
 from app.store.ids import new_id
 from app.store.tables import annotators, models, snapshot_annotators, snapshot_models, snapshots
 
@@ -96,6 +97,14 @@ def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Seque
     if before is not None:
         statement = statement.where(snapshots.c.number < before)
     return conn.execute(statement).mappings().all()
+
+
+def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:
+    """Return the audit log's head that each snapshot was published with, and the snapshot's number."""
+    head = snapshots.c.diagnostics["audit"]
+    statement = select(snapshots.c.number, head["number"].as_integer(), head["hash"].as_string())
+    rows = conn.execute(statement.where(head["number"].as_integer().is_not(None)).order_by(snapshots.c.number))
+    return [(number, Head(entry, bytes.fromhex(digest))) for number, entry, digest in rows]
 
 
 def read_board(conn: Connection, snapshot_id: UUID, method: str) -> Sequence[RowMapping]:
