@@ -7,7 +7,9 @@ from app.api.cursors import PageSize, read_cursor, write_cursor
 from app.api.dependencies import OptionalReader, ReadView
 from app.api.problems import problem_responses
 from app.arena import snapshots
+from app.arena.snapshot_diff import SnapshotDiff, compare_snapshots
 from app.arena.snapshots import Snapshot
+from app.rating.results import Method
 
 router = APIRouter(prefix="/snapshots", tags=["leaderboard"])
 
@@ -43,3 +45,19 @@ def get_snapshot(reference: str, _reader: OptionalReader, conn: ReadView) -> Sna
     `not-found`.
     """
     return snapshots.find_snapshot(conn, reference)
+
+
+@router.get("/{before}/diff/{after}", responses=problem_responses(401, 403, 404, 422, 503))
+def get_diff(
+    before: str,
+    after: str,
+    _reader: OptionalReader,
+    conn: ReadView,
+    method: Annotated[Method, Query(description="Which of the snapshots' boards.")] = "am-elo",
+) -> SnapshotDiff:
+    """Say what moved between two snapshots, by id or number, how far, and what had changed.
+
+    In words and in numbers. Public, unless the service is set to require scope `read`. Problems: `not-found`,
+    `invalid` for an unknown method.
+    """
+    return compare_snapshots(conn, before, after, method=method)
