@@ -12,6 +12,7 @@ from app.api.problems import install_problem_handlers
 from app.api.requests import RequestTrail
 from app.api.routes import PREFIX, install_routes
 from app.arena.ingest import VoteQueue
+from app.arena.previews import PolicyPreviews
 from app.arena.worker import Worker
 from app.settings import Settings
 from app.store.opening import open_database
@@ -61,6 +62,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.known_callers = KnownCallers(database)
         queue = VoteQueue(database, queue_size=settings.ingest.queue_size, commit_size=settings.ingest.commit_size)
         app.state.vote_queue = queue
+        app.state.previews = previews = PolicyPreviews(database)
         worker = Worker(
             database, tick_seconds=settings.worker.tick_seconds, lease_seconds=settings.worker.lease_seconds
         )
@@ -69,5 +71,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            previews.stop()
             await queue.close()
             await asyncio.to_thread(worker.stop)

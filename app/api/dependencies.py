@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from app.api.callers import KnownCallers
 from app.arena.ingest import VoteQueue
 from app.arena.keys import Caller, NotAuthenticatedError, Scope, ScopeMissingError
+from app.arena.previews import PolicyPreviews
 from app.settings import Settings
 from app.store.database import Database, DatabaseBusyError
 
@@ -34,6 +35,11 @@ def get_settings(request: Request) -> Settings:
 async def get_vote_queue(request: Request) -> VoteQueue:
     """Return the queue in which single votes wait for their shared commit."""
     return cast("VoteQueue", request.app.state.vote_queue)
+
+
+async def get_previews(request: Request) -> PolicyPreviews:
+    """Return what tries policies out."""
+    return cast("PolicyPreviews", request.app.state.previews)
 
 
 async def _slot(request: Request) -> AsyncIterator[None]:
@@ -71,6 +77,7 @@ def _read_view(database: Annotated[Database, Depends(get_database)], _: Annotate
 # scope="function" ends the transaction before the response is sent: 2xx means committed.
 Transaction = Annotated[Connection, Depends(_transaction, scope="function")]
 ReadView = Annotated[Connection, Depends(_read_view, scope="function")]
+Previews = Annotated[PolicyPreviews, Depends(get_previews)]
 Queue = Annotated[VoteQueue, Depends(get_vote_queue)]
 
 

@@ -1,32 +1,38 @@
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from app.api.dependencies import ReadView, Transaction, require
+from app.api.dependencies import Previews, ReadView, Transaction, require
 from app.api.problems import problem_responses
 from app.api.texts import Reason
 from app.arena.keys import Caller
 from app.arena.policy import Policy, PolicyVersion, current_policy, set_policy
+from app.arena.previews import PolicyPreview
 
 router = APIRouter(tags=["policy"])
 
 
-class PolicyChange(BaseModel):
-    """A policy to put in force, and why."""
+class PolicySettings(BaseModel):
+    """A whole policy."""
 
     model_config = ConfigDict(extra="forbid")
 
     settings: Policy
-    reason: Reason
 
     @model_validator(mode="after")
-    def settings_are_complete(self) -> "PolicyChange":
+    def settings_are_complete(self) -> Self:
         """PUT replaces the whole policy: a setting left out must not fall back to a default unseen."""
         missing = sorted(set(Policy.model_fields) - self.settings.model_fields_set)
         if missing:
             raise ValueError(f"a policy is replaced as a whole; missing: {', '.join(missing)}")
         return self
+
+
+class PolicyChange(PolicySettings):
+    """A policy to put in force, and why."""
+
+    reason: Reason
 
 
 @router.get("/policy", dependencies=[require("read")], responses=problem_responses(401, 403, 503))
@@ -47,3 +53,14 @@ def put_policy(change: PolicyChange, caller: Annotated[Caller, require("admin")]
     missing, unknown or out of range, or the reason is blank.
     """
     return set_policy(conn, change.settings, reason=change.reason, created_by=caller.name)
+
+
+@router.post("/policy/preview", dependencies=[require("admin")], responses=problem_responses(401, 403, 409, 422, 503))
+def post_preview(body: PolicySettings, previews: Previews) -> PolicyPreview:
+    """Try a policy out on the votes on record, without putting it in force.
+
+    Says who would be flagged, excluded, pending or back in, and how the leaderboard would move. Takes as long as a
+    refit; one at a time. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`; `invalid` where a
+    setting is missing, unknown or out of range; `cannot-fit` where the votes have no ranking under it; `preview-busy`.
+    """
+    return previews.preview(body.settings)

@@ -37,12 +37,13 @@ def publish(
     snapshot = insert_snapshot(conn, values)
     boards = {rating.settings.method: rating.board, material.task.plain_settings.method: fitted.plain}
     for method, board in boards.items():
-        insert_board(conn, snapshot["id"], method, _model_rows(board, material.task.model_ids))
-    insert_crowd(conn, snapshot["id"], _crowd_columns(fitted, material))
+        insert_board(conn, snapshot["id"], method, model_rows(board, material.task.model_ids))
+    insert_crowd(conn, snapshot["id"], crowd_columns(fitted, material))
     return snapshot
 
 
-def _model_rows(board: Board, model_ids: NDArray[np.int32]) -> list[dict[str, Any]]:
+def model_rows(board: Board, model_ids: NDArray[np.int32]) -> list[dict[str, Any]]:
+    """Return the models that have counted votes as the rows that are stored."""
     counted = board.votes > 0
     columns = {"model_id": model_ids[counted].tolist()}
     for field in dataclasses.fields(board):
@@ -50,7 +51,8 @@ def _model_rows(board: Board, model_ids: NDArray[np.int32]) -> list[dict[str, An
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _crowd_columns(fitted: Fitted, material: Material) -> dict[str, list[Any]]:
+def crowd_columns(fitted: Fitted, material: Material) -> dict[str, list[Any]]:
+    """Return the annotators' figures and verdicts as the columns that are stored."""
     crowd = fitted.rating.crowd
     voted = crowd.votes > 0
     figures = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")

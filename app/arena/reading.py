@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from app.arena.files.indexing import OUTCOME_VALUES
 from app.arena.fitting import FitTask
-from app.arena.policy import PolicyVersion, current_policy
+from app.arena.policy import Policy, PolicyVersion, current_policy
 from app.store.annotators import read_crowd, read_model_ids
 from app.store.vote_arrays import read_votes
 from app.store.vote_sets import read_vote_set
@@ -32,13 +32,15 @@ class Material:
     vote_set: str
 
 
-def read_material(conn: Connection) -> Material:
-    """Read every vote, the decisions in force and the policy.
+def read_material(conn: Connection, settings: Policy | None = None) -> Material:
+    """Read every vote, the decisions in force and the policy; `settings` stand in for the policy's own.
 
     `conn` must be in a REPEATABLE READ transaction: the votes read and the set that names them are then the same.
     """
     vote_set = read_vote_set(conn)
     policy = current_policy(conn)
+    if settings is not None:
+        policy = policy.model_copy(update={"settings": settings})
     crowd = read_crowd(conn)
     annotator_ids = np.array([annotator_id for annotator_id, _, _ in crowd], dtype=np.int32)
     model_ids = np.array(read_model_ids(conn), dtype=np.int32)

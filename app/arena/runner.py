@@ -6,6 +6,7 @@ from uuid import UUID
 import structlog
 
 from app.arena.fitting import FitProcess, Fitted
+from app.arena.guard import newly_excluded_share
 from app.arena.leases import LeaseRenewal, holder_name
 from app.arena.publishing import publish
 from app.arena.reading import Material, read_material
@@ -163,12 +164,6 @@ class RefitRunner:
 
 
 def _refuse_large_exclusion(fitted: Fitted, material: Material) -> None:
-    """Raise where the rule would newly exclude too large a share of the votes; who was excluded before was accepted."""
-    policy, task, crowd = material.policy.settings, material.task, fitted.rating.crowd
-    counted = (crowd.votes > policy.min_votes) & ~task.keep_never
-    newly = counted & (crowd.standing == "excluded") & ~task.keep_always & ~material.excluded_before
-    share = float(crowd.votes[newly].sum() / crowd.votes[counted].sum())
-    if share > policy.max_excluded_share:
-        raise NeedsReviewError(
-            f"it would newly exclude {share:.1%} of the votes, more than the policy's {policy.max_excluded_share:.1%}"
-        )
+    share, most = newly_excluded_share(fitted, material), material.policy.settings.max_excluded_share
+    if share > most:
+        raise NeedsReviewError(f"it would newly exclude {share:.1%} of the votes, more than the policy's {most:.1%}")

@@ -75,13 +75,13 @@ def compare_snapshots(conn: Connection, before: str, after: str, *, method: Meth
     NotFoundError
     """
     old, new = find_snapshot(conn, before), find_snapshot(conn, after)
-    models = list(_compare_boards(_board(conn, old, method), _board(conn, new, method)))
+    models = list(compare_boards(_board(conn, old, method), _board(conn, new, method)))
     causes = _causes(conn, old, new)
     return SnapshotDiff(
         before=SnapshotHead.model_validate(old.model_dump()),
         after=SnapshotHead.model_validate(new.model_dump()),
         method=method,
-        summary=[*_tell_moves(models), *_tell_causes(causes)],
+        summary=[*tell_moves(models), *_tell_causes(causes)],
         causes=causes,
         models=models,
     )
@@ -91,7 +91,8 @@ def _board(conn: Connection, snapshot: Snapshot, method: Method) -> dict[str, Bo
     return {row["model"]: BoardRow.model_validate(dict(row)) for row in read_board(conn, snapshot.id, method)}
 
 
-def _compare_boards(old: dict[str, BoardRow], new: dict[str, BoardRow]) -> Iterator[ModelChange]:
+def compare_boards(old: dict[str, BoardRow], new: dict[str, BoardRow]) -> Iterator[ModelChange]:
+    """Yield what became of each model, in the order of the later board, those that left at the end."""
     for model, row in new.items():
         past = old.get(model)
         if past is None:
@@ -142,7 +143,8 @@ def _causes(conn: Connection, old: Snapshot, new: Snapshot) -> Causes:
     )
 
 
-def _tell_moves(models: list[ModelChange]) -> Iterator[str]:
+def tell_moves(models: list[ModelChange]) -> Iterator[str]:
+    """Say in words which models moved, the furthest first, came or went."""
     moved = [one for one in models if one.kind == "stayed" and one.rank_before != one.rank_after]
     beyond = [one for one in models if one.beyond_interval]
     for one in sorted({id(m): m for m in beyond + moved}.values(), key=lambda m: -abs(m.change or 0.0)):

@@ -24,6 +24,7 @@ COMMANDS = {
     "refit": "app.cli.refit",
     "leaderboard": "app.cli.leaderboard",
     "annotators": "app.cli.annotators",
+    "policy": "app.cli.policy",
     "audit": "app.cli.audit",
     "serve": "app.cli.serve",
     "migrate": "app.cli.migrate",

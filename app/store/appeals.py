@@ -17,9 +17,10 @@ _later_decision = exists().where(
 
 def insert_appeal(conn: Connection, annotator_id: int, note: str, submitted_by: str) -> UUID:
     """Add an appeal and return its id."""
-    values = {"id": new_id(), "annotator_id": annotator_id, "note": note, "submitted_by": submitted_by}
-    conn.execute(insert(appeals).values(submitted_at=func.clock_timestamp(), **values))
-    return values["id"]
+    appeal_id = new_id()
+    values = {"annotator_id": annotator_id, "note": note, "submitted_by": submitted_by}
+    conn.execute(insert(appeals).values(id=appeal_id, submitted_at=func.clock_timestamp(), **values))
+    return appeal_id
 
 
 def count_open(conn: Connection, annotator_id: int) -> int:

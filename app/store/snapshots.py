@@ -8,12 +8,15 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    ColumnElement,
     Connection,
     Double,
     Integer,
     RowMapping,
+    TableValuedAlias,
     Text,
     and_,
+    case,
     column,
     func,
     insert,
@@ -59,10 +62,7 @@ def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[A
     crowd : columns of equal length: `annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes,
         rule_standing` and `override`, the override that the refit was run with.
     """
-    arrays = [literal(crowd[name], ARRAY(kind)) for name, kind in _CROWD_TYPES.items()]
-    names = [column(name, kind) for name, kind in _CROWD_TYPES.items()]
-    fresh = func.unnest(*arrays).table_valued(*names, name="fresh").render_derived()
-
+    fresh = _as_table(crowd)
     same = annotators.c.id == fresh.c.annotator_id
     reopened = and_(fresh.c.rule_standing == "flagged", fresh.c.ability < annotators.c.dismissed_below)
     conn.execute(update(annotators).where(same, reopened).values(dismissed_below=None))
@@ -75,6 +75,38 @@ def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[A
 
     changed = annotators.c.rule_standing != fresh.c.rule_standing
     conn.execute(update(annotators).where(same, changed).values(rule_standing=fresh.c.rule_standing))
+
+
+def list_standing_changes(conn: Connection, crowd: Mapping[str, list[Any]]) -> Sequence[RowMapping]:
+    """Return the annotators whose standing `insert_crowd` would change, most votes first, without changing anything.
+
+    `id, annotator, before, after, ability, shadow_ability, votes`.
+    """
+    fresh = _as_table(crowd)
+    reopened = and_(fresh.c.rule_standing == "flagged", fresh.c.ability < annotators.c.dismissed_below)
+    dismissed: ColumnElement[Any] = case((reopened, None), else_=annotators.c.dismissed_below)
+    after = standing_of(fresh.c.rule_standing, fresh.c.override, dismissed)
+    before = standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below)
+    figures = (fresh.c.ability, fresh.c.shadow_ability, fresh.c.votes)
+    statement = (
+        select(
+            annotators.c.public_id.label("id"),
+            annotators.c.key.label("annotator"),
+            before.label("before"),
+            after.label("after"),
+            *figures,
+        )
+        .join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
+        .where(before != after)
+        .order_by(fresh.c.votes.desc(), annotators.c.id)
+    )
+    return conn.execute(statement).mappings().all()
+
+
+def _as_table(crowd: Mapping[str, list[Any]]) -> TableValuedAlias:
+    arrays = [literal(crowd[name], ARRAY(kind)) for name, kind in _CROWD_TYPES.items()]
+    names = [column(name, kind) for name, kind in _CROWD_TYPES.items()]
+    return func.unnest(*arrays).table_valued(*names, name="fresh").render_derived()
 
 
 def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:
@@ -97,6 +129,11 @@ def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Seque
     if before is not None:
         statement = statement.where(snapshots.c.number < before)
     return conn.execute(statement).mappings().all()
+
+
+def read_model_names(conn: Connection) -> dict[int, str]:
+    """Return the name of every model by its number."""
+    return {row.id: row.name for row in conn.execute(select(models.c.id, models.c.name))}
 
 
 def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:

@@ -1,0 +1,150 @@
+import threading
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from app.arena.fitting import FitProcess, Fitted
+from app.arena.guard import newly_excluded_share
+from app.arena.leaderboard import BoardRow
+from app.arena.policy import Policy
+from app.arena.publishing import crowd_columns, model_rows
+from app.arena.reading import Material, read_material
+from app.arena.snapshot_diff import ModelChange, compare_boards, tell_moves
+from app.errors import ConflictError, UnavailableError
+from app.rating.errors import RatingError
+from app.rating.results import Standing
+from app.store.database import Database
+from app.store.snapshots import list_standing_changes, newest_snapshot, read_board, read_model_names
+
+MAX_LISTED = 1_000
+
+
+class PreviewBusyError(UnavailableError):
+    """Another preview is being computed."""
+
+    code = "preview-busy"
+    title = "Another preview is under way"
+
+
+class CannotFitError(ConflictError):
+    """The votes on record have no ranking under these settings."""
+
+    code = "cannot-fit"
+    title = "The votes cannot be fitted"
+
+
+class StandingChange(BaseModel):
+    """One annotator whose standing would change."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+    before: Standing
+    after: Standing
+    ability: float | None = Field(description="Under the previewed policy; null outside its fit.")
+    shadow_ability: float | None
+    votes: int
+
+
+class PolicyPreview(BaseModel):
+    """What a policy would do to the votes on record now; nothing of it has happened."""
+
+    model_config = ConfigDict(frozen=True)
+
+    policy_version: int = Field(description="The policy in force, which this one was compared with.")
+    settings: Policy = Field(description="The policy previewed.")
+    votes_read: int
+    votes_used: int
+    newly_excluded_share: float = Field(description="Share of the votes past δ that would be newly excluded.")
+    needs_review: bool = Field(description="Whether the refit would wait for an admin because of that share.")
+    counts: dict[Literal["flagged", "excluded", "pending", "back_in"], int] = Field(
+        description="How many annotators would change to these; back_in: to active, from pending or excluded."
+    )
+    annotators: list[StandingChange] = Field(description="Those whose standing would change, most votes first.")
+    summary: list[str] = Field(description="How the leaderboard would move, in words.")
+    models: list[ModelChange] = Field(description="The leaderboard against the newest snapshot's.")
+
+
+class PolicyPreviews:
+    """Tries policies out on the votes on record, one at a time, in a process of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._busy = threading.Lock()
+        self._process: FitProcess | None = None
+
+    def preview(self, settings: Policy) -> PolicyPreview:
+        """Refit under other settings, publish nothing, and say what would change.
+
+        No transaction is open while the fit runs.
+
+        Raises
+        ------
+        PreviewBusyError
+            Another preview is under way.
+        CannotFitError
+            The votes on record have no ranking under these settings.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise PreviewBusyError("another policy is being tried out; its fit takes as long as a refit")
+        try:
+            with self._database.read() as conn:
+                material = read_material(conn, settings)
+            self._process = FitProcess()
+            try:
+                fitted = self._process.fit(material.task)
+            except RatingError as error:
+                raise CannotFitError(str(error)) from error
+            finally:
+                self._process.stop()
+            with self._database.read() as conn:
+                return _compare(conn, material, fitted)
+        finally:
+            self._busy.release()
+
+    def stop(self) -> None:
+        """End a fit under way."""
+        if self._process is not None:
+            self._process.stop()
+
+
+def _compare(conn: Connection, material: Material, fitted: Fitted) -> PolicyPreview:
+    settings = material.policy.settings
+    crowd = crowd_columns(fitted, material)
+    changes = [StandingChange.model_validate(dict(row)) for row in list_standing_changes(conn, crowd)]
+    models = list(compare_boards(_published(conn), _previewed(conn, material, fitted)))
+    share = newly_excluded_share(fitted, material)
+    return PolicyPreview(
+        policy_version=material.policy.version,
+        settings=settings,
+        votes_read=len(material.task.outcome),
+        votes_used=round(fitted.rating.votes_used),
+        newly_excluded_share=share,
+        needs_review=share > settings.max_excluded_share,
+        counts={
+            "flagged": sum(one.after == "flagged" for one in changes),
+            "excluded": sum(one.after == "excluded" for one in changes),
+            "pending": sum(one.after == "pending" for one in changes),
+            "back_in": sum(one.before in ("pending", "excluded") and one.after == "active" for one in changes),
+        },
+        annotators=changes[:MAX_LISTED],
+        summary=list(tell_moves(models)),
+        models=models,
+    )
+
+
+def _published(conn: Connection) -> dict[str, BoardRow]:
+    snapshot = newest_snapshot(conn)
+    if snapshot is None:
+        return {}
+    return {row["model"]: BoardRow.model_validate(dict(row)) for row in read_board(conn, snapshot["id"], "am-elo")}
+
+
+def _previewed(conn: Connection, material: Material, fitted: Fitted) -> dict[str, BoardRow]:
+    names = read_model_names(conn)
+    rows: list[dict[str, Any]] = model_rows(fitted.rating.board, material.task.model_ids)
+    rows.sort(key=lambda row: (row["component"], row["rank"], names[row["model_id"]]))
+    return {names[row["model_id"]]: BoardRow(model=names[row["model_id"]], **row) for row in rows}

@@ -1,0 +1,62 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.store.database import Database
+
+RunCli = Callable[..., Any]
+
+
+@pytest.fixture
+def arena(database: Database, vote_file: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vote file in a database of its own, which the commands are pointed at."""
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+    assert run_cli("import", vote_file).exit_code == 0
+
+
+@pytest.mark.usefixtures("arena")
+def test_show_and_set(run_cli: RunCli) -> None:
+    assert "Version 1, set by migration: defaults" in run_cli("policy").stdout
+    result = run_cli("policy", "set", "min_votes=20", "on_low_ability=exclude", "ability_cap=null", "--reason", " try ")
+    assert result.exit_code == 0, result.stderr
+    policy = json.loads(run_cli("policy", "--format", "json").stdout)
+    assert (policy["version"], policy["reason"], policy["created_by"]) == (2, "try", "command line")
+    changed = {"min_votes": 20, "on_low_ability": "exclude", "ability_cap": None, "min_ability": 0.2}
+    assert changed.items() <= policy["settings"].items()
+
+
+@pytest.mark.usefixtures("arena")
+def test_preview_changes_nothing(run_cli: RunCli) -> None:
+    result = run_cli("policy", "preview", "min_votes=20", "on_low_ability=exclude")
+    assert result.exit_code == 0, result.stderr
+    assert "Standings that would change: 0 flagged, 1 excluded, 0 pending, 24 back in." in result.stdout
+    assert "… and 5 more" in result.stdout
+    seen = json.loads(run_cli("policy", "preview", "min_votes=20", "--format", "json").stdout)
+    assert seen["counts"] == {"flagged": 1, "excluded": 0, "pending": 0, "back_in": 24}
+    assert "Version 1" in run_cli("policy").stdout
+
+
+@pytest.mark.usefixtures("arena")
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("min_votes", "is not NAME=VALUE"),
+        ("min_vote=3", "there is no setting 'min_vote'"),
+        ("min_votes=-1", "min_votes"),
+        ("prior_sd=null", "an ability_cap needs a prior_sd"),
+        ("on_low_ability=warn", "on_low_ability"),
+    ],
+)
+def test_what_is_no_change(run_cli: RunCli, change: str, words: str) -> None:
+    result = run_cli("policy", "set", change, "--reason", "x")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+
+
+@pytest.mark.usefixtures("arena")
+def test_a_reason_is_needed(run_cli: RunCli) -> None:
+    assert run_cli("policy", "set", "min_votes=3").exit_code == 2
+    assert run_cli("policy", "set", "min_votes=3", "--reason", " ").exit_code == 2
