@@ -64,7 +64,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.vote_queue = queue
         app.state.previews = previews = PolicyPreviews(database)
         worker = Worker(
-            database, tick_seconds=settings.worker.tick_seconds, lease_seconds=settings.worker.lease_seconds
+            database,
+            tick_seconds=settings.worker.tick_seconds,
+            lease_seconds=settings.worker.lease_seconds,
+            private_webhooks=settings.webhooks.allow_private_addresses,
         )
         if settings.worker.run_in_server:
             worker.start()

@@ -52,6 +52,15 @@ class WorkerSettings(BaseModel):
     )
 
 
+class WebhookSettings(BaseModel):
+    """Where webhooks may go."""
+
+    allow_private_addresses: bool = Field(
+        False,
+        description="Whether webhooks may go to private addresses and by plain http: for networks without others.",
+    )
+
+
 class Settings(BaseSettings):
     """Everything that is set from outside: `STABLE_ARENA_…` variables, `__` between a group and its field."""
 
@@ -66,6 +75,7 @@ class Settings(BaseSettings):
     database: DatabaseSettings = DatabaseSettings()
     ingest: IngestSettings = IngestSettings()
     worker: WorkerSettings = WorkerSettings()
+    webhooks: WebhookSettings = WebhookSettings()
 
     @field_validator("database_url")
     @classmethod

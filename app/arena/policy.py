@@ -52,6 +52,13 @@ class Policy(BaseModel):
         description="So many new votes start a refit before the interval has passed; null for never.",
     )
 
+    stale_after_seconds: float = Field(
+        7200,
+        gt=0,
+        le=31_536_000,
+        description="A board older than this, with votes waiting that are not in it, is stale.",
+    )
+
     @model_validator(mode="after")
     def cap_needs_prior(self) -> Self:
         """Without a prior nothing fixes the scale on which the cap is given."""

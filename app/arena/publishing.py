@@ -11,8 +11,9 @@ from app.arena.audit import audit_head
 from app.arena.fitting import Fitted
 from app.arena.reading import Material
 from app.arena.rows import finite
+from app.arena.webhooks import events
 from app.rating.results import Board
-from app.store.snapshots import insert_board, insert_crowd, insert_snapshot
+from app.store.snapshots import insert_board, insert_crowd, insert_snapshot, list_standing_changes
 
 
 def publish(
@@ -38,8 +39,18 @@ def publish(
     boards = {rating.settings.method: rating.board, material.task.plain_settings.method: fitted.plain}
     for method, board in boards.items():
         insert_board(conn, snapshot["id"], method, model_rows(board, material.task.model_ids))
-    insert_crowd(conn, snapshot["id"], crowd_columns(fitted, material))
+    crowd = crowd_columns(fitted, material)
+    if events.wants_standings(conn):
+        events.announce_standings(conn, snapshot, list_standing_changes(conn, crowd))
+    insert_crowd(conn, snapshot["id"], crowd)
+    events.announce(conn, "snapshot.published", _notice(snapshot, values))
     return snapshot
+
+
+def _notice(snapshot: RowMapping, values: dict[str, Any]) -> dict[str, Any]:
+    shown = {name: values[name] for name in ("policy_version", "votes_read", "votes_used", "votes_hash")}
+    published = snapshot["published_at"].isoformat()
+    return {"snapshot": str(snapshot["id"]), "number": snapshot["number"], "published_at": published, **shown}
 
 
 def model_rows(board: Board, model_ids: NDArray[np.int32]) -> list[dict[str, Any]]:

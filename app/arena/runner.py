@@ -11,6 +11,7 @@ from app.arena.leases import LeaseRenewal, holder_name
 from app.arena.publishing import publish
 from app.arena.reading import Material, read_material
 from app.arena.schedule import REFIT_LEASE, refit_is_due
+from app.arena.webhooks.events import announce
 from app.errors import StableArenaError, UnavailableError
 from app.rating.errors import NoCommonRankingError, RatingError
 from app.store.database import Database
@@ -161,6 +162,8 @@ class RefitRunner:
         log.warning("refit_not_published", refit=str(run.id), state=state, detail=detail)
         with self._database.begin() as conn:
             end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
+            if state in ("failed", "needs_review"):
+                announce(conn, "refit.failed", {"refit": str(run.id), "state": state, "detail": detail})
 
 
 def _refuse_large_exclusion(fitted: Fitted, material: Material) -> None:

@@ -6,8 +6,11 @@ import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from app.arena.policy import current_policy
 from app.arena.runner import RefitRunner
 from app.arena.schedule import work_waits
+from app.arena.webhooks.delivery import Deliverer
+from app.arena.webhooks.events import announce_stale_board
 from app.errors import UnavailableError
 from app.store.database import Database
 
@@ -15,18 +18,27 @@ log = structlog.get_logger()
 
 
 class Worker:
-    """Looks every tick whether a refit waits or is due, and runs it. Any number may share one database."""
+    """Looks every tick whether a refit is due and whether webhooks wait. Any number may share one database."""
 
-    def __init__(self, database: Database, *, tick_seconds: float, lease_seconds: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        tick_seconds: float,
+        lease_seconds: float,
+        private_webhooks: bool = False,
+    ) -> None:
         self._database = database
+        self._deliverer = Deliverer(database, allow_private=private_webhooks)
         self._runner = RefitRunner(database, lease_seconds=lease_seconds)
         self._unavailable = False
-        self._scheduler = BackgroundScheduler(timezone=UTC, executors={"default": ThreadPoolExecutor(1)})
+        self._scheduler = BackgroundScheduler(timezone=UTC, executors={"default": ThreadPoolExecutor(2)})
         # A tick that finds the last one still at its refit is nothing to report.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
-        self._scheduler.add_job(
-            self.tick, "interval", seconds=tick_seconds, coalesce=True, max_instances=1, misfire_grace_time=None
-        )
+        for job in (self.tick, self.tell):
+            self._scheduler.add_job(
+                job, "interval", seconds=tick_seconds, coalesce=True, max_instances=1, misfire_grace_time=None
+            )
 
     def start(self) -> None:
         """Begin to tick, in a thread of its own."""
@@ -53,3 +65,12 @@ class Worker:
             log.info("database_available_again")
         self._unavailable = False
         return ran
+
+    def tell(self) -> int:
+        """Send what webhooks are to be told; return how many messages were tried."""
+        try:
+            with self._database.begin() as conn:
+                announce_stale_board(conn, current_policy(conn).settings.stale_after_seconds)
+            return self._deliverer.deliver_due()
+        except UnavailableError:
+            return 0  # the other job says so

@@ -13,8 +13,13 @@ def worker() -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: stopped.set())
     with open_session() as session:
-        settings = session.settings.worker
-        running = Worker(session.database, tick_seconds=settings.tick_seconds, lease_seconds=settings.lease_seconds)
+        settings = session.settings
+        running = Worker(
+            session.database,
+            tick_seconds=settings.worker.tick_seconds,
+            lease_seconds=settings.worker.lease_seconds,
+            private_webhooks=settings.webhooks.allow_private_addresses,
+        )
         running.start()
         try:
             stopped.wait()

@@ -1,7 +1,7 @@
 """Published snapshots: written once, in the publishing transaction, and only read after it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Double,
     Integer,
+    Interval,
     RowMapping,
     TableValuedAlias,
     Text,
@@ -115,6 +116,12 @@ def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMappi
     if as_of is not None:
         statement = statement.where(snapshots.c.published_at <= as_of)
     return conn.execute(statement).mappings().one_or_none()
+
+
+def snapshot_is_older(conn: Connection, snapshot_id: UUID, than: timedelta) -> bool:
+    """Whether a snapshot was published longer ago than this, by the database's clock."""
+    old = snapshots.c.published_at < func.clock_timestamp() - literal(than, Interval)
+    return bool(conn.execute(select(old).where(snapshots.c.id == snapshot_id)).scalar_one())
 
 
 def get_snapshot(conn: Connection, *, snapshot_id: UUID | None = None, number: int | None = None) -> RowMapping | None:

@@ -19,6 +19,7 @@ DEFAULTS = {
     "refit_after_votes": None,
     "on_conflict": "reject",
     "max_votes_per_day": None,
+    "stale_after_seconds": 7200,
 }
 
 

@@ -1,0 +1,1 @@
+"""Webhooks: others are told of what happens, signed, until they have taken it."""

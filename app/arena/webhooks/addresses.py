@@ -1,0 +1,109 @@
+"""Where messages may go: a webhook must not be a way into the network that the service runs in."""
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from app.errors import BadInputError, Fault
+
+
+class ForbiddenAddressError(BadInputError):
+    """The URL leads to an address that is not public."""
+
+    code = "forbidden-address"
+    title = "Webhooks may only go to public addresses"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where one attempt connects to: the address that was checked, whatever the name says a moment later."""
+
+    host: str
+    address: str
+    port: int
+    scheme: str
+    path: str
+
+    @property
+    def url(self) -> str:
+        """The URL with the address in the host's place."""
+        shown = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{self.scheme}://{shown}:{self.port}{self.path}"
+
+    @property
+    def host_header(self) -> str:
+        """What the Host header says: the name, and the port where it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == {"http": 80, "https": 443}[self.scheme] else f"{host}:{self.port}"
+
+
+def check_url(url: str, *, allow_private: bool) -> None:
+    """Refuse what can never be delivered to, without asking the network.
+
+    Raises
+    ------
+    BadInputError
+        It is no http or https URL, has a user in it, or is plain http where only public addresses are allowed.
+    ForbiddenAddressError
+        It names a private address outright.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise _refused(str(error)) from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise _refused("must be an http or https URL")
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise _refused("must have neither a user nor a fragment")
+    if not url.isascii() or any(c.isspace() or not c.isprintable() for c in url):
+        raise _refused("must be ASCII, percent-encoded where it is not")
+    if allow_private:
+        return
+    if parts.scheme != "https":
+        raise _refused("must be https")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
+            raise ForbiddenAddressError(f"{host} is not public", (Fault("/url", "is not public"),)) from None
+        return
+    _require_public(str(address))
+
+
+def resolve(url: str, *, allow_private: bool) -> Target:
+    """Look the host up and pin the address to connect to; every address it has must be public.
+
+    Raises
+    ------
+    BadInputError, ForbiddenAddressError
+    OSError
+        The name cannot be looked up.
+    """
+    check_url(url, allow_private=allow_private)
+    parts = urlsplit(url)
+    assert parts.hostname is not None  # noqa: S101  checked
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    addresses = [str(info[4][0]).partition("%")[0] for info in found]
+    if not allow_private:
+        for address in addresses:
+            _require_public(address)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.hostname, addresses[0], port, parts.scheme, path)
+
+
+def _require_public(address: str) -> None:
+    one = ipaddress.ip_address(address)
+    if isinstance(one, ipaddress.IPv6Address):
+        # An IPv4 address in IPv6's clothes is judged as what it is.
+        inner = one.ipv4_mapped or one.sixtofour or (one.teredo and one.teredo[1])
+        if inner:
+            one = inner
+    if not one.is_global or one.is_multicast:
+        raise ForbiddenAddressError(f"{address} is not a public address", (Fault("/url", "is not public"),))
+
+
+def _refused(why: str) -> BadInputError:
+    return BadInputError("the webhook's URL cannot be used", (Fault("/url", why),))
