@@ -11,6 +11,7 @@ from app.api.openapi import install_openapi, operation_id
 from app.api.problems import install_problem_handlers
 from app.api.requests import RequestTrail
 from app.api.routes import PREFIX, install_routes
+from app.arena.fitting import FitLimits
 from app.arena.ingest import VoteQueue
 from app.arena.previews import PolicyPreviews
 from app.arena.worker import Worker
@@ -67,6 +68,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             database,
             tick_seconds=settings.worker.tick_seconds,
             lease_seconds=settings.worker.lease_seconds,
+            limits=FitLimits(settings.worker.fit_seconds, settings.worker.fit_memory_bytes),
             private_webhooks=settings.webhooks.allow_private_addresses,
         )
         if settings.worker.run_in_server:

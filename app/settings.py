@@ -50,6 +50,10 @@ class WorkerSettings(BaseModel):
     lease_seconds: float = Field(
         30.0, ge=1, le=3600, description="How long a silent worker keeps the right to publish."
     )
+    fit_seconds: float | None = Field(3600.0, gt=0, description="A fit that takes longer is ended; unset for no limit.")
+    fit_memory_bytes: int | None = Field(
+        None, ge=1024**3, description="A fit that needs more memory is ended; unset for no limit."
+    )
 
 
 class WebhookSettings(BaseModel):

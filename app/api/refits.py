@@ -72,3 +72,13 @@ def get_refit(refit_id: UUID, conn: ReadView) -> Refit:
     Needs scope `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     return refits.find_refit(conn, refit_id)
+
+
+@router.post("/{refit_id}/cancel", responses=problem_responses(401, 403, 404, 409, 422, 503))
+def cancel_refit(refit_id: UUID, _caller: Annotated[Caller, require("admin")], conn: Transaction) -> Refit:
+    """Cancel a refit.
+
+    One that waits ends at once, one under way within a few seconds; the leaderboard stays as it is. Needs scope
+    `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where it has ended already.
+    """
+    return refits.cancel_refit(conn, refit_id)

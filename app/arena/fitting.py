@@ -2,11 +2,13 @@ import contextlib
 import hashlib
 import multiprocessing
 import os
+import resource
 import signal
 import threading
 import time
 import warnings
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -19,6 +21,8 @@ from app.rating.errors import RatingWarning
 from app.rating.results import Board, LoopSettings, Rating
 from app.rating.stable_arena import run_stable_arena
 from app.rating.votes import Cells, aggregate
+
+_LOOK_UP_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,28 @@ class Fitted:
     seconds: dict[str, float]
 
 
+@dataclass(frozen=True)
+class FitLimits:
+    """How long a fit may take and how much memory its process may use; None for as much as there is."""
+
+    seconds: float | None = None
+    memory_bytes: int | None = None
+
+
+class FitTooLargeError(StableArenaError):
+    """The fit took longer, or needed more memory, than it may."""
+
+    code = "fit-too-large"
+    title = "The fit exceeded its limits"
+
+
+class FitCancelledError(StableArenaError):
+    """Somebody asked for the fit to be stopped."""
+
+    code = "fit-cancelled"
+    title = "The fit was cancelled"
+
+
 class FitProcessLostError(StableArenaError):
     """The process that fitted was killed, by its owner or by the system."""
 
@@ -109,25 +135,42 @@ def hash_cells(cells: Cells, annotator_ids: NDArray[np.int32], model_ids: NDArra
 class FitProcess:
     """One child process that fits, so that a fit holds up neither requests nor, if it is killed, the service."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: FitLimits | None = None) -> None:
+        self._limits = limits or FitLimits()
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._lifeline: Connection | None = None
+        self._child: Future[int] | None = None
         self._stopped = False
 
-    def fit(self, task: FitTask) -> Fitted:
+    def fit(self, task: FitTask, *, cancelled: Callable[[], bool] = lambda: False) -> Fitted:
         """Fit in the child; errors of the fit are raised here.
+
+        Parameters
+        ----------
+        cancelled : asked every second; once it says yes, the child is ended
 
         Raises
         ------
+        FitCancelledError, FitTooLargeError
         FitProcessLostError
             The child died or `stop` was called. The next call starts another child.
         """
         try:
-            return self._submit(task).result()
+            future = self._submit(task)
+            self._attend(future, cancelled)
+            return future.result()
+        except MemoryError as error:
+            self._discard()
+            raise FitTooLargeError(f"the fit needs more than {self._limits.memory_bytes:,} bytes of memory") from error
+        except (FitCancelledError, FitTooLargeError):
+            self._discard()
+            raise
         except (BrokenProcessPool, CancelledError) as error:
             self._discard()
             reason = "the worker was stopped" if self._stopped else "the fit's process was killed"
+            if self._limits.memory_bytes is not None and not self._stopped:
+                reason += f", or died for want of memory: it may use {self._limits.memory_bytes:,} bytes"
             raise FitProcessLostError(reason) from error
 
     def stop(self) -> None:
@@ -135,6 +178,15 @@ class FitProcess:
         with self._lock:
             self._stopped = True
         self._discard()
+
+    def _attend(self, future: Future[Fitted], cancelled: Callable[[], bool]) -> None:
+        """Wait for the fit; raise as soon as it is cancelled or has taken too long."""
+        started = time.monotonic()
+        while not wait([future], timeout=_LOOK_UP_SECONDS).done:
+            if cancelled():
+                raise FitCancelledError("the refit was cancelled while it fitted")
+            if self._limits.seconds is not None and time.monotonic() - started > self._limits.seconds:
+                raise FitTooLargeError(f"the fit took longer than {self._limits.seconds:g} seconds")
 
     def _submit(self, task: FitTask) -> Future[Fitted]:
         with self._lock:
@@ -146,9 +198,10 @@ class FitProcess:
             context = multiprocessing.get_context("spawn")
             watched, self._lifeline = context.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(
-                1, mp_context=context, initializer=_become_fit_process, initargs=(watched,)
+                1, mp_context=context, initializer=_become_fit_process, initargs=(watched, self._limits.memory_bytes)
             )
-            submitted = self._pool.submit(fit, task)  # this starts the child, which takes its end along
+            self._child = self._pool.submit(os.getpid)  # this starts the child, which takes its end along
+            submitted = self._pool.submit(fit, task)
             watched.close()
             return submitted
 
@@ -156,14 +209,20 @@ class FitProcess:
         with self._lock:
             pool, self._pool = self._pool, None
             lifeline, self._lifeline = self._lifeline, None
+            child, self._child = self._child, None
+        if child is not None and child.done() and child.exception() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.result(), signal.SIGKILL)  # one that hangs would not see its lifeline close
         if lifeline is not None:
             lifeline.close()
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _become_fit_process(lifeline: Connection) -> None:
-    """Leave Ctrl-C to the parent, end with it even if it is killed, and let requests go first."""
+def _become_fit_process(lifeline: Connection, memory_bytes: int | None) -> None:
+    """Leave Ctrl-C to the parent, end with it even if it is killed, let requests go first, and mind the memory."""
+    if memory_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(5)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()

@@ -3,12 +3,14 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping
 
-from app.errors import NotFoundError
+from app.errors import ConflictError, NotFoundError
 from app.store import refits as store
 
-RefitState = Literal["queued", "reading", "fitting", "publishing", "done", "failed", "superseded", "needs_review"]
+RefitState = Literal[
+    "queued", "reading", "fitting", "publishing", "done", "failed", "superseded", "needs_review", "cancelled"
+]
 
 
 class Refit(BaseModel):
@@ -27,6 +29,8 @@ class Refit(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     seconds: dict[str, float] = Field(description="Time taken per stage.")
+    progress: float = Field(description="Share done, 0 to 1, judged by the time that the last one took.")
+    cancel_requested_at: datetime | None
     detail: str | None = Field(description="One line on why it did not publish.")
     snapshot_id: UUID | None = Field(description="The snapshot it published.")
     snapshot_number: int | None
@@ -52,9 +56,38 @@ def find_refit(conn: Connection, refit_id: UUID) -> Refit:
     row = store.get_refit(conn, refit_id)
     if row is None:
         raise NotFoundError(f"there is no refit {refit_id}")
-    return Refit.model_validate(dict(row))
+    return _with_progress(row, store.typical_seconds(conn))
+
+
+def cancel_refit(conn: Connection, refit_id: UUID) -> Refit:
+    """End a refit that waits, or have the worker end it soon; the leaderboard stays as it is.
+
+    A refit that is publishing may be done before it is told.
+
+    Raises
+    ------
+    NotFoundError
+    ConflictError
+        It has ended already.
+    """
+    if not store.ask_to_cancel(conn, refit_id):
+        refit = find_refit(conn, refit_id)
+        raise ConflictError(f"the refit has ended already, as {refit.state.replace('_', ' ')}")
+    return find_refit(conn, refit_id)
 
 
 def list_refits(conn: Connection, *, limit: int, before: tuple[datetime, UUID] | None = None) -> list[Refit]:
     """Return refits, the newest request first."""
-    return [Refit.model_validate(dict(row)) for row in store.list_refits(conn, limit=limit, before=before)]
+    typical = store.typical_seconds(conn)
+    return [_with_progress(row, typical) for row in store.list_refits(conn, limit=limit, before=before)]
+
+
+def _with_progress(row: RowMapping, typical: float | None) -> Refit:
+    """Add how far it is: no stage knows how much of it is left, but a refit takes about as long as the last one."""
+    if row["finished_at"] is not None:
+        progress = 1.0
+    elif row["started_at"] is None or typical is None:
+        progress = 0.0
+    else:
+        progress = min(float(row["running_seconds"]) / max(typical, 0.1), 0.99)
+    return Refit.model_validate({**row, "progress": progress})

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import structlog
 
-from app.arena.fitting import FitProcess, Fitted
+from app.arena.fitting import FitCancelledError, FitProcess, Fitted
 from app.arena.guard import newly_excluded_share
 from app.arena.leases import LeaseRenewal, holder_name
 from app.arena.publishing import publish
@@ -18,6 +18,7 @@ from app.store.database import Database
 from app.store.leases import acquire_lease, lock_lease, release_lease
 from app.store.refits import (
     advance_refit,
+    cancel_is_asked,
     claim_refit,
     end_refit,
     fail_lost_refits,
@@ -124,6 +125,8 @@ class RefitRunner:
             self._end(run, "needs_review", error.detail)
         except SupersededError as error:
             self._end(run, "superseded", error.detail)
+        except FitCancelledError as error:
+            self._end(run, "cancelled", error.detail)
         except (RatingError, StableArenaError) as error:
             self._end(run, "failed", str(error))
         except Exception as error:  # a bug: it ends on the log and on the refit's record, not the worker
@@ -138,7 +141,7 @@ class RefitRunner:
             material = read_material(conn)
         run.seconds["read"] = time.perf_counter() - started
         self._advance(run, "fitting")
-        fitted = self._process.fit(material.task)
+        fitted = self._process.fit(material.task, cancelled=lambda: self._is_cancelled(run))
         run.seconds.update(fitted.seconds)
         if not run.accept_exclusions:
             _refuse_large_exclusion(fitted, material)
@@ -155,8 +158,14 @@ class RefitRunner:
             end_refit(conn, run.id, run.epoch, "done", seconds=run.seconds)
 
     def _advance(self, run: _Run, state: str) -> None:
+        if self._is_cancelled(run):
+            raise FitCancelledError(f"the refit was cancelled before {state}")
         with self._database.begin() as conn:
-            advance_refit(conn, run.id, run.epoch, state)
+            advance_refit(conn, run.id, run.epoch, state, run.seconds)
+
+    def _is_cancelled(self, run: _Run) -> bool:
+        with self._database.read() as conn:
+            return cancel_is_asked(conn, run.id)
 
     def _end(self, run: _Run, state: str, detail: str) -> None:
         log.warning("refit_not_published", refit=str(run.id), state=state, detail=detail)

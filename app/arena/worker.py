@@ -6,6 +6,7 @@ import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from app.arena.fitting import FitLimits, FitProcess
 from app.arena.policy import current_policy
 from app.arena.runner import RefitRunner
 from app.arena.schedule import work_waits
@@ -26,11 +27,12 @@ class Worker:
         *,
         tick_seconds: float,
         lease_seconds: float,
+        limits: FitLimits | None = None,
         private_webhooks: bool = False,
     ) -> None:
         self._database = database
         self._deliverer = Deliverer(database, allow_private=private_webhooks)
-        self._runner = RefitRunner(database, lease_seconds=lease_seconds)
+        self._runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(limits))
         self._unavailable = False
         self._scheduler = BackgroundScheduler(timezone=UTC, executors={"default": ThreadPoolExecutor(2)})
         # A tick that finds the last one still at its refit is nothing to report.

@@ -1,6 +1,7 @@
 import signal
 import threading
 
+from app.arena.fitting import FitLimits
 from app.arena.worker import Worker
 from app.cli.logs import log_to_stderr
 from app.cli.session import open_session
@@ -18,6 +19,7 @@ def worker() -> None:
             session.database,
             tick_seconds=settings.worker.tick_seconds,
             lease_seconds=settings.worker.lease_seconds,
+            limits=FitLimits(settings.worker.fit_seconds, settings.worker.fit_memory_bytes),
             private_webhooks=settings.webhooks.allow_private_addresses,
         )
         running.start()

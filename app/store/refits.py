@@ -57,13 +57,37 @@ def claim_refit(conn: Connection, epoch: int) -> RowMapping | None:
     return conn.execute(statement.returning(refits)).mappings().one_or_none()
 
 
-def advance_refit(conn: Connection, refit_id: UUID, epoch: int, state: str) -> None:
-    """Move a running refit to its next state."""
+def advance_refit(conn: Connection, refit_id: UUID, epoch: int, state: str, seconds: dict[str, float]) -> None:
+    """Move a running refit to its next state; `seconds` are the times of the stages behind it."""
     conn.execute(
         update(refits)
         .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state.in_(RUNNING))
-        .values(state=state)
+        .values(state=state, seconds=seconds)
     )
+
+
+def ask_to_cancel(conn: Connection, refit_id: UUID) -> bool:
+    """End a refit that waits, or ask a running one to end; False if it has ended or there is none."""
+    open_refit = refits.c.finished_at.is_(None) & (refits.c.id == refit_id)
+    asked = update(refits).where(open_refit).values(cancel_requested_at=func.clock_timestamp())
+    if not conn.execute(asked).rowcount:
+        return False
+    ended = {"state": "cancelled", "detail": "cancelled before it began", "finished_at": func.clock_timestamp()}
+    conn.execute(update(refits).where(refits.c.id == refit_id, refits.c.state == "queued").values(ended))
+    return True
+
+
+def cancel_is_asked(conn: Connection, refit_id: UUID) -> bool:
+    """Whether somebody wants the refit to end."""
+    return _any(conn, select(refits.c.id).where(refits.c.id == refit_id, refits.c.cancel_requested_at.is_not(None)))
+
+
+def typical_seconds(conn: Connection) -> float | None:
+    """Return how long the newest refit that published took, None where none has."""
+    took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
+    statement = select(took).where(refits.c.state == "done").order_by(refits.c.finished_at.desc()).limit(1)
+    seconds = conn.execute(statement).scalar_one_or_none()
+    return None if seconds is None else float(seconds)
 
 
 def end_refit(
@@ -122,7 +146,8 @@ def list_refits(conn: Connection, *, limit: int, before: tuple[datetime, UUID] |
 
 def _refits() -> Select[Any]:
     columns = (snapshots.c.id.label("snapshot_id"), snapshots.c.number.label("snapshot_number"))
-    return select(refits, *columns).outerjoin(snapshots, snapshots.c.refit_id == refits.c.id)
+    running = func.extract("epoch", func.clock_timestamp() - refits.c.started_at).label("running_seconds")
+    return select(refits, running, *columns).outerjoin(snapshots, snapshots.c.refit_id == refits.c.id)
 
 
 def _any(conn: Connection, rows: Select[Any]) -> bool:

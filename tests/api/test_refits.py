@@ -75,3 +75,16 @@ def test_who_may(ask: Ask, assert_problem: Ask) -> None:
         assert_problem(ask("GET", path, scope="ingest"), 403, "scope-missing")
     assert_problem(ask("POST", "/refits", scope=None), 401, "not-authenticated")
     assert_problem(ask("POST", "/refits", scope="review"), 403, "scope-missing")
+
+
+def test_cancelling(ask: Ask, assert_problem: Ask) -> None:
+    asked = ask("POST", "/refits").json()
+    path = f"/refits/{asked['id']}/cancel"
+    assert_problem(ask("POST", path, scope=None), 401, "not-authenticated")
+    assert_problem(ask("POST", path, scope="review"), 403, "scope-missing")
+    cancelled = ask("POST", path)
+    assert cancelled.status_code == 200
+    assert (cancelled.json()["state"], cancelled.json()["progress"]) == ("cancelled", 1.0)
+    assert_problem(ask("POST", path), 409, "conflict")
+    assert_problem(ask("POST", f"/refits/{uuid4()}/cancel"), 404, "not-found")
+    assert_problem(ask("POST", "/refits/7/cancel"), 422, "invalid")

@@ -2,6 +2,7 @@ import multiprocessing
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from sqlalchemy import delete, func, select, update
@@ -75,11 +76,11 @@ def test_a_publication_without_the_lease_writes_nothing(
 ) -> None:
     fit_really = FitProcess.fit
 
-    def lose_the_lease_meanwhile(self: FitProcess, task: FitTask) -> Fitted:
+    def lose_the_lease_meanwhile(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
         with database.begin() as conn:
             conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
             assert acquire_lease(conn, "refit", "another worker", 60) == 2
-        return fit_really(self, task)
+        return fit_really(self, task, **rest)
 
     monkeypatch.setattr(FitProcess, "fit", lose_the_lease_meanwhile)
     ended = refit()
@@ -156,7 +157,7 @@ def test_a_large_exclusion_waits_for_an_admin(
 def test_how_a_fit_fails_is_on_record(
     refit: DoRefit, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str, detail: str
 ) -> None:
-    def fail(_process: FitProcess, _task: FitTask) -> Fitted:
+    def fail(_process: FitProcess, _task: FitTask, **_rest: Any) -> Fitted:
         raise error
 
     monkeypatch.setattr(FitProcess, "fit", fail)
@@ -167,7 +168,7 @@ def test_how_a_fit_fails_is_on_record(
 def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
     database: Database, crowd: None, runner: RefitRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lose(_process: FitProcess, _task: FitTask) -> Fitted:
+    def lose(_process: FitProcess, _task: FitTask, **_rest: Any) -> Fitted:
         raise UnavailableError("the server closed the connection")
 
     with database.begin() as conn:
@@ -233,14 +234,14 @@ def test_the_lease_is_renewed_while_a_fit_runs(
     fit_really = FitProcess.fit
     expiry = select(leases.c.expires_at)
 
-    def fit_for_longer_than_the_lease(self: FitProcess, task: FitTask) -> Fitted:
+    def fit_for_longer_than_the_lease(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
         with database.read() as conn:
             first = conn.execute(expiry).scalar_one()
         past_first = select(func.clock_timestamp() > first)
         while True:
             with database.read() as conn:
                 if conn.execute(past_first).scalar_one():
-                    return fit_really(self, task)
+                    return fit_really(self, task, **rest)
 
     with database.begin() as conn:
         wanted = request_refit(conn, trigger="request", requested_by="a test")
