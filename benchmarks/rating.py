@@ -1,107 +1,171 @@
-"""The rating engine beside arena-rank and evalica: the same votes, the same process, medians of five."""
+"""The rating engine beside its peers and itself: the same votes, the same process, medians of five.
+
+`python -m benchmarks.rating [row …]`; rows: real, arena-rank, evalica, crowd-kit, paper, scale, warm, threads.
+"""
 
 import csv
 import os
 import statistics
-import time
-from collections.abc import Callable
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import evalica
 import numpy as np
 import pandas as pd
-from arena_rank.models.bradley_terry import BradleyTerry
-from arena_rank.utils.data_utils import PairDataset
+from scipy.stats import spearmanr
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.results import LoopSettings, Rating
+from app.rating.fit import fit_m_elo
+from app.rating.results import LoopSettings, Rating, Start
 from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import aggregate
+from app.rating.votes import aggregate, count_pairs
+from benchmarks.measure import RUNS, Row, floor, in_fresh_process, one_processor, seconds
+from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, crowd_kit_frame, paper_steps
+from benchmarks.worlds import cells_of, large, million, pairs_of
 
-RUNS = 5
-WINNER = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="sandwich")
 AM_ELO = LoopSettings(min_votes=0)
+PAPER_STEPS, TIMED_STEPS = 2_000, 20
+NEW_SHARE = 0.01
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Median time of five runs after one that is not counted (it compiles what is compiled)."""
-    times = []
-    for _ in range(RUNS + 1):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times[1:])
+def am_elo(votes: SimulatedVotes) -> Rating:
+    return run_stable_arena(cells_of(votes), AM_ELO)
 
 
-def rate(votes: SimulatedVotes, settings: LoopSettings) -> Rating:
-    cells = aggregate(
-        votes.annotator,
-        votes.model_a,
-        votes.model_b,
-        votes.outcome,
-        n_annotators=votes.sizes["n_annotators"],
-        n_models=votes.sizes["n_models"],
+def against_arena_rank() -> Iterator[Row]:
+    votes = million()
+    frame = arena_rank_frame(votes)
+    theirs = seconds(lambda: arena_rank(frame))
+    ours, least = seconds(lambda: am_elo(votes)), floor(cells_of(votes))
+    yield Row(
+        "am-ELO + clustered intervals, 1M votes", ours, "arena-rank, Bradley-Terry + sandwich", theirs, 0.35, least
     )
-    return run_stable_arena(cells, settings)
+    ours = seconds(lambda: run_stable_arena(pairs_of(votes), M_ELO))
+    yield Row("m-ELO + sandwich, 1M votes, pair table", ours, "the same", theirs, 0.10, floor(pairs_of(votes)))
+    ours = seconds(lambda: run_stable_arena(cells_of(votes), M_ELO))
+    yield Row("m-ELO + sandwich, 1M votes, annotators kept", ours, "the same", theirs, 0.10, least)
 
 
-def arena_rank(frame: pd.DataFrame) -> dict[str, Any]:
-    dataset = PairDataset.from_pandas(frame)
-    result: dict[str, Any] = BradleyTerry(n_competitors=dataset.n_competitors).compute_ratings_and_cis(dataset)
-    return result
+def against_evalica() -> Iterator[Row]:
+    votes = million()
+    words = {1.0: evalica.Winner.X, 0.0: evalica.Winner.Y, 0.5: evalica.Winner.Draw}
+    winners = [words[outcome] for outcome in votes.outcome.tolist()]
+    names_a, names_b = votes.model_a.tolist(), votes.model_b.tolist()
+    theirs = seconds(lambda: evalica.bradley_terry(names_a, names_b, winners))
+    indexing = seconds(lambda: evalica.indexing(names_a, names_b))
+    label = np.zeros(votes.sizes["n_models"], dtype=np.int64)
+    ours, least = seconds(lambda: fit_m_elo(pairs_of(votes), label)), floor(pairs_of(votes))
+    yield Row("m-ELO, 1M votes", ours, "evalica bradley_terry", theirs, 0.15, least)
+    print(
+        f"  of evalica's time {indexing:.4f} s go into numbering the names; our votes come numbered. Against the rest:"
+    )
+    yield Row("m-ELO, 1M votes", ours, "evalica bradley_terry less indexing", theirs - indexing, 0.15, least)
 
 
-def agree_on_real_votes(file: Path) -> None:
+def against_crowd_kit() -> Iterator[Row]:
+    votes = simulate_votes(0, n_models=20, roles={"honest": 190, "random": 6, "flip": 4}, votes_each=100)
+    frame, n_models = crowd_kit_frame(votes), votes.sizes["n_models"]
+    theirs, ours = seconds(lambda: crowd_kit(frame, n_models), warm=False), seconds(lambda: am_elo(votes))
+    yield Row(
+        "am-ELO + clustered, 20,000 votes", ours, "crowd-kit NoisyBradleyTerry", theirs, 0.005, floor(cells_of(votes))
+    )
+    truth = votes.world.score
+    scores = {"am-ELO": am_elo(votes).board.score, "crowd-kit": crowd_kit(frame, n_models)}
+    found = ", ".join(f"{who} {spearmanr(score, truth).statistic:.4f}" for who, score in scores.items())
+    print(f"  rank correlation with the truth: {found}")
+
+
+def against_the_paper() -> Iterator[Row]:
+    votes = million()
+    theirs = seconds(lambda: paper_steps(votes, TIMED_STEPS), warm=False) * PAPER_STEPS / TIMED_STEPS
+    ours = seconds(lambda: run_stable_arena(cells_of(votes), replace(AM_ELO, interval="none")))
+    peer = f"the paper's Adam, {TIMED_STEPS} steps scaled"
+    yield Row("am-ELO, 1M votes", ours, peer, theirs, 0.01, floor(cells_of(votes)))
+
+
+def ten_times_the_votes() -> Iterator[Row]:
+    measured, least = {}, 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        for millions in (1, 10):
+            votes, file = large(millions), Path(folder) / "votes.npz"
+            columns = {name: getattr(votes, name) for name in ("annotator", "model_a", "model_b", "outcome")}
+            np.savez(file, allow_pickle=False, **columns, **{name: np.array(n) for name, n in votes.sizes.items()})
+            least = floor(cells_of(votes))
+            del votes, columns
+            measured[millions] = in_fresh_process("benchmarks.one_fit", str(file))
+    one, ten = measured[1], measured[10]
+    yield Row(
+        "am-ELO + clustered intervals, 10M votes", ten["seconds"], "itself, 1M votes", one["seconds"], 11.0, least
+    )
+    held, worked = (int(ten["peak"] - ten[since]) / 10_000_000 for since in ("before", "given"))
+    print(f"  at the peak {held:.0f} bytes a vote, of them 32 the votes as given and {worked:.0f} work (target ≤ 150)")
+
+
+def warm_refit() -> Iterator[Row]:
+    votes = million()
+    old = np.random.default_rng(0).random(len(votes.outcome)) >= NEW_SHARE
+    columns = (votes.annotator[old], votes.model_a[old], votes.model_b[old], votes.outcome[old])
+    earlier = run_stable_arena(aggregate(*columns, n_annotators=20_000, n_models=200), AM_ELO)
+    start = Start(earlier.board.score, earlier.crowd.ability, earlier.diagnostics.median_ability)
+
+    def refit(begin: Start | None) -> Rating:
+        return run_stable_arena(cells_of(votes), AM_ELO, start=begin)
+
+    def fit_alone(begin: Start | None) -> float:
+        return statistics.median(refit(begin).diagnostics.seconds["fit"] for _ in range(RUNS))
+
+    least = floor(cells_of(votes))
+    yield Row("warm fit with 1 % new votes, 1M", fit_alone(start), "cold fit", fit_alone(None), 0.4, least)
+    warm, cold = seconds(lambda: refit(start)), seconds(lambda: refit(None))
+    yield Row("the same with aggregation and intervals", warm, "cold", cold, 0.4, least)
+
+
+def two_threads() -> Iterator[Row]:
+    votes = million()
+    two = seconds(lambda: am_elo(votes))
+    with one_processor():
+        one = seconds(lambda: am_elo(votes))
+    peer = f"one thread (of {len(os.sched_getaffinity(0))})"
+    yield Row("am-ELO + clustered, every thread", two, peer, one, 1.6, floor(cells_of(votes)), at_least=True)
+
+
+def real_votes() -> Iterator[Row]:
     """m-ELO against arena-rank on the votes of annotators with more than 50."""
+    folder = os.environ.get("STABLE_ARENA_DATA")
+    if not folder:
+        print("STABLE_ARENA_DATA is not set: no comparison on real votes")
+        return
+    file = Path(folder) / "llmfao.csv"
     with file.open(newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
-    frame = pd.DataFrame(rows)
+        frame = pd.DataFrame(list(csv.DictReader(stream)))
     frame = frame[frame.groupby("annotator")["annotator"].transform("size") > 50]
     theirs = arena_rank(frame)
-    annotator, _ = pd.factorize(frame["annotator"])
     index = {model: i for i, model in enumerate(theirs["competitors"])}
     outcome = frame["winner"].map({word: w for w, word in WINNER.items()}).to_numpy()
     a, b = (frame[side].map(index).to_numpy() for side in ("model_a", "model_b"))
-    cells = aggregate(annotator, a, b, outcome, n_annotators=int(annotator.max()) + 1, n_models=len(index))
-    ours = run_stable_arena(cells, M_ELO).board.score
+    ours = run_stable_arena(count_pairs(a, b, outcome, n_models=len(index)), M_ELO).board.score
     reference = np.asarray(theirs["ratings"])
     gap = np.abs((ours - ours.mean()) - (reference - reference.mean())).max()
     print(f"m-ELO on {file.name} ({len(frame):,} votes): at most {gap:.4f} Elo points from arena-rank's BradleyTerry")
+    yield from ()
 
 
-def compare(votes: SimulatedVotes) -> None:
-    """Time 1M votes, 200 models, 20,000 annotators."""
-    frame = pd.DataFrame(
-        {
-            "model_a": votes.model_a,
-            "model_b": votes.model_b,
-            "winner": pd.Series(votes.outcome).map(WINNER),
-        }
-    )
-    winners = [
-        {1.0: evalica.Winner.X, 0.0: evalica.Winner.Y, 0.5: evalica.Winner.Draw}[w] for w in votes.outcome.tolist()
-    ]
-    names_a, names_b = votes.model_a.tolist(), votes.model_b.tolist()
-    peers = {
-        "arena-rank, Bradley-Terry + sandwich": seconds(lambda: arena_rank(frame)),
-        "evalica bradley_terry": seconds(lambda: evalica.bradley_terry(names_a, names_b, winners)),
-    }
-    ours = {
-        "m-ELO + sandwich": seconds(lambda: rate(votes, M_ELO)),
-        "am-ELO + clustered intervals": seconds(lambda: rate(votes, AM_ELO)),
-    }
-    print(f"\n{len(votes.outcome):,} votes, medians of {RUNS}, seconds")
-    for name, took in (ours | peers).items():
-        ratios = ", ".join(f"{took / peer:.2f} × {who.split(',')[0].split()[0]}" for who, peer in peers.items())
-        print(f"  {name:<40}{took:8.2f}   {ratios if name in ours else ''}")
-
+ROWS: dict[str, Callable[[], Iterator[Row]]] = {
+    "real": real_votes,
+    "arena-rank": against_arena_rank,
+    "evalica": against_evalica,
+    "crowd-kit": against_crowd_kit,
+    "paper": against_the_paper,
+    "scale": ten_times_the_votes,
+    "warm": warm_refit,
+    "threads": two_threads,
+}
 
 if __name__ == "__main__":
-    folder = os.environ.get("STABLE_ARENA_DATA")
-    if folder:
-        agree_on_real_votes(Path(folder) / "llmfao.csv")
-    else:
-        print("STABLE_ARENA_DATA is not set: no comparison on real votes")
-    compare(simulate_votes(0, n_models=200, roles={"honest": 19_000, "random": 600, "flip": 400}, votes_each=50))
+    for name in sys.argv[1:] or ROWS:
+        for row in ROWS[name]():
+            print(row, flush=True)

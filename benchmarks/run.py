@@ -1,7 +1,7 @@
-"""Measure the rating engine against its peers: `make bench`.
+"""Measure the rating engine against its peers, then votes over HTTP: `make bench`.
 
-Peers live in `.venv-bench`, made from `benchmarks/requirements.txt` (pinned, hashed), so that the product does not
-depend on them. Every figure of a table comes from one run on one machine; ratios are what to compare.
+The engine's peers live in `.venv-bench`, made from `benchmarks/requirements.txt` (pinned, hashed), so that the
+product does not depend on them. Every figure of a table comes from one run on one machine; ratios are what to compare.
 """
 
 import subprocess
@@ -26,4 +26,5 @@ def make_environment() -> Path:
 
 if __name__ == "__main__":
     rating = [str(make_environment()), "-m", "benchmarks.rating", *sys.argv[1:]]
-    sys.exit(subprocess.run(rating, cwd=ROOT, check=False).returncode)
+    ingest = [str(ROOT / ".venv" / "bin" / "python"), "-m", "benchmarks.ingest"]
+    sys.exit(max(subprocess.run(command, cwd=ROOT, check=False).returncode for command in (rating, ingest)))

@@ -1,7 +1,6 @@
 """Rating a vote file without a database: votes in, the rows of a leaderboard out."""
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -10,7 +9,7 @@ from app.arena.files import IndexedVotes, VoteFile, encode
 from app.arena.orders import rate_by_order
 from app.arena.rows import annotator_rows, count, model_rows
 from app.errors import BadInputError
-from app.rating.errors import NoFiniteMaximumError, RatingWarning, VotesError
+from app.rating.errors import NoFiniteMaximumError, VotesError
 from app.rating.results import LoopSettings
 from app.rating.stable_arena import run_stable_arena
 from app.rating.votes import Cells, aggregate
@@ -72,7 +71,7 @@ def rate_votes(
     started = time.perf_counter()
     stage("aggregating")
     if file.frame.is_empty():
-        raise VotesError(f"no vote is left: all {file.rows_read} records of {file.path} are faulty")
+        raise VotesError(f"no vote is left: none of the {file.rows_read} records of {file.path} is a valid vote")
     votes = encode(file.frame)
     settings = _anchored(settings, votes)
     cells = aggregate(
@@ -98,12 +97,10 @@ def _anchored(settings: OfflineSettings, votes: IndexedVotes) -> OfflineSettings
 def _jointly(
     file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
 ) -> OfflineRating:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RatingWarning)  # they stand in the diagnostics too, where they are shown
-        try:
-            rating = run_stable_arena(cells, settings.loop)
-        except NoFiniteMaximumError as error:
-            raise _with_names(error, votes) from error
+    try:
+        rating = run_stable_arena(cells, settings.loop)
+    except NoFiniteMaximumError as error:
+        raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)
     used_interval = diagnostics.pop("interval")
     diagnostics["seconds"] = {**seconds, **rating.diagnostics.seconds}
@@ -113,7 +110,7 @@ def _jointly(
         votes=_counts(file, rating.votes_used),
         models=model_rows(rating, votes.models),
         annotators=annotator_rows(rating, votes.annotators),
-        diagnostics={**diagnostics, "warnings": list(rating.diagnostics.warnings)},
+        diagnostics=diagnostics,
     )
 
 
@@ -132,7 +129,7 @@ def _by_order(
         min_votes=settings.loop.min_votes, base=settings.loop.base, anchor=settings.loop.anchor,
         shuffles=settings.shuffles, seed=settings.seed,
     )  # fmt: skip
-    not_of_elo = dict.fromkeys(("min_ability", "prior_sd", "ability_cap", "interval", "confidence"))
+    not_of_elo = dict.fromkeys(("min_ability", "prior_sd", "ability_cap", "bias_correction", "interval", "confidence"))
     return OfflineRating(
         method="elo",
         settings={**_echo(settings, file), **not_of_elo, "k": board.k},
@@ -145,7 +142,7 @@ def _by_order(
             "converged": None,
             "components": board.components,
             "seconds": {**seconds, "fit": time.perf_counter() - started, "intervals": 0.0},
-            "warnings": board.warnings,
+            "warnings": [asdict(notice) for notice in board.warnings],
         },
     )
 
@@ -160,8 +157,10 @@ def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
         "seed": settings.seed,
         "pool_annotators": file.pooled,
         "schema": file.schema,
+        "annotator_column": file.annotator_column,
     }
 
 
 def _counts(file: VoteFile, used: float) -> dict[str, int | float]:
-    return {"read": file.rows_read, "used": count(used), "rejected": file.rejected}
+    left_out = {"rejected": file.rejected, "skipped": file.skipped, "duplicates": file.duplicates}
+    return {"read": file.rows_read, "used": count(used), **left_out}

@@ -11,6 +11,7 @@ from app.arena.rows import AnnotatorRow, count
 from app.rating.elo import EloResult, fit_elo
 from app.rating.errors import VotesError
 from app.rating.graph import find_components
+from app.rating.results import RatingNotice
 from app.rating.votes import Cells
 
 
@@ -38,7 +39,7 @@ class OrderedBoard:
     votes_used: int
     components: int
     k: float
-    warnings: list[str]
+    warnings: list[RatingNotice]
 
 
 def rate_by_order(
@@ -99,10 +100,15 @@ def rate_by_order(
         votes_used=int(keep.sum()),
         components=components,
         k=result.k,
-        warnings=[f"no vote links {components} groups of models: ranks across them say nothing"]
-        if components > 1
-        else [],
+        warnings=_notices(components),
     )
+
+
+def _notices(components: int) -> list[RatingNotice]:
+    if components == 1:
+        return []
+    detail = f"no vote links {components} groups of models: ranks across them say nothing"
+    return [RatingNotice("disconnected-graph", detail)]
 
 
 def _shift(result: EloResult, used: NDArray[np.int32], anchor: tuple[int, float] | None) -> float:

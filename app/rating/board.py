@@ -2,6 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.bounds import outside_bounds
+from app.rating.compact import pool_annotators
 from app.rating.errors import VotesError
 from app.rating.estimate import Estimate
 from app.rating.gauge import ELO_PER_NATURAL
@@ -30,14 +31,14 @@ def make_board(estimate: Estimate, settings: LoopSettings) -> Board:
     se = np.full(size, np.nan)
     lower, upper = np.full(size, np.nan), np.full(size, np.nan)
     if estimate.covariance is not None:
-        deviation = np.sqrt(np.maximum(np.diag(estimate.covariance.scores), 0.0))
+        deviation = np.sqrt(estimate.covariance.variance)
         se[estimate.small.models] = scale[estimate.small.models] * deviation
         half = estimate.covariance.critical_value(settings.confidence) * se
         lower, upper = score - half, score + half
     lower, upper = _bound_the_rest(estimate, settings, offset, lower, upper)
     rank, best, worst = _rank(estimate, score, lower, upper)
     return Board(
-        score, se, lower, upper, rank, best, worst, *_counts(cells),
+        score, se, lower, upper, rank, best, worst, *_counts(pool_annotators(cells)),
         component=estimate.components.label, identified=core,
     )  # fmt: skip
 

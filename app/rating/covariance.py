@@ -1,17 +1,15 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.special import expit
 from scipy.stats import norm, t
 
-from app.rating.errors import NotConvergedError
+from app.rating.arrow import DenseBlock, SparseBlock
+from app.rating.compact import pool_annotators
 from app.rating.fit import Fit
-from app.rating.likelihood import Likelihood
-from app.rating.newton import Arrow, Problem, shift_projector
+from app.rating.observed import Observed, observe
 from app.rating.results import Interval
-from app.rating.scale import find_scale
+from app.rating.sparse_variance import sparse_variances, squared_residuals
 from app.rating.sums import Floats, sum_by
 from app.rating.threads import map_parts
 from app.rating.votes import Cells
@@ -25,14 +23,17 @@ class Covariance:
 
     Attributes
     ----------
-    scores : natural units, each component centred, shape (n_models, n_models)
+    scores : natural units, each component centred, shape (n_models, n_models); None for more models than a square
+        matrix should have (`app.rating.likelihood.MOST_DENSE`)
+    variance : its diagonal, shape (n_models,)
     ability_se : standard error of θ_k, shape (n_annotators,); for one at the cap, as if the cap did not hold it;
         NaN for m-ELO
     kind : the interval that was made: "clustered" becomes "sandwich" below 20 annotators
     clusters : annotators with a counted vote
     """
 
-    scores: Floats
+    scores: Floats | None
+    variance: Floats
     ability_se: Floats
     kind: Interval
     clusters: int
@@ -51,6 +52,7 @@ def covariance(
     kind: Interval,
     prior_sd: float | None,
     abilities: bool,
+    observed: Observed | None = None,
 ) -> Covariance:
     """Covariance of scores with abilities profiled out, and abilities' standard errors.
 
@@ -61,6 +63,7 @@ def covariance(
         "information" (inverse observed information: the model taken at its word)
     prior_sd : of the fit
     abilities : False for m-ELO, whose abilities are known to be 1
+    observed : the information at the fit, where it is known already
 
     Raises
     ------
@@ -77,47 +80,41 @@ def covariance(
     ----------
     White (1982); Cameron and Miller (2015), §II (clusters, CR1 and t with G − 1).
     """
-    clusters = len(np.unique(cells.annotator))
+    annotators = cells.n_annotators
+    clusters = int(np.count_nonzero(np.bincount(cells.annotator)))
     if kind == "clustered" and clusters < FEWEST_CLUSTERS:
         kind = "sandwich"
-    work = _Work(cells, fit, component, prior_sd, abilities=abilities)
+    if not abilities and kind != "clustered":
+        cells, fit = pool_annotators(cells), replace(fit, theta=np.ones(1))  # nothing else depends on who voted
+        observed = None
+    if observed is None:
+        observed = observe(cells, fit, component, prior_sd=prior_sd, abilities=abilities)
+    if isinstance(observed.block, SparseBlock):
+        variance, ability_se = sparse_variances(cells, fit, observed, observed.block, kind, clusters)
+        return Covariance(None, variance, ability_se if abilities else np.full(annotators, np.nan), kind, clusters)
+    work = _Work(cells, fit, observed, observed.block)
     if kind == "information":
         inner = work.bread
     else:
         meat = work.meat_by_annotator() * clusters / (clusters - 1) if kind == "clustered" else work.meat_by_vote()
         inner = work.bread @ meat @ work.bread
-    if not abilities:
-        return Covariance(inner, np.full(cells.n_annotators, np.nan), kind, clusters)
-    return Covariance(inner, work.ability_se(inner), kind, clusters)
+    ability_se = work.ability_se(inner) if abilities else np.full(annotators, np.nan)
+    return Covariance(inner, np.maximum(np.diag(inner), 0.0), ability_se, kind, clusters)
 
 
 class _Work:
     """What the kinds of covariance share: the arrow at the optimum and the inverted reduced Hessian."""
 
-    def __init__(
-        self, cells: Cells, fit: Fit, component: NDArray[np.int64], prior_sd: float | None, *, abilities: bool
-    ) -> None:
+    def __init__(self, cells: Cells, fit: Fit, observed: Observed, block: DenseBlock) -> None:
         self.cells, self.R, self.theta = cells, fit.R, fit.theta
-        self.likelihood = Likelihood(cells, prior_sd if abilities else None)
-        point = self.likelihood.expand(fit.R, fit.theta, exact=True)
-        held = fit.at_cap if abilities else np.ones(cells.n_annotators, dtype=bool)
-        problem = Problem(self.likelihood, component, find_scale(cells) if abilities else None)
-        # fit.theta may be in any gauge: the constraint is on θ relative to its typical value
-        self.arrow = Arrow(problem, point, fit.theta, held, exact=True)
-        self.D, self.cross = point.D, point.cross
-        shifts = shift_projector(component)
-        typical = float(np.mean(np.diag(point.A)))
-        try:
-            factor = cho_factor(self.arrow.S + typical * shifts, lower=True)
-        except LinAlgError:
-            raise NotConvergedError("the fit stands at a saddle point of the likelihood", fit.R, fit.theta) from None
-        bread = cho_solve(factor, np.eye(len(shifts)))
-        self.bread: Floats = bread - shifts / typical
+        self.likelihood, self.arrow = observed.likelihood, block.arrow
+        self.D, self.cross = observed.point.D, observed.point.cross
+        self.bread = block.inverse()
 
     def meat_by_annotator(self) -> Floats:
         """Σ_k u_k u_kᵀ, u_k annotator k's gradient of the scores (that of θ_k is 0, or held)."""
-        weight = self.theta[self.cells.annotator] * self._residual()
-        return self.likelihood.rows.products(weight, np.ones(self.cells.n_annotators))
+        pulls = self.likelihood.pulls(self.R, self.theta)
+        return self.likelihood.rows.products(pulls, np.ones(self.cells.n_annotators))
 
     def meat_by_vote(self) -> Floats:
         """Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k)."""
@@ -171,14 +168,5 @@ class _Work:
         difference: Floats = self.R[self.cells.model_a] - self.R[self.cells.model_b]
         return difference
 
-    def _probability(self) -> Floats:
-        return expit(self.theta[self.cells.annotator] * self._difference())
-
-    def _residual(self) -> Floats:
-        return self.cells.s - self.cells.n * self._probability()
-
     def _squared_residual(self) -> Floats:
-        """Σ over a cell's votes of (W − p)²."""
-        c, p = self.cells, self._probability()
-        won, lost = c.s - c.ties / 2.0, c.n - c.s - c.ties / 2.0
-        return won * (1.0 - p) ** 2 + c.ties * (0.5 - p) ** 2 + lost * p**2
+        return squared_residuals(self.cells, self.theta[self.cells.annotator] * self._difference())

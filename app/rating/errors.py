@@ -42,7 +42,3 @@ class NotConvergedError(RatingError):
 
 class NoCommonRankingError(RatingError):
     """The median ability is at or below 0.1: nothing is divided by it, the crowd has no common ranking."""
-
-
-class RatingWarning(UserWarning):
-    """A result that is defined but needs a word of caution; it also stands in the result's `warnings`."""

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from app.rating.compact import Compact, compact
 from app.rating.covariance import Covariance, covariance
 from app.rating.errors import NoFiniteMaximumError, NotConvergedError, VotesError
-from app.rating.fit import Fit, fit_am_elo, fit_m_elo
 from app.rating.gauge import ELO_PER_NATURAL, typical_ability
 from app.rating.graph import Components, find_components, find_cores
 from app.rating.results import LoopSettings, Start
 from app.rating.scale import find_scale
+from app.rating.solve import Solution, solve, solve_apart
 from app.rating.sums import Floats
 from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
@@ -29,7 +29,8 @@ class Estimate:
     cells : the votes that count
     components : of their comparison graph
     core : models with a finite score, shape (n_models,)
-    small : the cells between core models, renumbered; what `fit` and `covariance` are about
+    small : the cells between core models, renumbered; what `solution` and `covariance` are about
+    solution : the fit, and its scores and abilities as published, bias taken out
     unit : typical ability of each model's scale group, shape (small.models,); 1 for m-ELO
     annotator_unit : the same for each annotator of `small`
     has_abilities : False for m-ELO
@@ -40,7 +41,7 @@ class Estimate:
     components: Components
     core: NDArray[np.bool_]
     small: Compact
-    fit: Fit
+    solution: Solution
     covariance: Covariance | None
     unit: Floats
     annotator_unit: Floats
@@ -58,14 +59,23 @@ class Estimate:
     def abilities(self, n_annotators: int) -> Floats:
         """θ in the solver's units for everyone, the typical one where the fit has none, shape (n_annotators,)."""
         theta = np.full(n_annotators, self.typical)
-        theta[self.small.annotators] = self.fit.theta
+        theta[self.small.annotators] = self.solution.theta
         return theta
 
     def scores(self, n_models: int) -> Floats:
         """R in the solver's units, NaN outside the core, shape (n_models,)."""
         R = np.full(n_models, np.nan)
-        R[self.small.models] = self.fit.R
+        R[self.small.models] = self.solution.R
         return R
+
+    @property
+    def optimum(self) -> Start:
+        """Where the solver stood, as a start."""
+        score, ability = np.full(self.cells.n_models, np.nan), np.full(self.cells.n_annotators, np.nan)
+        score[self.small.models] = self.solution.fit.R * ELO_PER_NATURAL * self.typical
+        if self.has_abilities:
+            ability[self.small.annotators] = self.solution.fit.theta / self.typical
+        return Start(score, ability, self.typical)
 
 
 def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
@@ -89,24 +99,24 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
 def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
     began = time.perf_counter()
     components = find_components(cells)
-    core, small, fit = _identify_and_fit(cells, components, settings, start)
+    core, small, solution = _identify_and_solve(cells, components, settings, start)
     label = components.label[small.models]
-    unit, annotator_unit = _units(small.cells, fit, settings)
+    unit, annotator_unit = _units(small.cells, solution, settings)
     fitted = time.perf_counter()
     spread = None
     if settings.interval != "none" and len(small.models):
         spread = covariance(
-            small.cells, fit, label, kind=settings.interval,
-            prior_sd=settings.prior_sd, abilities=settings.method == "am-elo",
+            small.cells, solution.fit, label, kind=settings.interval,
+            prior_sd=solution.prior_sd, abilities=settings.method == "am-elo", observed=solution.observed,
         )  # fmt: skip
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
     has_abilities = settings.method == "am-elo"
-    return Estimate(cells, components, core, small, fit, spread, unit, annotator_unit, has_abilities, seconds)
+    return Estimate(cells, components, core, small, solution, spread, unit, annotator_unit, has_abilities, seconds)
 
 
-def _identify_and_fit(
+def _identify_and_solve(
     cells: Cells, components: Components, settings: LoopSettings, start: Start | None
-) -> tuple[NDArray[np.bool_], Compact, Fit]:
+) -> tuple[NDArray[np.bool_], Compact, Solution]:
     """Find the models that have a score, and fit them.
 
     Which they are depends on the signs of the abilities and those on the fit: both are brought to agree. A model whose
@@ -117,25 +127,29 @@ def _identify_and_fit(
     core = find_cores(cells, components, np.ones(cells.n_annotators))
     for last in (*[False] * IDENTIFICATION_ROUNDS, True):
         small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
+        label = components.label[small.models]
         try:
-            fit = _fit(small, components.label[small.models], settings, start)
+            solution = _solve(small, label, settings, start)
         except NotConvergedError as failure:
-            runaway = np.abs(failure.R - _middle(failure.R, components.label[small.models])) > RUNAWAY
-            if last or not runaway.any():
+            runaway = np.abs(failure.R - _middle(failure.R, label)) > RUNAWAY
+            if not last and runaway.any():
+                barred[small.models[runaway]] = True
+                core = find_cores(_without(cells, barred), components, np.ones(cells.n_annotators))
+                continue
+            if settings.prior_sd is None:
                 raise
-            barred[small.models[runaway]] = True
-            agreed = core
-        else:
-            sign = np.ones(cells.n_annotators)
-            sign[small.annotators] = fit.theta
-            agreed = find_cores(cells.where(~barred[cells.model_a] & ~barred[cells.model_b]), components, sign)
-            if np.array_equal(agreed, core):
-                break
-        if barred[agreed].any():
-            rest = cells.where(~barred[cells.model_a] & ~barred[cells.model_b])
-            agreed = find_cores(rest, components, np.ones(cells.n_annotators))
-        core = agreed if not last else core & agreed
-    return core, small, fit
+            solution = solve_apart(small.cells, label, settings)
+        sign = np.ones(cells.n_annotators)
+        sign[small.annotators] = solution.fit.theta
+        agreed = find_cores(_without(cells, barred), components, sign)
+        if last or np.array_equal(agreed, core):
+            break
+        core = agreed
+    return core, small, solution
+
+
+def _without(cells: Cells, barred: NDArray[np.bool_]) -> Cells:
+    return cells.where(~barred[cells.model_a] & ~barred[cells.model_b])
 
 
 def _middle(R: Floats, label: NDArray[np.int64]) -> Floats:
@@ -146,15 +160,9 @@ def _middle(R: Floats, label: NDArray[np.int64]) -> Floats:
     return middle
 
 
-def _fit(small: Compact, label: NDArray[np.int64], settings: LoopSettings, start: Start | None) -> Fit:
-    if len(small.models) == 0:
-        nothing = np.zeros(0)
-        return Fit(nothing, nothing, np.zeros(0, dtype=bool), 0.0, 0)
-    begin = None if start is None else _begin(small, start)
-    if settings.method == "m-elo":
-        return fit_m_elo(small.cells, label, begin and begin[0])
+def _solve(small: Compact, label: NDArray[np.int64], settings: LoopSettings, start: Start | None) -> Solution:
     try:
-        return fit_am_elo(small.cells, label, prior_sd=settings.prior_sd, ability_cap=settings.ability_cap, start=begin)
+        return solve(small.cells, label, settings, None if start is None else _begin(small, start))
     except NoFiniteMaximumError as error:
         raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
 
@@ -167,15 +175,16 @@ def _begin(small: Compact, start: Start) -> tuple[Floats, Floats]:
     return R, np.where(np.isfinite(ability), ability, 1.0) * start.median_ability
 
 
-def _units(cells: Cells, fit: Fit, settings: LoopSettings) -> tuple[Floats, Floats]:
-    if settings.method == "m-elo" or len(fit.theta) == 0:
-        return np.ones(len(fit.R)), np.ones(len(fit.theta))
-    if settings.prior_sd is None:
+def _units(cells: Cells, solution: Solution, settings: LoopSettings) -> tuple[Floats, Floats]:
+    theta = solution.theta
+    if settings.method == "m-elo" or len(theta) == 0:
+        return np.ones(cells.n_models), np.ones(len(theta))
+    if solution.prior_sd is None:
         scale = find_scale(cells)
         models, annotators = scale.models, scale.annotators
     else:
-        models, annotators = np.zeros(len(fit.R), dtype=np.int64), np.zeros(len(fit.theta), dtype=np.int64)
-    annotator_unit = typical_ability(fit.theta, annotators)
+        models, annotators = np.zeros(cells.n_models, dtype=np.int64), np.zeros(len(theta), dtype=np.int64)
+    annotator_unit = typical_ability(theta, annotators)
     unit_of_group = np.ones(int(max(models.max(), annotators.max())) + 1)
     unit_of_group[annotators] = annotator_unit
     return unit_of_group[models], annotator_unit

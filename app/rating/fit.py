@@ -1,14 +1,15 @@
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.arrow import Problem
 from app.rating.compact import pool_annotators
 from app.rating.errors import NoFiniteMaximumError, NotConvergedError
 from app.rating.gauge import typical_ability
-from app.rating.kernels import balance
 from app.rating.likelihood import Likelihood
-from app.rating.newton import Problem, minimise
+from app.rating.newton import minimise
+from app.rating.own import own_abilities
 from app.rating.scale import find_scale
 from app.rating.sums import Floats
 from app.rating.votes import Cells
@@ -26,6 +27,7 @@ class Fit:
     R : natural units, mean 0 in each component, shape (n_models,)
     theta : shape (n_annotators,); all 1 for m-ELO
     at_cap : abilities that the cap holds
+    undecided : abilities that the votes leave open, held at 1 (`app.rating.solve`)
     log_likelihood : of the votes alone
     iterations : Newton iterations
     """
@@ -35,6 +37,13 @@ class Fit:
     at_cap: NDArray[np.bool_]
     log_likelihood: float
     iterations: int
+    undecided: NDArray[np.bool_]
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Abilities that something other than their own gradient decides."""
+        held: NDArray[np.bool_] = self.at_cap | self.undecided
+        return held
 
 
 def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None = None) -> Fit:
@@ -67,7 +76,7 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
     R, one = np.zeros(cells.n_models) if start is None else start, np.ones(1)
     optimum = minimise(Problem(likelihood, component, None), R, one)
     theta, nobody = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
-    return Fit(optimum.R, theta, nobody, -optimum.value, optimum.iterations)
+    return Fit(optimum.R, theta, nobody, -optimum.value, optimum.iterations, nobody)
 
 
 def fit_am_elo(
@@ -125,13 +134,16 @@ def fit_am_elo(
     except NotConvergedError as failure:
         if prior_sd is None:
             _refuse_unbounded(cells, failure.R)
-        typical_ability(failure.theta)
+        # the constraint holds the typical ability up; what annotators' own votes say at these scores may be no ranking
+        own = own_abilities(likelihood.rows, failure.R, failure.theta, precision=likelihood.precision).theta
+        typical_ability(own if ability_cap is None else np.minimum(own, ability_cap))
         raise
     if prior_sd is None:
         _refuse_unbounded(cells, optimum.R)
-    at_cap = np.zeros(len(theta), dtype=bool) if ability_cap is None else optimum.theta >= ability_cap
+    nobody = np.zeros(len(theta), dtype=bool)
+    at_cap = nobody if ability_cap is None else optimum.theta >= ability_cap
     log_likelihood = likelihood.prior(optimum.theta) - optimum.value
-    return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations)
+    return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations, nobody)
 
 
 def _balanced_start(likelihood: Likelihood, component: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -140,17 +152,9 @@ def _balanced_start(likelihood: Likelihood, component: NDArray[np.int64]) -> tup
     Plain m-ELO believes whoever votes most often on a model; from there a ring that floods one model's battles is
     taken for reliable, and am-ELO climbs to a poorer maximum (docs/math.md, "The solver").
     """
-    cells, factor = likelihood.cells, np.empty(len(likelihood.cells.n))
-    balance(likelihood.rows.starts, cells.model_a, cells.model_b, cells.n, cells.n_models, factor)
-    balanced = replace(cells, n=cells.n * factor, s=cells.s * factor, ties=cells.ties * factor)
-    R = fit_m_elo(balanced, component).R
-    theta = np.ones(cells.n_annotators)
-    for _ in range(FIRST_JUDGEMENTS):
-        point = likelihood.expand(R, theta, exact=False)
-        curved = point.D > 0
-        step = np.where(curved, point.gradient_abilities / np.where(curved, point.D, 1.0), 0.0)
-        theta = np.clip(theta - step, -FURTHEST_START, FURTHEST_START)
-    return R, theta
+    R = fit_m_elo(likelihood.balanced_pairs(), component).R
+    one = np.ones(likelihood.cells.n_annotators)
+    return R, likelihood.judge(R, one, steps=FIRST_JUDGEMENTS, furthest=FURTHEST_START)
 
 
 def _refuse_unbounded(cells: Cells, R: Floats) -> None:

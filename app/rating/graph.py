@@ -2,11 +2,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from app.rating.sums import distinct, sum_by
-from app.rating.votes import Cells
+from app.rating.compact import pool_annotators
+from app.rating.compiled import compiled
+from app.rating.sums import TABLE_SIZE, Floats, sum_by
+from app.rating.threads import map_parts, split
+from app.rating.votes import WORTH_A_THREAD, Cells
 
 
 class Components(NamedTuple):
@@ -21,19 +24,14 @@ def find_components(cells: Cells) -> Components:
 
     Ties in the number of votes go to the component with the lowest model index. O(n_cells).
     """
-    graph = _edges(cells.model_a, cells.model_b, cells.n_models)
-    _, raw = connected_components(graph, directed=False)
-    votes = _votes_by_model(cells)
-    used = votes > 0
-    if not used.any():
-        return Components(0, np.full(cells.n_models, -1, dtype=np.int64))
-    weight = np.bincount(raw, votes)
-    first = np.full(len(weight), cells.n_models)
-    np.minimum.at(first, raw, np.arange(cells.n_models))
-    order = np.lexsort((first, -weight))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return Components(len(np.unique(raw[used])), np.where(used, place[raw], -1))
+    lowest, pairs = np.arange(cells.n_models), pool_annotators(cells)
+    join(pairs.model_a, pairs.model_b, lowest)
+    votes = _votes_by_model(pairs)
+    roots = np.flatnonzero((lowest == np.arange(cells.n_models)) & (votes > 0))
+    weight = sum_by(lowest, votes, cells.n_models)[roots]
+    label = np.full(cells.n_models, -1, dtype=np.int64)
+    label[roots[np.lexsort((roots, -weight))]] = np.arange(len(roots))
+    return Components(len(roots), label[lowest])
 
 
 def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -52,21 +50,20 @@ def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating])
     -------
     bool array, shape (n_models,)
     """
-    direction = np.sign(sign[cells.annotator])
-    a_won = np.where(direction > 0, cells.s > 0, cells.s < cells.n) & (direction != 0)
-    b_won = np.where(direction > 0, cells.s < cells.n, cells.s > 0) & (direction != 0)
-    winner = np.concatenate([cells.model_a[a_won], cells.model_b[b_won]])
-    loser = np.concatenate([cells.model_b[a_won], cells.model_a[b_won]])
-    _, strong = connected_components(_edges(winner, loser, cells.n_models), connection="strong")
+    winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
+    size_of_graph = (cells.n_models, cells.n_models)
+    graph = coo_array((np.ones(len(winner), dtype=np.int8), (winner, loser)), shape=size_of_graph).tocsr()
+    _, strong = connected_components(graph, connection="strong")
     size = np.bincount(strong)
-    votes = sum_by(strong, _votes_by_model(cells), len(size))
-    core = np.zeros(cells.n_models, dtype=bool)
-    for component in range(components.number):
-        members = np.flatnonzero(components.label == component)
-        classes = strong[members]
-        best = np.lexsort((members, -votes[classes], -size[classes]))[0]
-        if size[classes[best]] > 1:
-            core |= strong == classes[best]
+    votes = sum_by(strong, _votes_by_model(pool_annotators(cells)), len(size))
+    model = np.arange(cells.n_models)
+    order = np.lexsort((model, -votes[strong], -size[strong], components.label))
+    _, first = np.unique(components.label[order], return_index=True)
+    best = order[first]  # of every component the model that its best class is known by
+    best = best[(components.label[best] >= 0) & (size[strong[best]] > 1)]
+    kept = np.zeros(len(size), dtype=bool)
+    kept[strong[best]] = True
+    core: NDArray[np.bool_] = kept[strong]
     return core
 
 
@@ -75,6 +72,58 @@ def _votes_by_model(cells: Cells) -> NDArray[np.float64]:
     return a + sum_by(cells.model_b, cells.n, cells.n_models)
 
 
-def _edges(start: NDArray[np.int32], end: NDArray[np.int32], size: int) -> csr_array:
-    pair = distinct(start.astype(np.int64) * size + end, size * size)
-    return coo_array((np.ones(len(pair), dtype=np.int8), (pair // size, pair % size)), shape=(size, size)).tocsr()
+def _wins(cells: Cells, sign: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return winner and loser of every edge, each edge once; cells as they are where a table would be too large."""
+    size = cells.n_models
+    if size**2 > TABLE_SIZE:
+        turned = sign[cells.annotator]
+        a_won = np.where(turned > 0, cells.s > 0, cells.s < cells.n) & (turned != 0)
+        b_won = np.where(turned > 0, cells.s < cells.n, cells.s > 0) & (turned != 0)
+        winner = np.concatenate([cells.model_a[a_won], cells.model_b[b_won]]).astype(np.int64)
+        loser = np.concatenate([cells.model_b[a_won], cells.model_a[b_won]]).astype(np.int64)
+        edge = np.unique(winner * size + loser)
+    else:
+
+        def mark(part: tuple[int, int]) -> NDArray[np.bool_]:
+            won = np.zeros(size * size, dtype=np.bool_)
+            mark_wins(*part, cells.model_a, cells.model_b, cells.annotator, cells.n, cells.s, sign, size, won)
+            return won
+
+        edge = np.flatnonzero(np.logical_or.reduce(map_parts(mark, split(len(cells.n), WORTH_A_THREAD))))
+    return edge // size, edge % size
+
+
+@compiled
+def join(model_a: NDArray[np.int32], model_b: NDArray[np.int32], lowest: NDArray[np.int64]) -> None:
+    """Set lowest, shape (n_models,), from its own index to the lowest model that cells link each to (union-find)."""
+    for cell in range(len(model_a)):
+        x, y = np.int64(model_a[cell]), np.int64(model_b[cell])
+        while lowest[x] != x:
+            lowest[x] = lowest[lowest[x]]
+            x = lowest[x]
+        while lowest[y] != y:
+            lowest[y] = lowest[lowest[y]]
+            y = lowest[y]
+        lowest[max(x, y)] = min(x, y)
+    for model in range(len(lowest)):  # ascending: what a model points to is lower, and done
+        lowest[model] = lowest[lowest[model]]
+
+
+@compiled
+def mark_wins(
+    first: int, last: int, model_a: NDArray[np.int32], model_b: NDArray[np.int32], annotator: NDArray[np.int32],
+    n: Floats, s: Floats, sign: Floats, n_models: int, won: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Mark winner · n_models + loser in `won`, shape (n_models²,), of cells first … last−1.
+
+    Reversed where the annotator's sign is negative, not at all where it is 0.
+    """
+    for cell in range(first, last):
+        turned = sign[annotator[cell]]
+        if turned != 0.0:
+            a, b = np.int64(model_a[cell]), np.int64(model_b[cell])
+            a_won, b_won = s[cell] > 0.0, s[cell] < n[cell]
+            if turned < 0.0:
+                a_won, b_won = b_won, a_won
+            won[a * n_models + b] |= a_won
+            won[b * n_models + a] |= b_won

@@ -15,15 +15,16 @@ PRODUCT_LIMIT = 1e290  # below which one more factor of at most 2 cannot overflo
 
 @compiled
 def expand_cells(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, pair: Ints, n: Floats, s: Floats,
     R: Floats, theta: Floats, exact: bool,
-    gradient_scores: Floats, A: Floats, gradient_abilities: Floats, D: Floats, cross: Floats,
+    gradient_scores: Floats, stiffness: Floats, gradient_abilities: Floats, D: Floats, cross: Floats,
 ) -> float:  # fmt: skip
     """Add annotators first … last−1 to the sums of `Likelihood.expand`; returns their −ℓ.
 
-    Adds to gradient_scores (n_models,) and the upper half of A (n_models, n_models); sets gradient_abilities and D
-    (n_annotators,) of these annotators and cross (n_cells,) of their cells.
+    Adds to gradient_scores (n_models,) and to stiffness (n_pairs,), there at `pair` of the cell or, where that is
+    empty, at a · n_models + b; sets gradient_abilities and D (n_annotators,) and their cells' cross (n_cells,).
     """
+    n_models = len(R)
     value = 0.0
     product = 1.0  # of the (1 + e^−|x|) whose logarithm is still to be taken: one logarithm for many cells
     for k in range(first, last):
@@ -53,7 +54,7 @@ def expand_cells(
             gradient_scores[b] += pull
             slope -= residual * d
             curvature += variance * d * d
-            A[a, b] += variance * ability * ability
+            stiffness[pair[cell] if len(pair) else a * n_models + b] += variance * ability * ability
             cross[cell] = variance * x - (residual if exact else 0.0)
         gradient_abilities[k] = slope
         D[k] = curvature
@@ -108,18 +109,23 @@ def add_sparse_products(
 
 
 @compiled
-def add_by_model(model_a: Ints, model_b: Ints, annotator: Ints, weight: Floats, scale: Floats, total: Floats) -> None:
-    """Add Σ_cells scale_k·weight·(e_a − e_b) to `total`, shape (n_models,)."""
-    for cell in range(len(weight)):
-        amount = scale[annotator[cell]] * weight[cell]
-        total[model_a[cell]] += amount
-        total[model_b[cell]] -= amount
+def add_by_model(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, total: Floats
+) -> None:
+    """Add Σ_cells scale_k·weight·(e_a − e_b) of annotators first … last−1 to `total`, shape (n_models,)."""
+    for k in range(first, last):
+        for cell in range(starts[k], starts[k + 1]):
+            amount = scale[k] * weight[cell]
+            total[model_a[cell]] += amount
+            total[model_b[cell]] -= amount
 
 
 @compiled
-def times_rows(starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, vector: Floats, out: Floats) -> None:
-    """Set out_k = Σ_cells of k weight·(vector_a − vector_b), shape (n_annotators,)."""
-    for k in range(len(starts) - 1):
+def times_rows(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, vector: Floats, out: Floats
+) -> None:
+    """Set out_k = Σ_cells of k weight·(vector_a − vector_b) of annotators first … last−1."""
+    for k in range(first, last):
         total = 0.0
         for cell in range(starts[k], starts[k + 1]):
             total += weight[cell] * (vector[model_a[cell]] - vector[model_b[cell]])
@@ -127,10 +133,52 @@ def times_rows(starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, vec
 
 
 @compiled
-def balance(starts: Starts, model_a: Ints, model_b: Ints, n: Floats, n_models: int, out: Floats) -> None:
-    """Set out (n_cells,) to 1 / the number of votes in which the cell's annotator compared either of its models."""
+def pull_by_cell(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    R: Floats, theta: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Set out (n_cells,) to θ_k·(s − n·p) in the cells of annotators first … last−1."""
+    for k in range(first, last):
+        for cell in range(starts[k], starts[k + 1]):
+            x = theta[k] * (R[model_a[cell]] - R[model_b[cell]])
+            u = math.exp(-abs(x))
+            p = (1.0 if x >= 0.0 else u) / (1.0 + u)
+            out[cell] = theta[k] * (s[cell] - n[cell] * p)
+
+
+@compiled
+def judge(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    R: Floats, precision: float, steps: int, furthest: float, theta: Floats,
+) -> None:  # fmt: skip
+    """Move theta of annotators first … last−1 by that many Newton steps, R fixed, each kept within ± furthest."""
+    for k in range(first, last):
+        ability = theta[k]
+        for _ in range(steps):
+            slope, curvature = precision * (ability - 1.0), precision
+            for cell in range(starts[k], starts[k + 1]):
+                d = R[model_a[cell]] - R[model_b[cell]]
+                x = ability * d
+                u = math.exp(-abs(x))
+                near = 1.0 / (1.0 + u)
+                p = near if x >= 0.0 else u * near
+                slope -= (s[cell] - n[cell] * p) * d
+                curvature += n[cell] * near * near * u * d * d
+            if curvature > 0.0:
+                ability = min(max(ability - slope / curvature, -furthest), furthest)
+        theta[k] = ability
+
+
+@compiled
+def balance(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, n_models: int, out: Floats
+) -> None:
+    """Set out (n_cells,) to 1 / the number of votes in which the cell's annotator compared either of its models.
+
+    In the cells of annotators first … last−1.
+    """
     votes = np.zeros(n_models)
-    for k in range(len(starts) - 1):
+    for k in range(first, last):
         for cell in range(starts[k], starts[k + 1]):
             votes[model_a[cell]] += n[cell]
             votes[model_b[cell]] += n[cell]

@@ -19,8 +19,11 @@ class LoopSettings:
     min_votes : δ; annotators with more than this many votes enter the fit.
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
     exclude : refit once without those at or below ε; else they are only marked flagged.
-    prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); None for the paper's plain estimator.
+    prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); "estimated" from the abilities at hand; None for the
+        paper's plain estimator.
     ability_cap : upper bound on θ_k, in units of the typical ability, above 1; None for none. Needs a prior.
+    bias_correction : take the first-order bias out of scores and abilities (am-elo with a prior; the plain estimator
+        and m-elo are never corrected).
     interval : how intervals are made; "clustered" falls back to "sandwich" below 20 annotators (the result says so).
     confidence : coverage the intervals aim at, in (0, 1).
     base : Elo points at which the identified models' mean sits, in each component.
@@ -31,8 +34,9 @@ class LoopSettings:
     min_votes: int = 50
     min_ability: float = 0.2
     exclude: bool = False
-    prior_sd: float | None = 1.0
+    prior_sd: float | Literal["estimated"] | None = 1.0
     ability_cap: float | None = 1.75
+    bias_correction: bool = True
     interval: Interval = "clustered"
     confidence: float = 0.95
     base: float = 1000.0
@@ -110,6 +114,20 @@ class Crowd:
 
 
 @dataclass(frozen=True)
+class RatingNotice:
+    """Something to know when reading a result that is defined all the same.
+
+    Attributes
+    ----------
+    code : one of docs/math.md, "Notices"; never changes its meaning
+    detail : one sentence
+    """
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
 class Diagnostics:
     """How the fit went.
 
@@ -120,9 +138,12 @@ class Diagnostics:
     interval : the kind of interval that was made
     median_ability : in the solver's units; what published abilities were divided by (1 for m-elo)
     published_cap : ability_cap / median_ability, None without a cap
+    prior_sd : of the prior in force, in the solver's units; None without one
+    ability_spread, ability_spread_se : estimated spread of abilities, and its standard error; None where prior_sd was
+        given, or the votes do not tell
     excluded_share : share of the votes past δ that the ε rule took out (or would, when it only flags)
     seconds : stage → seconds ("fit", "intervals")
-    warnings : one sentence each
+    warnings : what to know when reading the result
     """
 
     log_likelihood: float
@@ -132,17 +153,27 @@ class Diagnostics:
     interval: Interval
     median_ability: float
     published_cap: float | None
+    prior_sd: float | None
+    ability_spread: float | None
+    ability_spread_se: float | None
     excluded_share: float
     seconds: dict[str, float] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[RatingNotice, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rating:
-    """One turn of the loop: the settings it was made with, models, annotators, diagnostics."""
+    """One turn of the loop: the settings it was made with, models, annotators, diagnostics.
+
+    Attributes
+    ----------
+    votes_used : counted votes
+    optimum : where the solver stood, before bias was taken out: the best start for the next turn
+    """
 
     settings: LoopSettings
     board: Board
     crowd: Crowd
     diagnostics: Diagnostics
     votes_used: float
+    optimum: Start

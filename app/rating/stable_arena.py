@@ -3,16 +3,15 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from app.rating.board import make_board
-from app.rating.covariance import FEWEST_CLUSTERS
 from app.rating.errors import VotesError
 from app.rating.estimate import Estimate, estimate
+from app.rating.notices import find_notices
 from app.rating.results import Crowd, Diagnostics, LoopSettings, Rating, Start
 from app.rating.shadow import shadow_abilities
 from app.rating.sums import Floats
 from app.rating.votes import Cells
 
 Mask = NDArray[np.bool_]
-CAP_RANGE = (1.25, 2.5)  # around the 1.5 to 2 in which the cap holds attackers and costs honest annotators nothing
 
 
 def run_stable_arena(
@@ -82,13 +81,14 @@ def run_stable_arena(
     seconds = {
         stage: result.seconds[stage] + (first_seconds[stage] if excluded.any() else 0.0) for stage in first_seconds
     }
-    return Rating(settings, board, crowd, _diagnose(result, settings, excluded_share, seconds), result.cells.n_votes)
+    diagnostics = _diagnose(result, settings, excluded_share, seconds)
+    return Rating(settings, board, crowd, diagnostics, result.cells.n_votes, result.optimum)
 
 
 def _check(settings: LoopSettings) -> None:
     if settings.min_votes < 0:
         raise ValueError("min_votes must not be negative")
-    if settings.prior_sd is not None and not settings.prior_sd > 0:
+    if isinstance(settings.prior_sd, (int, float)) and not settings.prior_sd > 0:
         raise ValueError("prior_sd must be greater than 0")
     if settings.ability_cap is not None and settings.prior_sd is None:
         raise ValueError("ability_cap needs prior_sd: without a prior nothing sets the scale of abilities")
@@ -110,7 +110,7 @@ def _abilities(result: Estimate, n_annotators: int) -> tuple[Floats, Floats]:
     if result.covariance is not None:
         se[result.small.annotators] = result.covariance.ability_se / result.annotator_unit
     if result.has_abilities:
-        ability[result.small.annotators] = result.fit.theta / result.annotator_unit
+        ability[result.small.annotators] = result.solution.theta / result.annotator_unit
     return ability, se
 
 
@@ -120,7 +120,11 @@ def _shadows(cells: Cells, in_fit: Mask, result: Estimate, settings: LoopSetting
     scored = result.core[cells.model_a] & result.core[cells.model_b]
     outside = cells.where(scored & ~in_fit[cells.annotator])
     R = np.nan_to_num(result.scores(cells.n_models))
-    theta, se = shadow_abilities(outside, R, prior_sd=settings.prior_sd, ability_cap=settings.ability_cap)
+    theta, se = shadow_abilities(
+        outside, R,
+        prior_sd=result.solution.prior_sd, ability_cap=settings.ability_cap,
+        bias_correction=settings.bias_correction and settings.prior_sd is not None,
+    )  # fmt: skip
     return theta / result.typical, se / result.typical
 
 
@@ -133,38 +137,21 @@ def _probability_low(ability: Floats, se: Floats, settings: LoopSettings) -> Flo
 def _diagnose(
     result: Estimate, settings: LoopSettings, excluded_share: float, seconds: dict[str, float]
 ) -> Diagnostics:
-    kind = "none" if result.covariance is None else result.covariance.kind
-    unidentified = int((~result.core & (result.components.label >= 0)).sum())
-    warnings = []
-    if result.components.number > 1:
-        warnings.append(
-            f"the comparison graph has {result.components.number} components that no vote links: they are ranked apart"
-        )
-    if unidentified:
-        warnings.append(
-            f"{unidentified} model(s) only won, only lost, or hang on one that did: no finite score, a one-sided bound"
-        )
-    if kind != settings.interval and result.covariance is not None:
-        warnings.append(
-            f"intervals are {kind} instead of {settings.interval}: {result.covariance.clusters} annotators are fewer "
-            f"than {FEWEST_CLUSTERS}"
-        )
-    median = result.typical
+    solution, prior, median = result.solution, result.solution.prior, result.typical
     published_cap = settings.ability_cap / median if settings.ability_cap is not None and result.has_abilities else None
-    if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
-        warnings.append(
-            f"the ability cap is {published_cap:.2f} times the typical ability, outside {CAP_RANGE[0]} to "
-            f"{CAP_RANGE[1]}: a few annotators set the scale"
-        )
+    estimated = prior is not None and np.isfinite(prior.se)
     return Diagnostics(
-        log_likelihood=result.fit.log_likelihood,
-        iterations=result.fit.iterations,
+        log_likelihood=solution.fit.log_likelihood,
+        iterations=solution.fit.iterations,
         converged=True,  # a fit that is not raises NotConvergedError
         components=result.components.number,
-        interval=kind,
+        interval="none" if result.covariance is None else result.covariance.kind,
         median_ability=median,
         published_cap=published_cap,
+        prior_sd=solution.prior_sd,
+        ability_spread=prior.spread / median if prior is not None and estimated else None,
+        ability_spread_se=prior.se / median if prior is not None and estimated else None,
         excluded_share=excluded_share,
         seconds=seconds,
-        warnings=tuple(warnings),
+        warnings=find_notices(result, settings, published_cap),
     )

@@ -2,6 +2,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -17,16 +19,33 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
-    """Do the work on every part, each on a thread of its own, and return the results in the order of the parts.
+def split(length: int, worth: int, threads: int | None = None) -> list[tuple[int, int]]:
+    """Cut 0 … length−1 into (first, last + 1), about equally long, for that many threads.
 
-    Call it within `one_blas_thread`: the parts are the parallelism.
+    By default one for every available processor, at most one more than `worth` fits into the length.
     """
-    parts = list(parts)
-    if len(parts) == 1:
-        return [work(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(work, parts))
+    if threads is None:
+        threads = min(available_threads(), 1 + length // worth)
+    edges = [length * part // threads for part in range(threads + 1)]
+    return list(pairwise(edges))
+
+
+def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
+    """Do the work on every part, the last one here and the others on other threads; results in the parts' order.
+
+    Call it within `one_blas_thread`: the parts are the parallelism. The work must not call it in turn.
+    """
+    *others, last = parts
+    if not others:
+        return [work(last)]
+    begun = [_pool(os.getpid()).submit(work, part) for part in others]
+    mine = work(last)
+    return [*(future.result() for future in begun), mine]
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  a forked process has no threads: it needs a pool of its own
+    return ThreadPoolExecutor(max(1, available_threads() - 1), thread_name_prefix="rating")
 
 
 @contextmanager

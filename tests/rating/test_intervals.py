@@ -77,7 +77,7 @@ def test_clustered_errors_agree_with_a_bootstrap_by_annotator(cells_of: MakeCell
     draws = []
     for _ in range(300):
         times = np.bincount(generator.integers(0, 66, 66), minlength=66)
-        drawn = estimate(_draw(cells, times), LoopSettings(min_votes=0, interval="none")).fit.R
+        drawn = estimate(_draw(cells, times), LoopSettings(min_votes=0, interval="none")).solution.fit.R
         draws.append(drawn * (fit.R @ fit.R) / (drawn @ fit.R))
     across = np.eye(6) - np.outer(fit.R, fit.R) / (fit.R @ fit.R)
     ratio = np.sqrt(np.diag(across @ ours @ across.T)) / np.std(draws, axis=0, ddof=1)
@@ -95,7 +95,7 @@ def _draw(cells: Cells, times: np.ndarray) -> Cells:
 def test_few_annotators_fall_back_to_the_plain_sandwich_and_say_so(cells_of: MakeCells) -> None:
     rating = run_stable_arena(cells_of(simulate_votes(1, n_models=4, roles={"honest": 19})), LoopSettings())
     assert rating.diagnostics.interval == "sandwich"
-    assert any("19 annotators are fewer than 20" in line for line in rating.diagnostics.warnings)
+    assert any("19 annotators are fewer than 20" in notice.detail for notice in rating.diagnostics.warnings)
     enough = run_stable_arena(cells_of(simulate_votes(1, n_models=4, roles={"honest": 20})), LoopSettings())
     assert enough.diagnostics.interval == "clustered"
     assert enough.diagnostics.warnings == ()
@@ -103,9 +103,11 @@ def test_few_annotators_fall_back_to_the_plain_sandwich_and_say_so(cells_of: Mak
 
 def test_critical_values() -> None:
     nothing = np.zeros((1, 1))
-    clustered = Covariance(nothing, np.zeros(1), "clustered", 21)
+    clustered = Covariance(nothing, np.zeros(1), np.zeros(1), "clustered", 21)
     assert clustered.critical_value(0.95) == pytest.approx(2.0860, abs=1e-4)  # t with 20 degrees of freedom
-    assert Covariance(nothing, np.zeros(1), "sandwich", 21).critical_value(0.95) == pytest.approx(1.95996, abs=1e-5)
+    assert Covariance(nothing, np.zeros(1), np.zeros(1), "sandwich", 21).critical_value(0.95) == pytest.approx(
+        1.95996, abs=1e-5
+    )
 
 
 def test_m_elo_sandwich_of_a_well_specified_model_is_near_the_information(cells_of: MakeCells) -> None:

@@ -150,7 +150,7 @@ def test_a_warm_turn_publishes_what_a_cold_one_does(cells_of: MakeCells, method:
     cold, warm = run_stable_arena(cells, settings), run_stable_arena(cells, settings, start=results_of(before))
     np.testing.assert_allclose(warm.board.score, cold.board.score, atol=1e-8)
     np.testing.assert_allclose(warm.crowd.ability, cold.crowd.ability, atol=1e-8)
-    again = run_stable_arena(cells, settings, start=results_of(cold))
+    again = run_stable_arena(cells, settings, start=cold.optimum)
     assert again.diagnostics.iterations == 1
 
 

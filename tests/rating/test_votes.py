@@ -2,11 +2,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.rating import compact, votes
+from app.rating.compact import pool_annotators
 from app.rating.errors import VotesError
-from app.rating.votes import Cells, aggregate
+from app.rating.votes import Cells, aggregate, count_pairs
 
 MODELS, ANNOTATORS = 4, 3
 vote = st.tuples(
@@ -33,6 +35,7 @@ def assert_same(left: Cells, right: Cells) -> None:
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(vote, max_size=40), st.randoms())
 def test_cells_do_not_depend_on_order_or_side(votes: list[Any], random: Any) -> None:
     rows = as_rows(votes)
@@ -41,6 +44,7 @@ def test_cells_do_not_depend_on_order_or_side(votes: list[Any], random: Any) -> 
     assert_same(cells_from(rows), cells_from(shuffled))
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(vote, max_size=40))
 def test_cells_hold_the_naive_sums(votes: list[Any]) -> None:
     naive: dict[tuple[int, int, int], list[float]] = {}
@@ -93,3 +97,58 @@ def test_index_spaces_too_large_for_64_bits_are_refused() -> None:
     one = np.zeros(1, int)
     with pytest.raises(VotesError, match="64-bit"):
         aggregate(one, one, one + 1, np.ones(1), n_annotators=10**9, n_models=10**6)
+
+
+def pairs_from(rows: list[tuple[int, int, int, float]], weight: list[float] | None = None) -> Cells:
+    columns = np.array(rows, dtype=float).reshape(-1, 4).T
+    a, b = (c.astype(int) for c in columns[1:3])
+    return count_pairs(a, b, columns[3], n_models=MODELS, weight=None if weight is None else np.array(weight))
+
+
+@settings(deadline=None)
+@given(st.lists(vote, max_size=40), st.booleans(), st.booleans())
+def test_counted_pairs_are_the_pooled_cells(given_votes: list[Any], weighted: bool, many_models: bool) -> None:
+    rows = as_rows(given_votes)
+    weight = [1.0 + (i % 3) for i in range(len(rows))] if weighted else None
+    expected = pool_annotators(cells_from(rows, weight))
+    assert expected.n_annotators == 1
+    with pytest.MonkeyPatch.context() as patch:
+        if many_models:
+            patch.setattr(votes, "TABLE_SIZE", 0)
+            patch.setattr(compact, "TABLE_SIZE", 0)
+        assert_same(pairs_from(rows, weight), expected)
+        assert_same(pool_annotators(cells_from(rows, weight)), expected)
+        half = np.full(len(cells_from(rows).n), 0.5)
+        np.testing.assert_array_equal(
+            pool_annotators(cells_from(rows), half).n, pool_annotators(cells_from(rows)).n / 2
+        )
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.uint64])
+def test_integers_of_any_width_count_the_same(dtype: type) -> None:
+    rows = [(0, 0, 1, 1.0), (1, 3, 2, 0.5), (1, 2, 3, 0.0)]
+    k, a, b = (np.array(column).astype(dtype) for column in list(zip(*rows, strict=True))[:3])
+    outcome = np.array([row[3] for row in rows])
+    assert_same(aggregate(k, a, b, outcome, n_annotators=ANNOTATORS, n_models=MODELS), cells_from(rows))
+    assert_same(count_pairs(a, b, outcome, n_models=MODELS), pairs_from(rows))
+
+
+@pytest.mark.parametrize(
+    ("row", "weight", "message"),
+    [
+        ((0, -1, 1, 1.0), 1.0, "model_a out of range (row 1)"),
+        ((0, 2, 2, 1.0), 1.0, "a model against itself (row 1)"),
+        ((0, 0, 1, 0.7), 1.0, "outcome is not 0, 0.5 or 1 (row 1)"),
+        ((0, 0, 1, float("nan")), 1.0, "outcome is not 0, 0.5 or 1 (row 1)"),
+        ((0, 0, 1, 1.0), -1.0, "weight is not a positive number (row 1)"),
+    ],
+)
+def test_pairs_refuse_what_cells_refuse(row: tuple[int, int, int, float], weight: float, message: str) -> None:
+    with pytest.raises(VotesError) as caught:
+        pairs_from([(0, 0, 1, 1.0), row], [1.0, weight])
+    assert str(caught.value) == message
+
+
+def test_pairs_refuse_arrays_of_different_length() -> None:
+    with pytest.raises(VotesError, match="differ in length"):
+        count_pairs(np.zeros(2, int), np.ones(2, int), np.ones(2), n_models=2, weight=np.ones(1))

@@ -1,0 +1,211 @@
+"""How few votes, and how few annotators, decide the order of two neighbours on the board."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.errors import RatingError
+from app.rating.estimate import Estimate, estimate
+from app.rating.gauge import ELO_PER_NATURAL
+from app.rating.influence import Influence, find_influence, leave_annotators_out
+from app.rating.results import LoopSettings, Start
+from app.rating.sums import Floats
+from app.rating.threads import one_blas_thread
+from app.rating.votes import Cells
+
+HANDFUL = 5  # votes: a pair that so few decide is as good as tied
+FIRST_LOOK = 1024  # votes with the most influence that are sorted at first
+MOST_REFITS = 12
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Fragility:
+    """Neighbours on the board, best first, arrays of shape (n_pairs,); −1 where no number of removals is known to swap.
+
+    Attributes
+    ----------
+    upper, lower : the models, indices as in the votes
+    gap : Elo points between them
+    votes, annotators : the smallest number whose removal swaps the two, approximately
+    """
+
+    upper: Counts
+    lower: Counts
+    gap: Floats
+    votes: Counts
+    annotators: Counts
+
+    @property
+    def tied(self) -> NDArray[np.bool_]:
+        """Pairs that a handful of votes decides."""
+        tied: NDArray[np.bool_] = (self.votes >= 0) & (self.votes <= HANDFUL)
+        return tied
+
+
+def find_fragility(result: Estimate, influence: Influence | None = None) -> Fragility:
+    """Find for every two neighbours the smallest set of votes, and of annotators, whose removal swaps them.
+
+    The sets are those with the most influence on the difference, taken until their influences add up to it.
+
+    Parameters
+    ----------
+    influence : of the same estimate, if there is one already
+
+    Notes
+    -----
+    Exact for small changes; for large sets influences do not quite add up, and another set may be smaller
+    (`verify_votes`, `verify_annotators`). One pass over the votes for each pair, and one `leave_annotators_out`.
+
+    References
+    ----------
+    Broderick, Giordano and Meager (2020), An automatic finite-sample robustness metric; Huang, Shen, Wei and Broderick
+    (2025), Dropping just a handful of preferences can change top large language model rankings.
+    """
+    influence = influence or find_influence(result)
+    upper, lower = _neighbours(result)
+    gap = result.solution.R[upper] - result.solution.R[lower]
+    change = leave_annotators_out(influence)
+    votes, annotators = np.full(len(upper), -1), np.full(len(upper), -1)
+    with one_blas_thread():
+        for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
+            held, verdict = _strongest(influence, i, j, gap[pair])
+            votes[pair] = _enough(held, influence.verdicts.size[verdict], gap[pair])
+            held, annotator = _strongest_annotators(result, change, i, j)
+            annotators[pair] = _enough(held, np.ones(len(annotator)), gap[pair])
+    models = result.small.models
+    return Fragility(models[upper], models[lower], ELO_PER_NATURAL * result.unit[upper] * gap, votes, annotators)
+
+
+def verify_votes(
+    result: Estimate, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
+) -> int:
+    """Find by refitting how many of the votes that hold up one model over another must go to swap the two.
+
+    Votes go in the order of their influence. −1 if no number of them does it, or a refit fails on the way.
+
+    Parameters
+    ----------
+    settings : of `result`; intervals are not made
+    upper, lower : indices as in the votes, both with a score
+
+    Notes
+    -----
+    Up to 12 refits, from the fit at hand: doubling from the approximate number, then halving the bracket. Removing
+    more votes in this order is taken to bring the two closer.
+    """
+    influence = influence or find_influence(result)
+    i, j = _places(result, upper, lower)
+    held, verdict = _strongest(influence, i, j, np.inf)
+    size = influence.verdicts.size[verdict]
+    guess = _enough(held, size, float(result.solution.R[i] - result.solution.R[j]))
+    each = np.repeat(verdict, size.astype(np.int64))
+    cell, kind = influence.verdicts.cell[each], influence.verdicts.kind[each]
+
+    def swapped(number: int) -> bool:
+        return _swapped(result, settings, without_votes(result.small.cells, cell[:number], kind[:number]), i, j)
+
+    return _smallest(swapped, guess, len(each))
+
+
+def verify_annotators(
+    result: Estimate, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
+) -> int:
+    """Find by refitting how many of the annotators who hold up one model over another must go to swap the two.
+
+    As `verify_votes`, for annotators.
+    """
+    i, j = _places(result, upper, lower)
+    change = leave_annotators_out(influence or find_influence(result))
+    held, annotator = _strongest_annotators(result, change, i, j)
+    guess = _enough(held, np.ones(len(held)), float(result.solution.R[i] - result.solution.R[j]))
+    cells = result.small.cells
+
+    def swapped(number: int) -> bool:
+        gone = np.zeros(cells.n_annotators, dtype=bool)
+        gone[annotator[:number]] = True
+        return _swapped(result, settings, cells.where(~gone[cells.annotator]), i, j)
+
+    return _smallest(swapped, guess, len(annotator))
+
+
+def without_votes(cells: Cells, cell: Counts, kind: Counts) -> Cells:
+    """Remove one vote for every entry: of which cell, and which (0 for model_a, 1 a tie, 2 for model_b)."""
+    gone = np.zeros((len(cells.n), 3))
+    np.add.at(gone, (cell, kind), 1.0)
+    n, s = cells.n - gone.sum(axis=1), cells.s - gone[:, 0] - gone[:, 1] / 2.0
+    return replace(cells, n=n, s=s, ties=cells.ties - gone[:, 1]).where(n > 0)
+
+
+def _smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
+    """Find the smallest number for which `swapped` holds, −1 if it does for none up to `most` or a fit fails before."""
+    kept, found, number = 0, -1, min(max(1, guess), most)
+    for _ in range(MOST_REFITS):
+        if number == kept:
+            break
+        try:
+            if swapped(number):
+                found = number
+            else:
+                kept = number
+        except RatingError:
+            break
+        if found == kept + 1:
+            break
+        number = min(most, 2 * kept) if found < 0 else (kept + found) // 2
+    return found
+
+
+def _swapped(result: Estimate, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
+    begin = Start(ELO_PER_NATURAL * result.solution.R, result.solution.theta, 1.0)
+    R = estimate(cells, replace(settings, interval="none"), begin).scores(cells.n_models)
+    return bool(R[i] < R[j])  # one that has no score any more is not below
+
+
+def _places(result: Estimate, *models: int) -> tuple[int, ...]:
+    return tuple(int(np.searchsorted(result.small.models, model)) for model in models)
+
+
+def _neighbours(result: Estimate) -> tuple[Counts, Counts]:
+    """Models next to each other on the board of each component, indices in `small`: the better ones, the others."""
+    R, label = result.solution.R, result.components.label[result.small.models]
+    order = np.lexsort((-R, label))
+    together = label[order[:-1]] == label[order[1:]]
+    return order[:-1][together], order[1:][together]
+
+
+def _strongest(influence: Influence, i: int, j: int, gap: float) -> tuple[Floats, Counts]:
+    """Return the verdicts that hold up i over j, the strongest first, at least until they add up to the gap."""
+    contrast = np.zeros(influence.estimate.small.cells.n_models)
+    contrast[i], contrast[j] = 1.0, -1.0
+    held = influence.of_votes(contrast)
+    positive = np.flatnonzero(held > 0)
+    held, look = held[positive], FIRST_LOOK
+    while True:
+        look = min(look, len(held))
+        top = np.argpartition(-held, look - 1)[:look] if look < len(held) else np.arange(len(held))
+        if look == len(held) or float(held[top] @ influence.verdicts.size[positive[top]]) >= gap:
+            top = top[np.argsort(-held[top], kind="stable")]
+            return held[top], positive[top]
+        look *= 8
+
+
+def _strongest_annotators(result: Estimate, change: Floats, i: int, j: int) -> tuple[Floats, Counts]:
+    """Return the annotators who hold up i over j, the strongest first, in the solver's units."""
+    held = (change[:, j] - change[:, i]) / (ELO_PER_NATURAL * result.unit[i])
+    order = np.argsort(-held, kind="stable")
+    order = order[held[order] > 0]  # nor is NaN
+    return held[order], order
+
+
+def _enough(held: Floats, size: Floats, gap: float) -> int:
+    """How many, taken in order, add up to more than the gap; −1 if all do not."""
+    total = np.cumsum(held * size)
+    at = int(np.searchsorted(total, gap, side="right"))
+    if at >= len(held):
+        return -1
+    before = float(total[at - 1]) if at else 0.0
+    return int(size[:at].sum()) + max(1, int(np.ceil((gap - before) / held[at])))

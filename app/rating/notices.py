@@ -1,0 +1,111 @@
+"""What a reader should know of a result that is defined all the same; docs/math.md lists the codes."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.covariance import FEWEST_CLUSTERS
+from app.rating.estimate import Estimate
+from app.rating.prior_spread import FEWEST_ANNOTATORS, LEAST, MOST
+from app.rating.results import LoopSettings, RatingNotice
+from app.rating.sums import sum_by
+
+CAP_RANGE = (1.25, 2.5)  # around the 1.5 to 2 in which the cap holds attackers and costs honest annotators nothing
+ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
+PAIR = 2
+
+
+def find_notices(result: Estimate, settings: LoopSettings, published_cap: float | None) -> tuple[RatingNotice, ...]:
+    """Name everything unusual about the votes that count and the fit of them."""
+    found = [*_of_votes(result), *_of_fit(result, settings)]
+    if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
+        detail = (
+            f"the ability cap is {published_cap:.2f} times the typical ability, outside {CAP_RANGE[0]} to "
+            f"{CAP_RANGE[1]}: a few annotators set the scale"
+        )
+        found.append(("cap-out-of-range", detail))
+    return tuple(RatingNotice(code, detail) for code, detail in found)
+
+
+def _of_votes(result: Estimate) -> Iterator[tuple[str, str]]:
+    cells, components = result.cells, result.components
+    annotators = len(np.unique(cells.annotator))
+    models = int((components.label >= 0).sum())
+    if cells.n_votes <= 1:
+        yield "one-vote", "a single vote counts: it says next to nothing"
+    if models == PAIR:
+        yield "two-models", "only two models are compared: there is one difference, and abilities can but scale it"
+    if annotators == 1:
+        yield "one-annotator", "one annotator cast every vote: abilities are relative to that annotator"
+    if np.all(cells.ties == cells.n):
+        yield "all-tied", "every vote is a tie: all models are equal, and nothing tells annotators apart"
+    if components.number > 1:
+        detail = f"the comparison graph has {components.number} components that no vote links: they are ranked apart"
+        yield "disconnected-graph", detail
+    unidentified = int((~result.core & (components.label >= 0)).sum())
+    if unidentified:
+        yield (
+            "no-finite-score",
+            (f"{unidentified} model(s) only won, only lost, or hang on one that did: no finite score, but a bound"),
+        )
+
+
+def _of_fit(result: Estimate, settings: LoopSettings) -> Iterator[tuple[str, str]]:
+    if result.covariance is not None and result.covariance.kind != settings.interval:
+        yield (
+            "few-annotators",
+            (
+                f"intervals are {result.covariance.kind} instead of {settings.interval}: {result.covariance.clusters} "
+                f"annotators are fewer than {FEWEST_CLUSTERS}"
+            ),
+        )
+    if not result.has_abilities:
+        return
+    follow, oppose = _unanimous(result)
+    if follow:
+        yield (
+            "always-right",
+            f"{follow} annotator(s) never voted against the ranking: the prior or cap sets their ability",
+        )
+    if oppose:
+        yield "always-wrong", f"{oppose} annotator(s) always voted against the ranking: the prior sets their ability"
+    zero = int((np.abs(result.solution.fit.theta) < ZERO).sum())
+    if zero:
+        yield "zero-ability", f"{zero} annotator(s) have an ability of exactly 0: their votes say nothing of the models"
+    undecided = int(result.solution.fit.undecided.sum())
+    if undecided:
+        yield (
+            "undecided-abilities",
+            (
+                f"the votes do not tell which of {undecided} annotator(s) to believe (no stable maximum): "
+                "they all count alike, with ability 1"
+            ),
+        )
+    prior = result.solution.prior
+    if prior is not None and prior.source == "assumed":
+        yield (
+            "prior-spread-assumed",
+            (
+                f"the spread of abilities was not estimated (fewer than {FEWEST_ANNOTATORS} annotators, or abilities "
+                f"undecided): the prior's is {prior.sd:g}"
+            ),
+        )
+    elif prior is not None and prior.source != "estimated":
+        bound = f"less than {LEAST}" if prior.source == "at-least" else f"more than {MOST}"
+        yield "prior-spread-at-bound", f"abilities seem to spread by {bound} around 1: {prior.spread:g} is taken"
+
+
+def _unanimous(result: Estimate) -> tuple[int, int]:
+    """Count annotators all of whose votes follow, and all of whose oppose, the fitted ranking."""
+    cells, R = result.small.cells, result.solution.fit.R
+    d = R[cells.model_a] - R[cells.model_b]
+    differ = d != 0
+    won = np.where(d > 0, cells.s, cells.n - cells.s)
+
+    def whose(faults: NDArray[np.bool_]) -> int:
+        """Annotators with a vote between models that differ, none of them at fault."""
+        votes, faulty = (sum_by(cells.annotator, x * 1.0, cells.n_annotators) for x in (differ, faults & differ))
+        return int(((votes > 0) & (faulty == 0)).sum())
+
+    return whose(won < cells.n), whose(won > 0)

@@ -1,0 +1,84 @@
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
+
+from app.rating.arrow import Block, Elimination, Problem, factorise
+from app.rating.errors import NotConvergedError
+from app.rating.fit import Fit
+from app.rating.likelihood import Curvature, Likelihood
+from app.rating.scale import find_scale
+from app.rating.sums import Floats
+from app.rating.votes import Cells
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The observed information at a fit, abilities eliminated and factorised.
+
+    Attributes
+    ----------
+    block : of the models, abilities eliminated; abilities that the fit holds, held
+    freedom : scores that are free to move, n_models less one for every component
+    fit : what it was observed at
+    """
+
+    likelihood: Likelihood
+    point: Curvature
+    block: Block
+    freedom: int
+    fit: Fit
+
+    @property
+    def arrow(self) -> Elimination:
+        """The eliminated abilities."""
+        return self.block.arrow
+
+    def solve(self, vector: Floats) -> Floats:
+        """S⁺ times a vector that sums to 0 in every component.
+
+        Raises
+        ------
+        NotConvergedError
+            More models than a square matrix should have, and the fit stands at a saddle point.
+        """
+        try:
+            return self.block.solve(vector)
+        except LinAlgError as error:
+            raise NotConvergedError(f"no bias at the fit: {error}", self.fit.R, self.fit.theta) from None
+
+    def ability_inverse(self) -> Floats:
+        """Diagonal of Q, by how much θ_k answers its own gradient on the constraint, shape (n_annotators,)."""
+        arrow = self.arrow
+        if arrow.scale is None or len(arrow.size) == 0:
+            return arrow.inverse_D
+        size = np.where(arrow.size > 0, arrow.size, np.inf)[arrow.scale.annotators]
+        return np.maximum(arrow.inverse_D - arrow.v_over_D**2 / size, 0.0)
+
+
+def observe(
+    cells: Cells, fit: Fit, component: NDArray[np.int64], *, prior_sd: float | None, abilities: bool = True
+) -> Observed:
+    """Expand the objective at a fit, on the constraint that the typical ability is 1.
+
+    Parameters
+    ----------
+    cells, component, prior_sd : of the fit
+    abilities : False for m-ELO, whose abilities are known to be 1
+
+    Raises
+    ------
+    NotConvergedError
+        The observed information is not positive definite: the fit stands at a saddle point.
+    """
+    likelihood = Likelihood(cells, prior_sd if abilities else None)
+    point = likelihood.expand(fit.R, fit.theta, exact=True)
+    held = fit.held if abilities else np.ones(cells.n_annotators, dtype=bool)
+    problem = Problem(likelihood, component, find_scale(cells) if abilities else None)
+    try:
+        # fit.theta may be in any gauge: the constraint is on θ relative to its typical value
+        block = factorise(problem, point, fit.theta, held, exact=True)
+    except LinAlgError:
+        raise NotConvergedError("the fit stands at a saddle point of the likelihood", fit.R, fit.theta) from None
+    return Observed(likelihood, point, block, cells.n_models - len(np.unique(component)), fit)

@@ -1,0 +1,121 @@
+"""From compact cells to a fit that stands: method, prior in force, bias taken out, what the votes leave open."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.compact import compact
+from app.rating.correction import correct_bias
+from app.rating.errors import NoCommonRankingError, NotConvergedError
+from app.rating.fit import Fit, fit_am_elo, fit_m_elo
+from app.rating.observed import Observed, observe
+from app.rating.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
+from app.rating.results import LoopSettings
+from app.rating.scale import find_scale
+from app.rating.sums import Floats
+from app.rating.votes import Cells
+
+LARGEST_UNDECIDED = 20  # annotators; where more of them find no stable maximum, something is wrong with the solver
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A fit and what is published of it.
+
+    Attributes
+    ----------
+    fit : the maximum
+    R, theta : the fit's, without their first-order bias where the settings ask for that
+    prior_sd : of the prior in force; None for the plain estimator and for m-ELO
+    prior : how that was estimated; None where it was given
+    observed : the information at the fit; None where nothing asked for it
+    """
+
+    fit: Fit
+    R: Floats
+    theta: Floats
+    prior_sd: float | None
+    prior: PriorSpread | None = None
+    observed: Observed | None = None
+
+
+def solve(
+    cells: Cells, component: NDArray[np.int64], settings: LoopSettings, start: tuple[Floats, Floats] | None
+) -> Solution:
+    """Fit the settings' method to compact cells between models that have a score.
+
+    Raises
+    ------
+    NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
+    """
+    if cells.n_models == 0:
+        nothing, nobody = np.zeros(0), np.zeros(0, dtype=bool)
+        return Solution(Fit(nothing, nothing, nobody, 0.0, 0, nobody), nothing, nothing, None)
+    if settings.method == "m-elo":
+        fit = fit_m_elo(cells, component, start and start[0])
+        return Solution(fit, fit.R, fit.theta, None)
+    cap, sd, prior = settings.ability_cap, settings.prior_sd, None
+    if sd == "estimated":
+        fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
+        sd = prior.sd
+    else:
+        fit = fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start)
+    return _published(cells, component, fit, settings, sd, prior)
+
+
+def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettings) -> Solution:
+    """Fit every group of models and annotators that votes link by itself, for votes that `solve` finds no answer for.
+
+    A small group without a stable maximum (two annotators who contradict each other, say, of whom either may be the
+    better one) keeps abilities of 1, so that its scores are m-ELO's: `Fit.undecided`.
+
+    Raises
+    ------
+    NotConvergedError, NoCommonRankingError
+        A group of 20 annotators or more has no answer.
+
+    Notes
+    -----
+    The likelihood of such groups is a product, so this is no other objective. A prior that was to be estimated is
+    taken to have sd 1.
+    """
+    scale = find_scale(cells)
+    sd, estimated = settings.prior_sd, settings.prior_sd == "estimated"
+    prior_sd = ASSUMED if sd == "estimated" else sd
+    one = replace(settings, prior_sd=prior_sd)
+    R, theta = np.zeros(cells.n_models), np.ones(cells.n_annotators)
+    at_cap, undecided = np.zeros((2, cells.n_annotators), dtype=bool)
+    log_likelihood, iterations = 0.0, 0
+    for group in range(scale.number):
+        mine = compact(cells.where(scale.annotators[cells.annotator] == group))
+        label = component[mine.models]
+        try:
+            fit = solve(mine.cells, label, one, None).fit
+        except (NotConvergedError, NoCommonRankingError):
+            if len(mine.annotators) >= LARGEST_UNDECIDED:
+                raise
+            fit = fit_m_elo(mine.cells, label)
+            undecided[mine.annotators] = True
+        R[mine.models], theta[mine.annotators], at_cap[mine.annotators] = fit.R, fit.theta, fit.at_cap
+        log_likelihood, iterations = log_likelihood + fit.log_likelihood, max(iterations, fit.iterations)
+    whole = Fit(R, theta, at_cap, log_likelihood, iterations, undecided)
+    prior = DEFAULT if estimated else None
+    return _published(cells, component, whole, one, prior_sd, prior)
+
+
+def _published(
+    cells: Cells,
+    component: NDArray[np.int64],
+    fit: Fit,
+    settings: LoopSettings,
+    prior_sd: float | None,
+    prior: PriorSpread | None,
+) -> Solution:
+    if prior_sd is None:  # the paper's estimator is left as it is
+        return Solution(fit, fit.R, fit.theta, None)
+    observed = observe(cells, fit, component, prior_sd=prior_sd)
+    if not settings.bias_correction:
+        return Solution(fit, fit.R, fit.theta, prior_sd, prior, observed)
+    R, theta = correct_bias(fit, observed, prior_sd=prior_sd, ability_cap=settings.ability_cap)
+    return Solution(fit, R, theta, prior_sd, prior, observed)

@@ -1,0 +1,131 @@
+"""Votes over HTTP, two worker processes, embedded PostgreSQL: single votes against one INSERT each, then batches.
+
+Needs `wrk` (Debian has it). Load generator, service and database share the machine; every figure of the table comes
+from one run, rounds of the two services taking turns. Ratios are what to compare.
+"""
+
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from app.arena.keys import create_key
+from app.store.database import Database
+from app.store.embedded.server import EmbeddedServer
+from app.store.schema import upgrade
+
+ROUNDS = 5
+SECONDS = int(os.environ.get("SECONDS", "6"))
+SCRIPT = Path(__file__).with_suffix(".lua")
+UNIT = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+@dataclass(frozen=True)
+class Load:
+    """One round: requests a second and milliseconds."""
+
+    rate: float
+    p50: float
+    p99: float
+    failed: int
+
+
+@contextmanager
+def served(name: str, database_url: str) -> Iterator[str]:
+    """Run one of `benchmarks.ingest_services` in two processes and yield its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", f"benchmarks.ingest_services:{name}", "--factory", "--workers", "2"]
+    options = ["--port", str(port), "--no-access-log", "--log-level", "warning", "--ws", "none"]
+    settings = {"STABLE_ARENA_DATABASE_URL": database_url, "STABLE_ARENA_WORKER__RUN_IN_SERVER": "false"}
+    server = subprocess.Popen([*command, *options], env={**os.environ, **settings})
+    try:
+        address = f"http://127.0.0.1:{port}"
+        until_ready(address, server)
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def until_ready(address: str, server: subprocess.Popen[bytes]) -> None:
+    """Wait until the service answers."""
+    while server.poll() is None:
+        try:
+            httpx.get(f"{address}/readyz").raise_for_status()
+        except httpx.HTTPError:
+            time.sleep(0.1)
+        else:
+            return
+    raise SystemExit("the service did not start")
+
+
+def load(address: str, key: str, *, path: str, connections: int, batch: int = 0, seconds: int = SECONDS) -> Load:
+    """Put load on an endpoint and return what wrk measured."""
+    command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(SCRIPT)]
+    target = [f"{address}/api/v1{path}", "--", f"run{time.time_ns()}", key, str(batch)]
+    out = subprocess.run([*command, *target], check=True, capture_output=True, text=True).stdout
+    times = {share: float(value) * UNIT[unit] for share, value, unit in re.findall(r"(\d+)%\s+([\d.]+)(us|ms|s)", out)}
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", out)
+    failed = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
+    if rate is None:
+        raise SystemExit(out)
+    return Load(float(rate[1]), times["50"], times["99"], int(failed[1]) if failed else 0)
+
+
+def median(loads: list[Load]) -> Load:
+    """Median of each figure; failures add up."""
+    rate, p50, p99 = (statistics.median(each) for each in zip(*((x.rate, x.p50, x.p99) for x in loads), strict=True))
+    return Load(rate, p50, p99, sum(x.failed for x in loads))
+
+
+def measure(url: str, key: str) -> None:
+    with served("service", url) as service, served("one_insert_each", url) as peer:
+        for address in (service, peer):
+            load(address, key, path="/votes", connections=64, seconds=2)  # names, caches
+        rounds = [
+            (load(service, key, path="/votes", connections=64), load(peer, key, path="/votes", connections=64))
+            for _ in range(ROUNDS)
+        ]
+        batches = [load(service, key, path="/votes/batch", connections=4, batch=1_000) for _ in range(ROUNDS)]
+    ours, theirs, batch = (median(list(x)) for x in (*zip(*rounds, strict=True), batches))
+    print(f"{'':28}{'votes/s':>10}{'p50 ms':>10}{'p99 ms':>10}{'failed':>8}")
+    for name, figures, size in (
+        ("single votes, 64 at once", ours, 1),
+        ("one INSERT each, 64", theirs, 1),
+        ("batches of 1,000, 4 at once", batch, 1_000),
+    ):
+        print(f"{name:28}{figures.rate * size:>10,.0f}{figures.p50:>10.1f}{figures.p99:>10.1f}{figures.failed:>8}")
+    ratio = statistics.median(a.rate / b.rate for a, b in rounds)
+    print(f"single votes over one INSERT each: {ratio:.1f} × (median of {ROUNDS} rounds)")
+
+
+def main() -> None:
+    if shutil.which("wrk") is None:
+        raise SystemExit("benchmarks.ingest needs wrk: apt-get install wrk")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stable-arena-bench-")))
+        folder.chmod(0o711)  # under root the server runs as another user
+        server = EmbeddedServer(folder / "data")
+        stack.callback(server.release)
+        url = server.start()
+        upgrade(url)
+        with Database(url) as database, database.begin() as conn:
+            key = create_key(conn, "benchmark", ["ingest"])[1]
+        measure(url, key)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""What `benchmarks.ingest` puts load on: the service, and its peer that writes every vote by itself."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from fastapi import FastAPI
+
+from app.arena.recording import look_up_names
+from app.arena.votes import WINNERS, NewVote, VoteReceipt, check_vote, invalid_receipt
+from app.cli.interpreter import tune_for_serving
+from app.cli.logs import log_to_stderr
+from app.main import create_app
+from app.store.ids import new_id
+from app.store.known_names import KnownNames
+
+_CONNECTIONS = 16
+_INSERT = """
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, api_key_id)
+VALUES (%b, %b, %b, %b, %b, %b, %b, %b, %b)
+ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
+"""
+
+
+def service() -> FastAPI:
+    """Return the service as `serve` runs it."""
+    log_to_stderr(logging.WARNING)
+    app = create_app()
+    tune_for_serving()
+    return app
+
+
+def one_insert_each() -> FastAPI:
+    """Return the service without its queue: the same authentication, validation and name cache, then one INSERT."""
+    app = service()
+    inner = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
+        async with inner(app) as state:
+            queue = app.state.vote_queue
+            url = app.state.database.url.set(drivername="postgresql").render_as_string(hide_password=False)
+            connections = [await psycopg.AsyncConnection.connect(url, autocommit=True) for _ in range(_CONNECTIONS)]
+            app.state.vote_queue = _OneInsertEach(app.state.known_names, connections)
+            yield state
+            app.state.vote_queue = queue
+            for connection in connections:
+                await connection.close()
+
+    app.router.lifespan_context = lifespan
+    return app
+
+
+class _OneInsertEach:
+    def __init__(self, names: KnownNames, connections: list[psycopg.AsyncConnection[Any]]) -> None:
+        self._names = names
+        self._free: asyncio.LifoQueue[psycopg.AsyncConnection[Any]] = asyncio.LifoQueue()
+        for connection in connections:
+            self._free.put_nowait(connection)
+
+    async def submit(self, vote: NewVote, api_key_id: UUID | None) -> VoteReceipt:
+        if faults := check_vote(vote):
+            return invalid_receipt(faults)
+        known = look_up_names(self._names, [vote])  # both servers have met all names before they are measured
+        vote_id = new_id()
+        values = (
+            vote_id,
+            known.annotators[vote.annotator],
+            known.models.known_number(vote.model_a, vote.voted_at),
+            known.models.known_number(vote.model_b, vote.voted_at),
+            WINNERS.index(vote.winner),
+            vote.battle_id,
+            vote.voted_at,
+            list(vote.tags),
+            api_key_id,
+        )
+        connection = await self._free.get()
+        try:
+            await connection.execute(_INSERT, values)
+        finally:
+            self._free.put_nowait(connection)
+        return VoteReceipt("created", vote_id)

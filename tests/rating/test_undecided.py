@@ -1,0 +1,154 @@
+"""Votes that do not tell whom to believe: every one has a result or a named error, none is merely not converged."""
+
+import numpy as np
+import pytest
+
+from app.lab.simulate import Role, simulate_votes
+from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
+from app.rating.fit import fit_am_elo
+from app.rating.results import LoopSettings, Rating
+from app.rating.solve import solve_apart
+from app.rating.stable_arena import run_stable_arena
+from app.rating.votes import Cells, aggregate
+
+ALL = LoopSettings(min_votes=0)
+
+
+def codes(rating: Rating) -> set[str]:
+    return {notice.code for notice in rating.diagnostics.warnings}
+
+
+def opposed(models: int = 2, annotators: int = 2, first: int = 0) -> Cells:
+    """Two annotators who say the opposite of each other about models 0 and 1."""
+    annotator, outcome = np.repeat([first, first + 1], 10), np.repeat([1.0, 0.0], 10)
+    zero, one = np.zeros(20, dtype=int), np.ones(20, dtype=int)
+    return aggregate(annotator, zero, one, outcome, n_annotators=annotators, n_models=models)
+
+
+def joined(one: Cells, other: Cells) -> Cells:
+    columns = (
+        np.concatenate([getattr(one, x), getattr(other, x)])
+        for x in ("annotator", "model_a", "model_b", "n", "s", "ties")
+    )
+    return Cells(*columns, one.n_annotators, one.n_models)
+
+
+def crowd(models: int, annotators: int) -> Cells:
+    """Honest votes on models 2 and up, by annotators 2 and up."""
+    votes = simulate_votes(8, n_models=models - 2, roles={"honest": annotators - 2})
+    return aggregate(
+        votes.annotator + 2, votes.model_a + 2, votes.model_b + 2, votes.outcome,
+        n_annotators=annotators, n_models=models,
+    )  # fmt: skip
+
+
+def test_two_opposed_annotators_count_alike_and_the_models_are_equals() -> None:
+    """Believing either is as good as believing the other: the maximum between is a saddle."""
+    rating = run_stable_arena(opposed(), ALL)
+    np.testing.assert_allclose(rating.board.score, 1000.0)
+    assert rating.crowd.ability.tolist() == [1.0, 1.0]
+    assert np.isfinite(rating.board.se).all()
+    assert {"undecided-abilities", "two-models"} <= codes(rating)
+
+
+@pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
+def test_they_do_not_disturb_a_crowd_that_no_vote_links_to_them(prior_sd: float) -> None:
+    whole, settings = crowd(8, 30), LoopSettings(min_votes=0, prior_sd=prior_sd)
+    both = run_stable_arena(joined(opposed(8, 30), whole), settings)
+    np.testing.assert_allclose(both.board.score[:2], 1000.0)
+    assert {"undecided-abilities", "disconnected-graph"} <= codes(both)
+    alone = run_stable_arena(whole, ALL)
+    np.testing.assert_allclose(np.diff(both.board.score[2:]), np.diff(alone.board.score[2:]), rtol=0.02)
+    assert ("prior-spread-assumed" in codes(both)) == (prior_sd == "estimated")
+
+
+def test_the_plain_estimator_says_that_it_has_no_answer() -> None:
+    with pytest.raises(NoFiniteMaximumError):
+        run_stable_arena(opposed(), LoopSettings(min_votes=0, prior_sd=None, ability_cap=None, interval="none"))
+
+
+def test_a_large_group_without_a_maximum_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then something is wrong with the solver, and abilities of 1 would hide it."""
+
+    def fail(*_args: object, **_named: object) -> None:
+        raise NotConvergedError("by order", np.zeros(6), np.ones(28))
+
+    monkeypatch.setattr("app.rating.solve.fit_am_elo", fail)
+    with pytest.raises(NotConvergedError, match="by order"):
+        run_stable_arena(crowd(8, 30), ALL)
+
+
+def test_groups_apart_are_the_same_fit_as_together() -> None:
+    """The likelihood is a product over groups that no vote links, and so is its maximum."""
+    left = simulate_votes(1, n_models=4, roles={"honest": 12})
+    right = simulate_votes(2, n_models=4, roles={"honest": 12})
+    columns = [np.concatenate([getattr(left, x), getattr(right, x) + by]) for x, by in
+               (("annotator", 12), ("model_a", 4), ("model_b", 4))]  # fmt: skip
+    outcome = np.concatenate([left.outcome, right.outcome])
+    cells = aggregate(*columns, outcome, n_annotators=24, n_models=8)
+    component = np.repeat([0, 1], 4)
+    together = fit_am_elo(cells, component)
+    apart = solve_apart(cells, component, ALL).fit
+    np.testing.assert_allclose(apart.R, together.R, atol=1e-8)
+    np.testing.assert_allclose(apart.theta, together.theta, atol=1e-8)
+    assert apart.log_likelihood == pytest.approx(together.log_likelihood)
+    assert not apart.undecided.any()
+
+
+def test_a_crowd_that_follows_no_ranking_says_so() -> None:
+    votes = simulate_votes(1, n_models=6, roles={"honest": 2, "flip": 2}, votes_each=300, ability_sd=0.0)
+    cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
+    with pytest.raises(NoCommonRankingError, match="no common ranking"):
+        run_stable_arena(cells, ALL)
+
+
+def sweep(seeds: range) -> dict[str, int]:
+    """Tiny worlds of every kind, and how they end."""
+    ends: dict[str, int] = {}
+    for seed in seeds:
+        generator = np.random.default_rng(seed)
+        roles: dict[Role, int] = {"honest": int(generator.integers(2, 10))}
+        if generator.random() < 0.5:
+            roles |= {role: 1 for role in ("random", "flip", "equal", "clique") if generator.random() < 0.5}  # type: ignore[misc]
+        votes = simulate_votes(
+            seed,
+            n_models=int(generator.integers(2, 21)),
+            roles=roles,
+            votes_each=int(generator.integers(1, 31)),
+            score_sd=float(generator.choice([0, 50, 140, 400])),
+            tie_share=float(generator.choice([0, 0.35])),
+        )
+        cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
+        try:
+            rating = run_stable_arena(cells, ALL)
+        except NoCommonRankingError:
+            ends["no common ranking"] = ends.get("no common ranking", 0) + 1
+            continue
+        known = rating.board.identified
+        assert np.isfinite(rating.board.score[known]).all()
+        assert np.isfinite(rating.board.se[known]).all()
+        assert np.isnan(rating.board.score[~known]).all()
+        assert not np.isinf(rating.crowd.ability).any()
+        end = "undecided" if "undecided-abilities" in codes(rating) else "decided"
+        ends[end] = ends.get(end, 0) + 1
+    return ends
+
+
+def test_every_tiny_world_ends_well() -> None:
+    ends = sweep(range(150))
+    assert ends["decided"] > 130
+
+
+@pytest.mark.soak
+def test_thousands_of_tiny_worlds_end_well() -> None:
+    ends = sweep(range(150, 3300))
+    print(ends)
+    assert ends["decided"] > 0.93 * 3150
+
+
+@pytest.mark.parametrize(("seed", "votes"), [(5513, 30), (6061, 30), (6065, 30)])
+def test_worlds_that_once_did_not_converge(seed: int, votes: int) -> None:
+    world = simulate_votes(seed, n_models=17, roles={"honest": 2}, votes_each=votes, score_sd=50)
+    cells = aggregate(world.annotator, world.model_a, world.model_b, world.outcome, **world.sizes)
+    rating = run_stable_arena(cells, ALL)
+    assert np.isfinite(rating.board.score[rating.board.identified]).all()
