@@ -1,0 +1,136 @@
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
+from app.cli.lab.report import Report, Row, Rows, check_figure, publish, table, word
+from app.cli.progress import showing_stages
+from app.errors import BadInputError
+from app.lab.attacks.arena import Setup
+from app.lab.attacks.honest import Variety
+from app.lab.attacks.strategies import STRATEGIES
+from app.lab.defences.campaign import campaign
+from app.lab.defences.trial import NO_ATTACK
+from app.rating.gauge import ELO_PER_NATURAL
+
+CHARTED = ("m-elo", "am-elo plain", "am-elo robust", "robust without both")
+
+
+def attacks(
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Only this strategy; repeat it for several. none is no attack.")
+    ] = None,
+    annotators: Annotated[int, typer.Option(min=2, help="Of them the attackers are a part.")] = 42,
+    votes_each: Annotated[int, typer.Option(min=1, help="Votes of every annotator.")] = 51,
+    attack_votes: Annotated[int | None, typer.Option(min=1, help="Votes of every attacker, if other.")] = None,
+    share: Annotated[float, typer.Option(min=0, max=0.5, help="Of the annotators who attack.")] = 0.1,
+    target: Annotated[int, typer.Option(min=0, help="Place of the pushed model, counted from the last, 0.")] = 1,
+    minority: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the honest with an opinion of one model of their own.")
+    ] = 0.0,
+    opinion: Annotated[float, typer.Option(help="Elo points by which they hold it to be better.")] = 200.0,
+    tie_spread: Annotated[float, typer.Option(min=0, help="How much the honest differ in ties (sd of logs).")] = 0.0,
+    side_spread: Annotated[float, typer.Option(min=0, help="How much they prefer a side (sd, Elo points).")] = 0.0,
+    boards: Annotated[bool, typer.Option(help="Make boards too, not only judge annotators.")] = True,
+    repeats: Annotated[int, typer.Option(min=1, help="Arenas to draw.")] = 30,
+    seed: SeedOption = 0,
+    processes: ProcessesOption = 2,
+    output_format: FormatOption = "table",
+    figure: FigureOption = None,
+) -> None:
+    """Attack simulated arenas: what every board gives away, whom every rule finds and whom it wrongs."""
+    check_figure(figure)
+    chosen = tuple(strategy or (NO_ATTACK, *STRATEGIES))
+    for name in chosen:
+        if name not in (NO_ATTACK, *STRATEGIES):
+            raise BadInputError(f"--strategy must be one of {', '.join((NO_ATTACK, *STRATEGIES))}, is {name}")
+    started = time.perf_counter()
+    setup = Setup(
+        n_annotators=annotators, votes_each=votes_each, share=share, attack_votes=attack_votes, target=target,
+        variety=Variety(tie_spread, side_spread / ELO_PER_NATURAL, minority, opinion),
+    )  # fmt: skip
+    if target >= setup.n_models:
+        raise BadInputError(f"--target must be less than {setup.n_models}, is {target}")
+    with showing_stages() as stages:
+        stages.stage("attacking")
+        by_board, by_rule = campaign(
+            setup, seeds=range(seed, seed + repeats), strategies=chosen, boards=boards,
+            processes=processes, progress=stages.share,
+        )  # fmt: skip
+    board_rows, rule_rows = [asdict(row) for row in by_board], [asdict(row) for row in by_rule]
+    title = f"{annotators:,} annotators, {votes_each} votes each, {100 * share:g} % attackers, {repeats} arenas"
+    report = Report(
+        experiment="attacks",
+        settings={**asdict(setup), "repeats": repeats, "seed": seed},
+        results={"boards": board_rows, "rules": rule_rows},
+        tables=_tables(board_rows, rule_rows, title),
+        notes=[
+            "Gains are against the same board of the honest votes alone: ranks (mean ± sd), Elo points.",
+            "Found: share of the attackers. Wronged: share of the honest annotators.",
+        ],
+        chart=_chart(board_rows, rule_rows),
+        seconds=time.perf_counter() - started,
+    )
+    publish(report, output_format, figure)
+
+
+def _tables(boards: Rows, rules: Rows, title: str) -> list[RenderableType]:
+    tables = []
+    if boards:
+        names = list(dict.fromkeys(row["board"] for row in boards))
+        tables.append(_pivot(f"Ranks (points) gained by the target · {title}", boards, "board", names, _gain))
+    names = list(dict.fromkeys(row["rule"] for row in rules))
+    tables.append(_pivot(f"Found / wronged, % · {title}", rules, "rule", names, _shares))
+    return tables
+
+
+def _pivot(title: str, rows: Rows, key: str, names: list[str], cell: Callable[[Row], str]) -> RenderableType:
+    """Return one line for each board or rule, one column for each strategy."""
+    strategies = list(dict.fromkeys(row["strategy"] for row in rows))
+    at = {(row[key], row["strategy"]): cell(row) for row in rows}
+    lines: list[Row] = [{key: name, **{s: at.get((name, s), "–") for s in strategies}} for name in names]
+    return table(
+        title, lines, {key.capitalize(): word(key), **{s: word(s) for s in strategies}}, text=[key.capitalize()]
+    )
+
+
+def _gain(row: Row) -> str:
+    if row["ranks"] is None:
+        return "–"
+    spread = f"±{row['ranks_sd']:.1f}" if row["ranks_sd"] is not None else ""
+    return f"{row['ranks']:+.1f}{spread} ({row['points']:+.0f})"
+
+
+def _shares(row: Row) -> str:
+    found = "" if row["found"] is None else f"{100 * row['found']:.0f}"
+    return f"{found}/{100 * row['wronged']:.1f}"
+
+
+def _chart(boards: Rows, rules: Rows) -> Spec:
+    panels = []
+    if boards:
+        shown = [row for row in boards if row["board"] in CHARTED]
+        strategies = list(dict.fromkeys(row["strategy"] for row in shown))
+        panels.append(
+            panel(
+                shown, "Ranks gained by the target", layer("point", filled=True, size=40),
+                x=axis("ranks", "ranks", zero=True), y=category("strategy", None, strategies),
+                color=colours("board", "board", CHARTED),
+            )
+        )  # fmt: skip
+    last = [row for row in rules if row["rule"] in ("ε", "evidence, then ε", "Chatbot Arena, α .1")]
+    found = [row for row in last if row["found"] is not None]
+    strategies = list(dict.fromkeys(row["strategy"] for row in found))
+    panels.append(
+        panel(
+            found, "Attackers found", layer("point", filled=True, size=40),
+            x=axis("found", "share", domain=[0, 1]), y=category("strategy", None, strategies),
+            color=colours("rule", "rule", list(dict.fromkeys(row["rule"] for row in found))),
+        )
+    )  # fmt: skip
+    return side_by_side(*panels)

@@ -1,0 +1,123 @@
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import RenderableType
+
+from app.cli.lab.charts import Spec, axis, colours, layer, panel, side_by_side
+from app.cli.lab.named import NamedCells, open_named
+from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption, SeedOption
+from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.progress import showing_stages
+from app.errors import BadInputError
+from app.lab.attacks.strategies import STRATEGIES
+from app.lab.budget import DEFENCES, Attack, Defence, find_budget
+from app.rating.results import LoopSettings
+from app.rating.stable_arena import run_stable_arena
+
+TOP = 10
+NEED_OTHERS = ("copycats", "framing-by-copy")  # strategies that need other annotators' votes one by one
+
+
+def budget(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")],
+    model: Annotated[
+        list[str] | None, typer.Option(help=f"Model to lift; repeat for several. By default ranks 2 to {TOP}.")
+    ] = None,
+    strategy: Annotated[str, typer.Option(help="What every attacker does.")] = "target-only",
+    votes_each: Annotated[int, typer.Option(min=1, help="Votes of every attacker.")] = 51,
+    chosen: Annotated[
+        bool, typer.Option("--chosen", help="Attackers pick their battles: all of them the model's.")
+    ] = False,
+    most: Annotated[int, typer.Option(min=1, help="Attackers to try at most.")] = 64,
+    min_votes: MinVotesOption = 50,
+    seed: SeedOption = 0,
+    output_format: FormatOption = "table",
+    figure: FigureOption = None,
+) -> None:
+    """Find how many attackers, and votes, lift a model by one rank, defence by defence."""
+    check_figure(figure)
+    known = [name for name in STRATEGIES if name not in NEED_OTHERS]
+    if strategy not in known:
+        raise BadInputError(f"--strategy must be one of {', '.join(known)}, is {strategy}")
+    started = time.perf_counter()
+    settings = LoopSettings(min_votes=min_votes)
+    attack = Attack(strategy, votes_each, chosen)
+    rows: list[Row] = []
+    with showing_stages() as stages:
+        named = open_named(file, stages)
+        stages.stage("fitting")
+        targets = _targets(named, settings, model)
+        stages.stage("attacking")
+        for done, target in enumerate(targets):
+            for defence in DEFENCES:
+                found = _find(named, settings, target, attack, defence, most, seed)
+                rows.append(found)
+            if stages.share is not None:
+                stages.share((done + 1) / len(targets))
+    report = Report(
+        experiment="budget",
+        settings={
+            "source": file.name, "strategy": strategy, "votes_each": votes_each, "chosen": chosen, "most": most,
+            "min_votes": min_votes, "seed": seed,
+        },
+        results={"budgets": rows},
+        tables=[_table(rows, file.name, attack)],
+        notes=[f"– : not even {most} attackers lift the model, or it is the first on that board."],
+        chart=_chart(rows),
+        seconds=time.perf_counter() - started,
+    )  # fmt: skip
+    publish(report, output_format, figure)
+
+
+def _targets(named: NamedCells, settings: LoopSettings, asked: list[str] | None) -> list[int]:
+    unknown = [name for name in asked or [] if name not in named.models]
+    if unknown:
+        raise BadInputError(f"no vote names the model {unknown[0]}")
+    if asked:
+        return [named.models.index(name) for name in asked]
+    board = run_stable_arena(named.cells, settings).board
+    order = np.lexsort((board.rank, board.component))
+    shown = [int(m) for m in order if board.component[m] == 0 and board.identified[m] and board.rank[m] > 1]
+    return shown[: TOP - 1]
+
+
+def _find(
+    named: NamedCells, settings: LoopSettings, target: int, attack: Attack, defence: Defence, most: int, seed: int
+) -> Row:
+    name = named.models[target]
+    try:
+        found = find_budget(named.cells, settings, target, attack, defence, most=most, seed=seed)
+    except ValueError:  # the first already, or without a score, on this board
+        return {"defence": defence, "model": name, "rank": None, "annotators": None, "votes": None, "most": most}
+    return {**asdict(found), "model": name}
+
+
+def _table(rows: Rows, title: str, attack: Attack) -> RenderableType:
+    how = "battles of their choice" if attack.chosen else "battles as they come"
+    return table(
+        f"Attackers ({attack.strategy}, {attack.votes_each} votes each, {how}) that lift a model by a rank · {title}",
+        rows,
+        {
+            "Model": word("model"),
+            "Defence": word("defence"),
+            "Rank": number("rank", 0),
+            "Attackers": number("annotators", 0),
+            "Votes": number("votes", 0),
+        },
+        text=["Model", "Defence"],
+    )
+
+
+def _chart(rows: Rows) -> Spec:
+    known = [dict(row) for row in rows if row["annotators"] is not None]
+    return side_by_side(
+        panel(
+            known, "Attackers that lift a model by a rank", layer("point", filled=True, size=30),
+            x=axis("rank", "rank before"), y=axis("annotators", "attackers", type="log"),
+            color=colours("defence", "defence", DEFENCES),
+        )
+    )  # fmt: skip

@@ -1,0 +1,152 @@
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import RenderableType
+
+from app.cli.lab.charts import Spec, axis, colours, layer, panel, side_by_side
+from app.cli.lab.named import NamedCells, open_named
+from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption
+from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.progress import showing_stages
+from app.rating.estimate import Estimate, estimate
+from app.rating.fragility import HANDFUL, Fragility, find_fragility, verify_annotators, verify_votes
+from app.rating.influence import Influence, find_influence, leave_annotators_out
+from app.rating.results import LoopSettings, Method
+
+SHOWN_ANNOTATORS = 10
+
+
+def fragility(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")],
+    method: Annotated[Method, typer.Option(help="am-elo estimates annotators too; m-elo is Bradley-Terry.")] = "am-elo",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Refit without the votes, and without the annotators.")
+    ] = False,
+    min_votes: MinVotesOption = 50,
+    output_format: FormatOption = "table",
+    figure: FigureOption = None,
+) -> None:
+    """Find how few votes, and how few annotators, decide the order of each two neighbours on the board."""
+    check_figure(figure)
+    started = time.perf_counter()
+    settings = LoopSettings(method=method, min_votes=min_votes, interval="none")
+    with showing_stages() as stages:
+        named = open_named(file, stages)
+        stages.stage("fitting")
+        kept = named.cells.votes_by_annotator() > min_votes
+        result = estimate(named.cells.where(kept[named.cells.annotator]), settings)
+        stages.stage("looking for small sets")
+        influence = find_influence(result)
+        found = find_fragility(result, influence)
+        stages.stage("refitting")
+        checked = _verify(result, settings, found, influence) if verify else None
+    pairs = _pairs(named, found, checked)
+    report = Report(
+        experiment="fragility",
+        settings={"source": file.name, "method": method, "min_votes": min_votes, "verify": verify},
+        results={"pairs": pairs, "annotators": _weights(named, result, influence)},
+        tables=_tables(pairs, _weights(named, result, influence), file.name, verify=verify),
+        notes=[
+            f"{int(found.tied.sum())} of {len(pairs)} pairs hang on {HANDFUL} votes or fewer: as good as tied.",
+        ],
+        chart=_chart(pairs),
+        seconds=time.perf_counter() - started,
+    )
+    publish(report, output_format, figure)
+
+
+def _verify(result: Estimate, settings: LoopSettings, found: Fragility, influence: Influence) -> list[tuple[int, int]]:
+    both = zip(found.upper.tolist(), found.lower.tolist(), strict=True)
+    return [
+        (
+            verify_votes(result, settings, upper, lower, influence),
+            verify_annotators(result, settings, upper, lower, influence),
+        )
+        for upper, lower in both
+    ]
+
+
+def _pairs(named: NamedCells, found: Fragility, checked: list[tuple[int, int]] | None) -> list[Row]:
+    rows: list[Row] = []
+    for at, (upper, lower) in enumerate(zip(found.upper, found.lower, strict=True)):
+        votes, annotators = checked[at] if checked else (-1, -1)
+        rows.append(
+            {
+                "upper": named.models[upper],
+                "lower": named.models[lower],
+                "gap": float(found.gap[at]),
+                "votes": _known(int(found.votes[at])),
+                "annotators": _known(int(found.annotators[at])),
+                "votes_verified": _known(votes),
+                "annotators_verified": _known(annotators),
+                "tied": bool(found.tied[at]),
+            }
+        )
+    return rows
+
+
+def _weights(named: NamedCells, result: Estimate, influence: Influence) -> list[Row]:
+    """Annotators without whom the scores would change most, in the root mean square."""
+    change = leave_annotators_out(influence)
+    size = np.sqrt(np.nanmean(change**2, axis=1))
+    order = np.argsort(-np.nan_to_num(size, nan=np.inf), kind="stable")[:SHOWN_ANNOTATORS]
+    votes = result.small.cells.votes_by_annotator()
+    return [
+        {
+            "annotator": named.annotators[result.small.annotators[k]],
+            "votes": int(votes[k]),
+            "points": None if np.isnan(size[k]) else float(size[k]),
+            "most": None if np.isnan(size[k]) else float(np.nanmax(np.abs(change[k]))),
+        }
+        for k in order
+    ]
+
+
+def _known(count: int) -> int | None:
+    return None if count < 0 else count
+
+
+def _tables(pairs: Rows, annotators: Rows, title: str, *, verify: bool) -> list[RenderableType]:
+    columns = {
+        "Model": word("upper"),
+        "Above": word("lower"),
+        "Points": number("gap", 1),
+        "Votes": number("votes", 0),
+        "Annotators": number("annotators", 0),
+    }
+    if verify:
+        columns |= {
+            "Votes (refit)": number("votes_verified", 0),
+            "Annotators (refit)": number("annotators_verified", 0),
+        }
+    return [
+        table(f"Smallest removals that swap two neighbours · {title}", pairs, columns, text=["Model", "Above"]),
+        table(
+            "Annotators without whom scores would change most",
+            annotators,
+            {
+                "Annotator": word("annotator"), "Votes": word("votes"),
+                "Points (rms)": number("points", 1), "Points (most)": number("most", 1),
+            },
+            text=["Annotator"],
+        ),
+    ]  # fmt: skip
+
+
+def _chart(pairs: Rows) -> Spec:
+    rows = [
+        {"place": place, "what": what, "count": pair[what]}
+        for place, pair in enumerate(pairs, start=1)
+        for what in ("votes", "annotators")
+        if pair[what] is not None
+    ]
+    return side_by_side(
+        panel(
+            rows, "Removals that swap a model with the next", layer("point", filled=True, size=20),
+            x=axis("place", "place on the board"), y=axis("count", "removals", type="log"),
+            color=colours("what", "of", ("votes", "annotators")),
+        )
+    )  # fmt: skip

@@ -1,0 +1,23 @@
+"""Options that the experiments share."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Format = Literal["table", "json"]
+
+FileArgument = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")
+]
+SimulatedOption = Annotated[
+    bool, typer.Option("--simulated", help="Arenas of the am-ELO paper's size instead of a file, one for each seed.")
+]
+MinVotesOption = Annotated[int, typer.Option(min=0, help="Only annotators with more votes than this count.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="The first seed; repeats take the following ones.")]
+ShufflesOption = Annotated[int, typer.Option(min=2, max=100_000, help="Orders of the votes that Elo averages over.")]
+ProcessesOption = Annotated[int, typer.Option(min=1, max=64, help="Processes that share the repeats.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print the results.")]
+FigureOption = Annotated[
+    Path | None, typer.Option(metavar="FILE.svg", help="Draw the results into this file (needs the extra `lab`).")
+]

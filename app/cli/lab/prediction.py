@@ -1,0 +1,92 @@
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from app.cli.lab.charts import Spec, axis, category, layer, panel, side_by_side
+from app.cli.lab.options import (
+    FigureOption,
+    FileArgument,
+    FormatOption,
+    MinVotesOption,
+    ProcessesOption,
+    SeedOption,
+    ShufflesOption,
+    SimulatedOption,
+)
+from app.cli.lab.report import Report, Rows, check_figure, number, publish, table, word
+from app.cli.lab.sources import Source, open_source
+from app.cli.progress import showing_stages
+from app.lab.methods import ELO_SHUFFLES, METHODS
+from app.lab.prediction import predict
+
+
+def prediction(
+    file: FileArgument = None,
+    simulated: SimulatedOption = False,
+    repeats: Annotated[int, typer.Option(min=1, help="Random 80/20 splits.")] = 5,
+    min_votes: MinVotesOption = 50,
+    shuffles: ShufflesOption = ELO_SHUFFLES,
+    seed: SeedOption = 0,
+    processes: ProcessesOption = 2,
+    output_format: FormatOption = "table",
+    figure: FigureOption = None,
+) -> None:
+    """Predict held-out votes by every method (the am-ELO paper's Table 2)."""
+    check_figure(figure)
+    started = time.perf_counter()
+    with showing_stages() as stages:
+        source = open_source(file, simulated=simulated, min_votes=min_votes, stages=stages)
+        stages.stage("predicting")
+        seeds = range(seed, seed + repeats)
+        results = predict(source.arena, seeds, shuffles=shuffles, processes=processes, progress=stages.share)
+    rows = [asdict(result) for result in results]
+    report = Report(
+        experiment="prediction",
+        settings={**source.settings, "repeats": repeats, "shuffles": shuffles, "seed": seed},
+        results={"methods": rows},
+        tables=[_table(source, rows)],
+        notes=[
+            "MSE over all held-out votes, AUC without ties. Lead: minus am-elo robust's, where both answered.",
+            "Paper: Table 2 of am-ELO, on its own data; its am-ELO is the plain one.",
+        ],
+        chart=_chart(rows),
+        seconds=time.perf_counter() - started,
+    )
+    publish(report, output_format, figure)
+
+
+def _table(source: Source, rows: Rows) -> RenderableType:
+    return table(
+        f"Prediction · {source.title}",
+        rows,
+        {
+            "Method": word("method"),
+            "MSE": number("mse", 4),
+            "±": number("mse_sd", 4),
+            "Lead": number("mse_lead", 4, sign=True),
+            "Paper": number("paper_mse", 4),
+            "AUC": number("auc", 4),
+            "± ": number("auc_sd", 4),
+            "Lead ": number("auc_lead", 4, sign=True),
+            "Paper ": number("paper_auc", 4),
+            "Splits": lambda row: f"{row['answered']} of {row['splits']}",
+        },
+        text=["Method"],
+    )
+
+
+def _chart(rows: Rows) -> Spec:
+    panels = []
+    for title, key in (("MSE, less is better", "mse"), ("AUC, more is better", "auc")):
+        known = [row for row in rows if row[key] is not None]
+        ends = [
+            {**row, "low": row[key] - (row[f"{key}_sd"] or 0.0), "high": row[key] + (row[f"{key}_sd"] or 0.0)}
+            for row in known
+        ]
+        spread = layer("rule", channels={"x": axis("low", title), "x2": {"field": "high"}}, color="#999")
+        mean = layer("point", channels={"x": axis(key, title)}, filled=True, size=60)
+        panels.append(panel(ends, title, spread, mean, y=category("method", None, METHODS)))
+    return side_by_side(*panels)

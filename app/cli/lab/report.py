@@ -1,0 +1,118 @@
+"""An experiment's results on standard output, and its figure in a file."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.cli.boards import watched_console
+from app.cli.lab.options import Format
+from app.cli.outputs import check_output, write_output
+from app.cli.tables import render
+from app.errors import BadInputError
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an experiment found.
+
+    Attributes
+    ----------
+    results : name → plain rows, as they stand in the JSON document
+    tables : the same for people
+    notes : a sentence each, below the tables and in the document
+    chart : a Vega-Lite specification
+    """
+
+    experiment: str
+    settings: Mapping[str, Any]
+    results: Mapping[str, Rows]
+    tables: Sequence[RenderableType]
+    notes: Sequence[str]
+    chart: Mapping[str, Any]
+    seconds: float
+
+
+def check_figure(figure: Path | None) -> None:
+    """Refuse, before any work is done, a figure that cannot be drawn or written.
+
+    Raises
+    ------
+    BadInputError
+        The name does not end in .svg, the folder does not exist, or what draws is not installed.
+    """
+    if figure is None:
+        return
+    if figure.suffix.lower() != ".svg":
+        raise BadInputError(f"--figure draws SVG: the name must end in .svg, is {figure.name}")
+    check_output(figure)
+    if find_spec("vl_convert") is None:
+        raise BadInputError("--figure needs the package vl-convert-python: install stable-arena[lab]")
+
+
+def publish(report: Report, output_format: Format, figure: Path | None) -> None:
+    """Print the results, after drawing the figure where one is asked for."""
+    if figure is not None:
+        write_output(_draw(report.chart), figure)
+    if output_format == "json":
+        document = {
+            "experiment": report.experiment,
+            "settings": report.settings,
+            **report.results,
+            "notes": list(report.notes),
+            "seconds": round(report.seconds, 3),
+        }
+        content = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    else:
+        notes = [Text(note) for note in report.notes]
+        content = render([*_spaced(report.tables), *notes], console=watched_console())
+    write_output(content.encode(), None)
+
+
+def table(
+    title: str, rows: Rows, columns: Mapping[str, Callable[[Row], str]], *, text: Sequence[str] = ()
+) -> RenderableType:
+    """Return rows as a titled table: header → what stands below it; the columns in `text` are set to the left."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    for header in columns:
+        left = header in text
+        result.add_column(header, justify="left" if left else "right", no_wrap=not left, overflow="fold")
+    for row in rows:
+        result.add_row(*(Text(cell(row)) for cell in columns.values()))
+    return Group(Text(title, style="italic"), result)  # a table's own title is broken where the table ends
+
+
+def number(key: str, digits: int, *, sign: bool = False) -> Callable[[Row], str]:
+    """Return what writes a row's number, – where it has none."""
+    form = f"{'+' if sign else ''}.{digits}f"
+    return lambda row: "–" if row[key] is None else format(row[key], form)
+
+
+def word(key: str) -> Callable[[Row], str]:
+    """Return what writes a row's word or count."""
+    return lambda row: f"{row[key]:,}" if isinstance(row[key], int) else str(row[key])
+
+
+def percent(key: str) -> Callable[[Row], str]:
+    """Return what writes a row's share as a percentage, – where it has none."""
+    return lambda row: "–" if row[key] is None else f"{100 * row[key]:.1f}"
+
+
+def _spaced(tables: Sequence[RenderableType]) -> list[RenderableType]:
+    return [part for each in tables for part in (each, "")]
+
+
+def _draw(chart: Mapping[str, Any]) -> bytes:
+    import vl_convert  # noqa: PLC0415  an extra, and 30 MB: only who draws loads it
+
+    svg: str = vl_convert.vegalite_to_svg(dict(chart))
+    return (svg + "\n").encode()

@@ -1,0 +1,82 @@
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
+from app.cli.lab.report import Report, Rows, check_figure, number, percent, publish, table, word
+from app.cli.progress import showing_stages
+from app.lab.transitivity import CLOSE, RATINGS, SCENARIOS, STRONG, VOTES_EACH_PAIR, rate_scenarios
+
+
+def transitivity(
+    strong: Annotated[float, typer.Option(min=0.5, max=0.99, help="The better one's win rate for ≫.")] = STRONG,
+    close: Annotated[float, typer.Option(min=0.5, max=0.99, help="The better one's win rate for ≈.")] = CLOSE,
+    closed: Annotated[bool, typer.Option("--closed", help="A and C meet too; else only A–B and B–C.")] = False,
+    repeats: Annotated[int, typer.Option(min=1, help="Simulated data sets of each scenario.")] = 200,
+    seed: SeedOption = 0,
+    processes: ProcessesOption = 2,
+    output_format: FormatOption = "table",
+    figure: FigureOption = None,
+) -> None:
+    """Rate A > B > C in four scenarios: who gets the order right (Elo Uncovered, Table 1)."""
+    check_figure(figure)
+    started = time.perf_counter()
+    with showing_stages() as stages:
+        stages.stage("simulating")
+        results = rate_scenarios(
+            range(seed, seed + repeats),
+            strong=strong, close=close, closed=closed, processes=processes, progress=stages.share,
+        )  # fmt: skip
+    rows = [asdict(row) for row in results]
+    report = Report(
+        experiment="transitivity",
+        settings={
+            "strong": strong, "close": close, "closed": closed, "votes_each_pair": VOTES_EACH_PAIR,
+            "repeats": repeats, "seed": seed,
+        },
+        results={"orders": rows},
+        tables=[_table(rows)],
+        notes=[
+            "Shares of the data sets. As voted: neighbours stand as the majority of their own battles had it.",
+        ],
+        chart=_chart(rows),
+        seconds=time.perf_counter() - started,
+    )  # fmt: skip
+    publish(report, output_format, figure)
+
+
+def _table(rows: Rows) -> RenderableType:
+    return table(
+        f"A > B > C, {VOTES_EACH_PAIR:,} battles a pair",
+        rows,
+        {
+            "Scenario": word("scenario"),
+            "Rating": word("rating"),
+            "A": number("a", 1),
+            "B": number("b", 1),
+            "C": number("c", 1),
+            "A > B > C %": percent("true_order"),
+            "As voted %": percent("order_of_votes"),
+            "A > C %": percent("a_above_c"),
+            "Answers": word("answered"),
+        },
+        text=["Scenario", "Rating"],
+    )
+
+
+def _chart(rows: Rows) -> Spec:
+    rating = {**category("rating", None, RATINGS), "axis": {"labels": False, "ticks": False}}
+    return side_by_side(
+        *(
+            panel(
+                [row for row in rows if row["scenario"] == scenario], scenario, layer("bar"),
+                x=rating, y=axis("order_of_votes", "ordered as voted", zero=True, domain=[0, 1]),
+                color=colours("rating", "rating", RATINGS),
+            )
+            for scenario in SCENARIOS
+        )
+    )  # fmt: skip

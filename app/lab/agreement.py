@@ -1,0 +1,55 @@
+"""How much rankings agree, and how well predictions and detections did."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from app.rating.sums import Floats
+
+
+def ranking_agreement(first: Floats, second: Floats) -> float:
+    """Share of the pairs of models that both score lists put in the same order: 1 same ranking, 0 reversed.
+
+    Pairs with a missing score (NaN) do not count; a pair tied in one list only is not in the same order.
+    """
+    known = np.flatnonzero(np.isfinite(first) & np.isfinite(second))
+    i, j = np.triu_indices(len(known), k=1)
+    if len(i) == 0:
+        return float("nan")
+    x, y = first[known], second[known]
+    return float(np.mean(np.sign(x[i] - x[j]) == np.sign(y[i] - y[j])))
+
+
+def consistency(scores: Sequence[Floats]) -> float:
+    """Mean agreement over all pairs of score lists: the am-ELO paper's Consistency (Figure 5).
+
+    Five lists of which two are one ranking and three its reverse have (1 + 3)/10 = 0.4.
+    """
+    return float(np.mean([ranking_agreement(x, y) for x, y in combinations(scores, 2)]))
+
+
+def mean_squared_error(probability: Floats, outcome: Floats) -> float:
+    """Mean of (P − W)² over all votes, ties included as ½."""
+    return float(np.mean((probability - outcome) ** 2))
+
+
+def area_under_curve(probability: Floats, outcome: Floats) -> float:
+    """AUC of P for telling votes for model_a from votes for model_b; ties between models do not count.
+
+    Equal probabilities count half. NaN where one kind of vote is missing.
+    """
+    decided = outcome != 0.5  # noqa: PLR2004  a tie
+    rank, won = rankdata(probability[decided]), outcome[decided] == 1.0
+    n_won, n_lost = int(won.sum()), int((~won).sum())
+    if n_won == 0 or n_lost == 0:
+        return float("nan")
+    return float((rank[won].sum() - n_won * (n_won + 1) / 2) / (n_won * n_lost))
+
+
+def f1_score(found: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> float:
+    """F1 of finding the wanted, 2 hits / (found + wanted); NaN where nobody is wanted and nobody found."""
+    total = int(found.sum()) + int(wanted.sum())
+    return 2.0 * int((found & wanted).sum()) / total if total else float("nan")

@@ -1,0 +1,209 @@
+"""An arena under attack: honest annotators and attackers, whose votes are known apart."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.lab.attacks.honest import Honest, Variety, draw_honest
+from app.lab.attacks.strategies import STRATEGIES, Scene
+from app.lab.simulate import draw_pairs
+from app.rating.results import LoopSettings
+from app.rating.stable_arena import run_stable_arena
+from app.rating.votes import Cells, aggregate
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+PUBLIC = LoopSettings(min_votes=0, interval="none")
+TIE_SHARE = 0.32  # between equals; with scores that differ by 140 Elo points (sd) a quarter of all votes are ties
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How large an arena, how many attackers, what the honest are like.
+
+    Attributes
+    ----------
+    n_annotators : attackers among them
+    votes_each : by every honest annotator, and by every attacker unless `attack_votes` says otherwise
+    share : of the annotators who attack
+    attack_votes : by every attacker; None for votes_each
+    target : place of the pushed model on the public board, counted from the last, 0 the last
+    score_sd, ability_sd, tie_share, variety : of the honest world
+    """
+
+    n_annotators: int = 42
+    votes_each: int = 51
+    n_models: int = 20
+    share: float = 0.1
+    attack_votes: int | None = None
+    target: int = 1
+    score_sd: float = 140.0
+    ability_sd: float = 0.3
+    tie_share: float = TIE_SHARE
+    variety: Variety = field(default_factory=Variety)
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Votes as they came in, arrays of shape (n_votes,): every annotator's own in the order of voting.
+
+    Attributes
+    ----------
+    outcome : W for the left model
+    moment : a global order, distinct numbers
+    """
+
+    annotator: Ints
+    left: Ints
+    right: Ints
+    outcome: Floats
+    moment: Ints
+    n_annotators: int
+    n_models: int
+
+    def cells(self) -> Cells:
+        """Collapse to cells."""
+        return aggregate(
+            self.annotator, self.left, self.right, self.outcome,
+            n_annotators=self.n_annotators, n_models=self.n_models,
+        )  # fmt: skip
+
+    def where(self, keep: NDArray[np.bool_]) -> "Votes":
+        """Return the votes for which `keep` is true."""
+        return replace(
+            self,
+            annotator=self.annotator[keep],
+            left=self.left[keep],
+            right=self.right[keep],
+            outcome=self.outcome[keep],
+            moment=self.moment[keep],
+        )
+
+    def turn(self) -> Ints:
+        """How many votes the annotator had cast before each vote."""
+        order = np.lexsort((self.moment, self.annotator))
+        first = np.searchsorted(self.annotator[order], np.arange(self.n_annotators))
+        turn = np.empty(len(order), dtype=np.int64)
+        turn[order] = np.arange(len(order)) - first[self.annotator[order]]
+        return turn
+
+
+@dataclass(frozen=True)
+class Arena:
+    """One draw of a world under attack.
+
+    Attributes
+    ----------
+    attacker : shape (n_annotators,)
+    victim : honest annotators whom the strategy singles out, shape (n_annotators,)
+    score : true scores, Elo points, mean 1000
+    public : scores that the attackers saw
+    target : the model they push
+    """
+
+    setup: Setup
+    strategy: str
+    votes: Votes
+    attacker: NDArray[np.bool_]
+    victim: NDArray[np.bool_]
+    score: Floats
+    public: Floats
+    target: int
+
+    def clean(self) -> Votes:
+        """Return the honest votes alone."""
+        return self.votes.where(~self.attacker[self.votes.annotator])
+
+
+def draw_arena(seed: int, strategy: str, setup: Setup) -> Arena:
+    """Draw a world, its honest votes and the attack; "none" is no attack.
+
+    The honest annotators and their votes depend on the seed and the setup, not on the strategy.
+    """
+    generator = np.random.default_rng(seed)
+    number = 0 if strategy == "none" else max(1, round(setup.share * setup.n_annotators))
+    score = setup.score_sd * generator.standard_normal(setup.n_models)
+    score += 1000.0 - score.mean()
+    size = setup.n_annotators
+    people = draw_honest(
+        generator, score, size, ability_sd=setup.ability_sd, tie_share=setup.tie_share, variety=setup.variety
+    )
+    honest = _ballots(np.arange(size), setup.votes_each, setup.n_models, generator)
+    honest = replace(honest, outcome=people.vote(honest.annotator, honest.left, honest.right, generator))
+    attacker = np.arange(size) >= size - number
+    kept = honest.where(~attacker[honest.annotator])
+    board = run_stable_arena(kept.cells(), PUBLIC).board
+    public = np.where(board.identified, board.score, board.score[board.identified].min())
+    target = int(np.argsort(public)[setup.target])
+    victim = np.zeros(size, dtype=bool)
+    votes = kept
+    if number:
+        attack = _attack(strategy, setup, people, kept, attacker, victim, public, target, generator)
+        votes = _join(kept, attack)
+    return Arena(setup, strategy, votes, attacker, victim, score, public, target)
+
+
+def _ballots(annotators: Ints, votes_each: int, n_models: int, generator: np.random.Generator) -> Votes:
+    annotator = np.repeat(annotators, votes_each)
+    left, right = draw_pairs(generator, n_models, len(annotator))
+    moment = generator.permutation(len(annotator))
+    return Votes(annotator, left, right, np.zeros(len(annotator)), moment, int(annotators.max()) + 1, n_models)
+
+
+def _attack(
+    strategy: str,
+    setup: Setup,
+    people: Honest,
+    kept: Votes,
+    attacker: NDArray[np.bool_],
+    victim: NDArray[np.bool_],
+    public: Floats,
+    target: int,
+    generator: np.random.Generator,
+) -> Votes:
+    """Return the attackers' votes; marks whom they single out in `victim`."""
+    members = np.flatnonzero(attacker)
+    each = setup.attack_votes or setup.votes_each
+    draft = _ballots(members, each, setup.n_models, generator)
+    left, right = draft.left, draft.right
+    moment = np.sort(draft.moment.reshape(len(members), each), axis=1).ravel()
+    if strategy == "copycats":  # the same battles as the first member's, later
+        left, right = (np.tile(side[:each], len(members)) for side in (left, right))
+        moment = np.sort(moment).reshape(each, len(members)).T.ravel()
+    honest = people.vote(draft.annotator, left, right, generator)
+    if strategy == "framing-by-copy":
+        victims = generator.choice(np.flatnonzero(~attacker), len(members), replace=len(members) > (~attacker).sum())
+        victim[victims] = True
+        left, right, honest, moment = _repeat(kept, victims, each, moment)
+    scene = Scene(
+        member=draft.annotator - members[0], left=left, right=right, honest=honest,
+        age=np.tile((np.arange(each) + 0.5) / each, len(members)), public=public, target=target,
+        tie_share=setup.tie_share,
+    )  # fmt: skip
+    outcome = STRATEGIES[strategy](scene, generator)
+    return Votes(draft.annotator, left, right, outcome, moment, len(attacker), setup.n_models)
+
+
+def _repeat(kept: Votes, victims: Ints, each: int, moment: Ints) -> tuple[Ints, Ints, Floats, Ints]:
+    """Each attacker repeats one victim's votes, from the first again when they are used up, after all of them."""
+    rows = np.concatenate([np.resize(np.flatnonzero(kept.annotator == victim), each) for victim in victims])
+    return kept.left[rows], kept.right[rows], kept.outcome[rows], moment + int(kept.moment.max()) + 1
+
+
+def _join(one: Votes, other: Votes) -> Votes:
+    """Put both together; moments of both run over the same span, and stay distinct."""
+    latest = max(int(one.moment.max()), int(other.moment.max())) + 1
+    span = [votes.moment * (latest / (int(votes.moment.max()) + 1)) for votes in (one, other)]
+    if int(other.moment.min()) > int(one.moment.max()):
+        span = [one.moment.astype(np.float64), other.moment.astype(np.float64)]
+    moment = np.argsort(np.argsort(np.concatenate(span), kind="stable"), kind="stable")
+    return Votes(
+        annotator=np.concatenate([one.annotator, other.annotator]),
+        left=np.concatenate([one.left, other.left]),
+        right=np.concatenate([one.right, other.right]),
+        outcome=np.concatenate([one.outcome, other.outcome]),
+        moment=moment,
+        n_annotators=one.n_annotators,
+        n_models=one.n_models,
+    )

@@ -1,0 +1,179 @@
+"""What attackers do with the battles they get: one function a strategy.
+
+Each is given the scene and returns W for the attackers' votes. Attackers know the public board, not the truth.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.votes import TIE
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+HALF_WAY = 0.5
+RIVALS = 4  # models above the target that "omnipresent" pulls down
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The attackers' battles, arrays of shape (n_votes,), each attacker's in the order of voting.
+
+    Attributes
+    ----------
+    member : which of the attackers votes, from 0
+    left, right : the models as shown
+    honest : W (for left) that an honest annotator of the attacker's ability would have voted
+    age : how much of the attacker's voting has passed, 0 to 1
+    public : scores that the attackers see, Elo points, shape (n_models,)
+    target : the model that they push
+    tie_share : of honest votes between equals
+    """
+
+    member: Ints
+    left: Ints
+    right: Ints
+    honest: Floats
+    age: Floats
+    public: Floats
+    target: int
+    tie_share: float
+
+
+Strategy = Callable[[Scene, np.random.Generator], Floats]
+
+
+def coin(scene: Scene, generator: np.random.Generator) -> Floats:
+    """Answer at random, ties as often as anybody between equals."""
+    draw = generator.random(len(scene.left))
+    half = scene.tie_share / 2.0
+    return np.where(draw < 0.5 - half, 1.0, np.where(draw < 0.5 + half, 0.5, 0.0))
+
+
+def paper_random(scene: Scene, generator: np.random.Generator) -> Floats:
+    """Give one of the two answers that an honest vote would not have been (am-ELO paper, "Random")."""
+    other = generator.integers(0, 2, len(scene.left)) == 0
+    return np.where(scene.honest == TIE, other * 1.0, np.where(other, 0.5, 1.0 - scene.honest))
+
+
+def equal(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001  a strategy's signature
+    """Call everything a tie."""
+    return np.full(len(scene.left), 0.5)
+
+
+def flip(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Vote the opposite of an honest vote."""
+    return 1.0 - scene.honest
+
+
+def mixed(scene: Scene, generator: np.random.Generator) -> Floats:
+    """Random, equal or flip, anew in every vote (am-ELO paper, "Mixed")."""
+    which = generator.integers(0, 3, len(scene.left))
+    choices = [strategy(scene, generator) for strategy in (paper_random, equal, flip)]
+    return np.choose(which, choices)
+
+
+def target_only(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Vote for the target whenever it is shown, honestly else."""
+    return _for(scene.target, scene, scene.honest)
+
+
+def against_only(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Vote against the model just above the target, honestly else."""
+    return 1.0 - _for(_above(scene, 1)[0], scene, 1.0 - scene.honest)
+
+
+def mimic(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Vote as the public ranking has it, and for the target."""
+    return _for(scene.target, scene, _by_ranking(scene, scene.public))
+
+
+def careful_mimic(scene: Scene, generator: np.random.Generator) -> Floats:
+    """Mimic in disguise: every third vote is honest, ties among them."""
+    disguise = generator.random(len(scene.left)) < 1.0 / 3.0
+    return _for(scene.target, scene, np.where(disguise, scene.honest, _by_ranking(scene, scene.public)))
+
+
+def omnipresent(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Push the target without it: honest in its own battles, against the models just above it in all others."""
+    rivals = _above(scene, RIVALS)
+    left, right = np.isin(scene.left, rivals), np.isin(scene.right, rivals)
+    outcome = np.where(left & ~right, 0.0, np.where(right & ~left, 1.0, scene.honest))
+    own = (scene.left == scene.target) | (scene.right == scene.target)
+    return np.where(own, scene.honest, outcome)
+
+
+def always_left(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Vote for what is shown first."""
+    return np.ones(len(scene.left))
+
+
+def copycats(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Everybody gives the first member's answers, who votes for the target and honestly else (see `crowd`)."""
+    first = _for(scene.target, scene, scene.honest)[scene.member == 0]
+    return np.tile(first, int(scene.member.max()) + 1)
+
+
+def slow_drift(scene: Scene, generator: np.random.Generator) -> Floats:
+    """Honest at first, then more and more for the target."""
+    turned = generator.random(len(scene.left)) < scene.age
+    return np.where(turned, _for(scene.target, scene, scene.honest), scene.honest)
+
+
+def sleeper(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Honest in the first half, flips in the second."""
+    return np.where(scene.age < HALF_WAY, scene.honest, 1.0 - scene.honest)
+
+
+def framing(scene: Scene, generator: np.random.Generator) -> Floats:
+    """Vote strictly by one false ranking, so that the board bends and honest votes look contrary to it.
+
+    The ranking is the public one with every third model moved to the place of another third's.
+    """
+    false = scene.public.copy()
+    moved = generator.permutation(len(false))[: 2 * (len(false) // 3)]
+    false[moved] = scene.public[np.roll(moved, len(moved) // 2)]
+    return _by_ranking(scene, false)
+
+
+def framing_by_copy(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
+    """Repeat one honest annotator's votes, so that both look like copies (the victim's votes are in `honest`)."""
+    return scene.honest
+
+
+def _for(model: int, scene: Scene, otherwise: Floats) -> Floats:
+    return np.where(scene.left == model, 1.0, np.where(scene.right == model, 0.0, otherwise))
+
+
+def _by_ranking(scene: Scene, score: Floats) -> Floats:
+    return np.where(score[scene.left] >= score[scene.right], 1.0, 0.0)
+
+
+def _above(scene: Scene, number: int) -> Ints:
+    """Return the models just above the target on the public board, the nearest first; the next below if none is."""
+    order = np.argsort(-scene.public)
+    place = int(np.flatnonzero(order == scene.target)[0])
+    nearest = order[max(0, place - number) : place][::-1]
+    return nearest if len(nearest) else order[place + 1 : place + 2]
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "coin": coin,
+    "paper-random": paper_random,
+    "equal": equal,
+    "flip": flip,
+    "mixed": mixed,
+    "target-only": target_only,
+    "against-only": against_only,
+    "mimic": mimic,
+    "careful-mimic": careful_mimic,
+    "omnipresent": omnipresent,
+    "always-left": always_left,
+    "copycats": copycats,
+    "slow-drift": slow_drift,
+    "sleeper": sleeper,
+    "framing": framing,
+    "framing-by-copy": framing_by_copy,
+}

@@ -1,0 +1,129 @@
+"""One seed's arenas: every strategy against every board and every rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.lab.attacks.arena import Arena, Setup, Votes, draw_arena
+from app.lab.defences.hearing import RULES, Hearing
+from app.rating.errors import RatingError
+from app.rating.results import LoopSettings
+from app.rating.stable_arena import run_stable_arena
+
+QUIET = LoopSettings(interval="none")
+NO_ATTACK = "none"
+QUOTA = 100
+
+ESTIMATORS: dict[str, LoopSettings] = {
+    "m-elo": replace(QUIET, method="m-elo"),
+    "am-elo plain": replace(QUIET, prior_sd=None, ability_cap=None),
+    "am-elo prior": replace(QUIET, ability_cap=None),
+    "am-elo robust": QUIET,
+}
+"""Boards with everybody in. "prior" has no cap."""
+
+WITHOUT: dict[str, str] = {
+    "robust without ε": "ε",
+    "robust without evidence": "evidence: any",
+    "robust without both": "evidence, then ε",
+    "robust without both and late": "the same, and later half",
+    "robust without Chatbot Arena's": "Chatbot Arena, α .1",
+}
+"""Board of the robust default without those whom a rule marks."""
+
+WITH_QUOTA = f"robust, quota {QUOTA}"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What an attack did to its target on one board; NaN where the board could not be made.
+
+    Attributes
+    ----------
+    ranks, points : gained by the target, against the same board of the honest votes alone
+    """
+
+    strategy: str
+    board: str
+    seed: int
+    ranks: float
+    points: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whom one rule marked.
+
+    Attributes
+    ----------
+    found : share of the attackers; NaN without an attack
+    wronged : share of the honest
+    """
+
+    strategy: str
+    rule: str
+    seed: int
+    found: float
+    wronged: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Every effect and finding of one seed."""
+
+    effects: list[Effect]
+    findings: list[Finding]
+
+
+def try_seed(
+    seed: int, *, setup: Setup, strategies: Sequence[str], boards: bool = True, rules: Sequence[str] | None = None
+) -> Trial:
+    """Draw one arena for each strategy and put it before every board and every rule.
+
+    Parameters
+    ----------
+    strategies : of `STRATEGIES`, or "none" for no attack
+    boards : whether to make boards too, not only to judge annotators
+    rules : which of `RULES`; default all
+    """
+    effects: list[Effect] = []
+    findings: list[Finding] = []
+    reference: dict[str, tuple[float, float]] = {}
+    for strategy in strategies:
+        arena = draw_arena(seed, strategy, setup)
+        hearing = Hearing(arena.votes, LoopSettings(), seed)
+        marks = {name: RULES[name](hearing) for name in rules or RULES}
+        for name, marked in marks.items():
+            findings.append(_find(arena, name, seed, marked))
+        if boards and strategy != NO_ATTACK:
+            if not reference:
+                reference = _boards(arena.clean(), arena.target, {})
+            for board, (rank, score) in _boards(arena.votes, arena.target, marks).items():
+                clean_rank, clean_score = reference[board if board in reference else "am-elo robust"]
+                effects.append(Effect(strategy, board, seed, clean_rank - rank, score - clean_score))
+    return Trial(effects, findings)
+
+
+def _find(arena: Arena, rule: str, seed: int, marked: NDArray[np.bool_]) -> Finding:
+    found = float(marked[arena.attacker].mean()) if arena.attacker.any() else float("nan")
+    return Finding(arena.strategy, rule, seed, found, float(marked[~arena.attacker].mean()))
+
+
+def _boards(votes: Votes, target: int, marks: dict[str, NDArray[np.bool_]]) -> dict[str, tuple[float, float]]:
+    """Rank and score of the target on every board."""
+    places = {name: _place(votes, settings, target) for name, settings in ESTIMATORS.items()}
+    places[WITH_QUOTA] = _place(votes.where(votes.turn() < QUOTA), QUIET, target)
+    for board, rule in WITHOUT.items():
+        if rule in marks:
+            places[board] = _place(votes.where(~marks[rule][votes.annotator]), QUIET, target)
+    return places
+
+
+def _place(votes: Votes, settings: LoopSettings, target: int) -> tuple[float, float]:
+    try:
+        board = run_stable_arena(votes.cells(), settings).board
+    except RatingError:
+        return float("nan"), float("nan")
+    return float(board.rank[target]), float(board.score[target])

@@ -1,0 +1,67 @@
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.lab.arenas import Arena
+from app.rating.elo import NATURAL_PER_ELO, fit_elo
+from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
+from app.rating.results import LoopSettings
+from app.rating.stable_arena import run_stable_arena
+from app.rating.sums import Floats
+
+Method = Literal["elo", "m-elo", "am-elo plain", "am-elo robust"]
+METHODS: tuple[Method, ...] = get_args(Method)
+ELO_SHUFFLES = 1_000  # as in the am-ELO paper
+
+SETTINGS = {
+    "m-elo": LoopSettings(method="m-elo", min_votes=0, interval="none"),
+    "am-elo plain": LoopSettings(min_votes=0, prior_sd=None, ability_cap=None, interval="none"),
+    "am-elo robust": LoopSettings(min_votes=0, interval="none"),
+}
+
+
+@dataclass(frozen=True)
+class Rated:
+    """What a method makes of an arena's votes.
+
+    Attributes
+    ----------
+    score : Elo points, NaN for a model that the votes do not identify, shape (n_models,)
+    component : connected component of each model, shape (n_models,)
+    ability : published units (1 is typical), 1 where the method or the votes know none, shape (n_annotators,)
+    """
+
+    score: Floats
+    component: NDArray[np.int64]
+    ability: Floats
+
+    def predict(self, votes: Arena) -> Floats:
+        """Return P(model_a wins) for each vote, ½ where a score is missing or nothing links the two models."""
+        a, b = votes.model_a, votes.model_b
+        difference = NATURAL_PER_ELO * (self.score[a] - self.score[b])
+        known = np.isfinite(difference) & (self.component[a] == self.component[b])
+        x = np.where(known, self.ability[votes.annotator] * np.where(known, difference, 0.0), 0.0)
+        probability: Floats = 1.0 / (1.0 + np.exp(-x))
+        return probability
+
+
+def rate(arena: Arena, method: Method, *, seed: int = 0, shuffles: int = ELO_SHUFFLES) -> Rated | None:
+    """Rate an arena's votes; None where the method refuses to answer because no finite or common answer exists.
+
+    Parameters
+    ----------
+    seed, shuffles : of Elo, which is averaged over random orders
+    """
+    if method == "elo":
+        result = fit_elo(
+            arena.model_a, arena.model_b, arena.outcome, n_models=arena.n_models, shuffles=shuffles, seed=seed
+        )
+        return Rated(result.score, np.zeros(arena.n_models, dtype=np.int64), np.ones(arena.n_annotators))
+    try:
+        rating = run_stable_arena(arena.cells(), SETTINGS[method])
+    except (NoFiniteMaximumError, NoCommonRankingError, NotConvergedError):
+        return None
+    ability = np.where(np.isfinite(rating.crowd.ability), rating.crowd.ability, 1.0)
+    return Rated(rating.board.score, rating.board.component, ability)

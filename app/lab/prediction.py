@@ -1,0 +1,121 @@
+"""How well the methods predict held-out votes: the am-ELO paper's Table 2."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from app.lab.agreement import area_under_curve, mean_squared_error
+from app.lab.arenas import Arena
+from app.lab.methods import ELO_SHUFFLES, METHODS, Method, rate
+from app.lab.parallel import Progress, map_seeds
+from app.lab.spread import mean_or_none, sd_or_none
+
+HELD_OUT = 0.2
+PAPER: Mapping[Method, tuple[float, float]] = {
+    "elo": (0.1238, 0.7492),
+    "m-elo": (0.1234, 0.7503),
+    "am-elo plain": (0.1208, 0.7581),
+}
+"""Method → MSE, AUC in the am-ELO paper, Table 2 (Chatbot Arena, April to June 2023, annotators past 50 votes)."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A method's predictions over the splits: means and standard deviations; None where there is no figure.
+
+    Attributes
+    ----------
+    mse_lead, auc_lead : mean over the splits that both answered of this method's figure minus the robust default's:
+        a positive mse_lead and a negative auc_lead speak for the robust default
+    splits, answered : splits made, and those on which the method had an answer
+    unpredicted : share of held-out votes predicted ½ because a score is missing
+    """
+
+    method: Method
+    mse: float | None
+    mse_sd: float | None
+    auc: float | None
+    auc_sd: float | None
+    mse_lead: float | None
+    auc_lead: float | None
+    splits: int
+    answered: int
+    unpredicted: float | None
+    paper_mse: float | None
+    paper_auc: float | None
+
+
+@dataclass(frozen=True)
+class _Split:
+    mse: float
+    auc: float
+    unpredicted: float
+
+
+def predict(
+    source: Callable[[int], Arena],
+    seeds: Sequence[int],
+    *,
+    shuffles: int = ELO_SHUFFLES,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> list[Prediction]:
+    """Fit 80 % of the votes, predict the other 20 %, for every seed a random split; one result for each method.
+
+    Parameters
+    ----------
+    source : arena of a seed; for a file always the same one
+    shuffles : of Elo
+    """
+    work = partial(predict_once, source, shuffles=shuffles)
+    splits = map_seeds(work, seeds, processes=processes, progress=progress)
+    robust = [split["am-elo robust"] for split in splits]
+    return [_summary(method, [split[method] for split in splits], robust) for method in METHODS]
+
+
+def predict_once(
+    source: Callable[[int], Arena], seed: int, *, shuffles: int = ELO_SHUFFLES
+) -> dict[Method, _Split | None]:
+    """Make one split and return each method's errors on it, None for a method without an answer."""
+    arena = source(seed)
+    order = np.random.default_rng(seed).permutation(arena.n_votes)
+    held_out = round(HELD_OUT * arena.n_votes)
+    # in the order as recorded, so that Elo's as-recorded order keeps its meaning
+    test, train = arena.take(np.sort(order[:held_out])), arena.take(np.sort(order[held_out:]))
+    return {method: _errors(train, test, method, seed, shuffles) for method in METHODS}
+
+
+def _errors(train: Arena, test: Arena, method: Method, seed: int, shuffles: int) -> _Split | None:
+    rated = rate(train, method, seed=seed, shuffles=shuffles)
+    if rated is None:
+        return None
+    probability = rated.predict(test)
+    missing = ~np.isfinite(rated.score)
+    return _Split(
+        mean_squared_error(probability, test.outcome),
+        area_under_curve(probability, test.outcome),
+        float(np.mean(missing[test.model_a] | missing[test.model_b])),
+    )
+
+
+def _summary(method: Method, splits: Sequence[_Split | None], robust: Sequence[_Split | None]) -> Prediction:
+    answered = [split for split in splits if split is not None]
+    both = [(x, y) for x, y in zip(splits, robust, strict=True) if x is not None and y is not None]
+    mse, auc = [split.mse for split in answered], [split.auc for split in answered]
+    paper_mse, paper_auc = PAPER.get(method, (None, None))
+    return Prediction(
+        method=method,
+        mse=mean_or_none(mse),
+        mse_sd=sd_or_none(mse),
+        auc=mean_or_none(auc),
+        auc_sd=sd_or_none(auc),
+        mse_lead=mean_or_none(x.mse - y.mse for x, y in both),
+        auc_lead=mean_or_none(x.auc - y.auc for x, y in both),
+        splits=len(splits),
+        answered=len(answered),
+        unpredicted=mean_or_none(split.unpredicted for split in answered),
+        paper_mse=paper_mse,
+        paper_auc=paper_auc,
+    )

@@ -1,0 +1,145 @@
+"""Whether A > B > C comes out as A > B > C: Elo Uncovered's four scenarios (its Table 1)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+import numpy as np
+
+from app.lab.arenas import Arena
+from app.lab.methods import Method, rate
+from app.lab.order import play_orders
+from app.lab.parallel import Progress, map_seeds
+from app.lab.spread import mean_or_none
+from app.rating.sums import Floats
+
+Scenario = Literal["A≫B, B≫C", "A≫B, B≈C", "A≈B, B≫C", "A≈B, B≈C"]
+SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
+STRONG, CLOSE = 0.75, 0.51
+VOTES_EACH_PAIR = 1_000
+ANNOTATORS = 20
+INITIAL = 1_400.0
+"""Where their Elo starts, and where the mean of every rating's scores sits here."""
+ELO_SETTINGS = ((1.0, 1), (1.0, 100), (16.0, 1), (16.0, 100))
+"""(K, permutations averaged), the columns of their table."""
+JOINT: tuple[Method, ...] = ("m-elo", "am-elo plain", "am-elo robust")
+RATINGS = (*(f"elo K={k:g} N={n}" for k, n in ELO_SETTINGS), *JOINT)
+_A, _B, _C = range(3)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a rating makes of a scenario, over the repeats.
+
+    Attributes
+    ----------
+    rating : "elo K=16 N=100" is Elo at K 16 averaged over 100 orders
+    a, b, c : mean score, Elo points, each repeat's mean at 1400
+    true_order : share of the repeats in which A > B > C
+    order_of_votes : share of the repeats in which neighbours stand as the majority of their own battles had it
+    a_above_c : share of the repeats in which A > C
+    answered : repeats in which the rating had an answer
+    """
+
+    scenario: Scenario
+    rating: str
+    a: float | None
+    b: float | None
+    c: float | None
+    true_order: float | None
+    order_of_votes: float | None
+    a_above_c: float | None
+    answered: int
+
+
+def simulate_scenario(
+    scenario: Scenario, seed: int, *, strong: float = STRONG, close: float = CLOSE, closed: bool = False
+) -> Arena:
+    """Simulate 1,000 decided battles A–B and as many B–C, by 20 alike annotators, one block after the other.
+
+    Parameters
+    ----------
+    strong, close : the better one's share of wins for ≫ and ≈
+    closed : as many battles A–C too, at the rate that the two others imply by Bradley and Terry
+    """
+    generator = np.random.default_rng([seed, SCENARIOS.index(scenario)])
+    first, second = (strong if "≫" in part else close for part in scenario.split(","))
+    gap = math.log(first / (1 - first)) + math.log(second / (1 - second))
+    pairs = [(_A, _B, first), (_B, _C, second)]
+    if closed:
+        pairs.append((_A, _C, 1.0 / (1.0 + math.exp(-gap))))
+    size = VOTES_EACH_PAIR
+    outcome = np.concatenate([(generator.random(size) < p).astype(np.float64) for *_, p in pairs])
+    return Arena(
+        name=scenario,
+        annotator=np.arange(size * len(pairs)) % ANNOTATORS,
+        model_a=np.repeat([a for a, *_ in pairs], size),
+        model_b=np.repeat([b for _, b, _ in pairs], size),
+        outcome=outcome,
+        n_annotators=ANNOTATORS,
+        n_models=3,
+    )
+
+
+def rate_scenarios(
+    seeds: Sequence[int],
+    *,
+    strong: float = STRONG,
+    close: float = CLOSE,
+    closed: bool = False,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> list[Order]:
+    """Rate every scenario once for every seed, by Elo at two K and with and without averaging, m-ELO and am-ELO."""
+    work = partial(_rate_all, strong, close, closed)
+    repeats = map_seeds(work, seeds, processes=processes, progress=progress)
+    return [
+        _summary(scenario, name, [repeat[scenario, name] for repeat in repeats])
+        for scenario in SCENARIOS
+        for name in RATINGS
+    ]
+
+
+@dataclass(frozen=True)
+class _Once:
+    score: Floats | None
+    majority: tuple[bool, bool]
+    """Whether A won most battles against B, and B against C."""
+
+
+def _rate_all(strong: float, close: float, closed: bool, seed: int) -> dict[tuple[Scenario, str], _Once]:
+    results: dict[tuple[Scenario, str], _Once] = {}
+    for scenario in SCENARIOS:
+        arena = simulate_scenario(scenario, seed, strong=strong, close=close, closed=closed)
+        size = VOTES_EACH_PAIR
+        wins = arena.outcome[: 2 * size].reshape(2, size).mean(axis=1)
+        majority = (bool(wins[0] > 1 / 2), bool(wins[1] > 1 / 2))
+        for k, count in ELO_SETTINGS:
+            score = play_orders(arena, k, count, seed, initial=INITIAL).mean(axis=0)
+            results[scenario, f"elo K={k:g} N={count}"] = _Once(score, majority)
+        for method in JOINT:
+            rated = rate(arena, method)
+            results[scenario, method] = _Once(
+                None if rated is None else rated.score - rated.score.mean() + INITIAL, majority
+            )
+    return results
+
+
+def _summary(scenario: Scenario, rating: str, repeats: Sequence[_Once]) -> Order:
+    answered = [(once.score, once.majority) for once in repeats if once.score is not None]
+    a, b, c = (mean_or_none(float(score[model]) for score, _ in answered) for model in (_A, _B, _C))
+    return Order(
+        scenario=scenario,
+        rating=rating,
+        a=a,
+        b=b,
+        c=c,
+        true_order=mean_or_none(float(score[_A] > score[_B] > score[_C]) for score, _ in answered),
+        order_of_votes=mean_or_none(
+            float((score[_A] > score[_B], score[_B] > score[_C]) == majority) for score, majority in answered
+        ),
+        a_above_c=mean_or_none(float(score[_A] > score[_C]) for score, _ in answered),
+        answered=len(answered),
+    )

@@ -1,0 +1,118 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from typer.testing import Result
+
+from app.cli.lab import EXPERIMENTS
+
+RunLab = Callable[..., Result]
+
+QUICK: dict[str, list[object]] = {
+    "prediction": ["--simulated", "--repeats", 2, "--shuffles", 2],
+    "consistency": ["--simulated", "--repeats", 1, "--steps", 20, "--shuffles", 2],
+    "perturb": ["--simulated", "--repeats", 1, "--shuffles", 2, "--strategy", "flip", "--share", 0, "--share", 30],
+    "order": ["--simulated", "--repeats", 20, "--k", 4, "--k", 16],
+    "transitivity": ["--repeats", 2],
+}
+RESULTS = {
+    "prediction": {"methods"},
+    "consistency": {"looks", "endings", "references"},
+    "perturb": {"stability", "detection"},
+    "order": {"elo", "order_free"},
+    "transitivity": {"orders"},
+}
+ONE = ["--processes", 1]
+
+
+@pytest.mark.parametrize("experiment", QUICK)
+def test_the_json_document_has_settings_results_and_notes(run_lab: RunLab, experiment: str) -> None:
+    result = run_lab(experiment, *QUICK[experiment], *ONE, "--seed", 3, "--format", "json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    document: dict[str, Any] = json.loads(result.stdout)
+    assert set(document) == {"experiment", "settings", "notes", "seconds"} | RESULTS[experiment]
+    assert document["experiment"] == experiment
+    assert document["settings"]["seed"] == 3
+    assert document["settings"]["repeats"] == QUICK[experiment][QUICK[experiment].index("--repeats") + 1]
+    for name in RESULTS[experiment]:
+        assert document[name]
+        assert len({tuple(row) for row in document[name]}) == 1  # the same fields in every row
+
+
+@pytest.mark.parametrize("experiment", QUICK)
+def test_the_table_and_the_figure(run_lab: RunLab, experiment: str, tmp_path: Path) -> None:
+    figure = tmp_path / "found.svg"
+    result = run_lab(experiment, *QUICK[experiment], *ONE, "--figure", figure)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert not result.stdout.startswith("{")
+    assert len(result.stdout.splitlines()) > 5
+    root = ET.fromstring(figure.read_text(encoding="utf-8"))  # noqa: S314  what was just drawn here
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.findall(".//{http://www.w3.org/2000/svg}path")
+
+
+def test_the_same_seed_finds_the_same(run_lab: RunLab) -> None:
+    first, again, other = (
+        json.loads(run_lab("prediction", *QUICK["prediction"], *ONE, "--format", "json", "--seed", seed).stdout)
+        for seed in (0, 0, 7)
+    )
+    assert first["methods"] == again["methods"] != other["methods"]
+
+
+def test_a_vote_file_without_those_who_vote_rarely(run_lab: RunLab, arena_file: Path) -> None:
+    result = run_lab("prediction", arena_file, "--repeats", 2, "--shuffles", 2, *ONE, "--format", "json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    settings = json.loads(result.stdout)["settings"]
+    assert settings["source"] == "arena.csv"
+    assert (settings["annotators"], settings["models"], settings["votes"]) == (42, 20, 4321)
+
+
+def test_the_files_votes_are_those_it_was_made_from(run_lab: RunLab, arena_file: Path) -> None:
+    """Names sort as the indices do, so a file of the simulated votes gives the simulated result."""
+    common = ["--repeats", 1, "--shuffles", 2, *ONE, "--format", "json"]
+    from_file, simulated = (
+        json.loads(run_lab("prediction", source, *common).stdout)["methods"] for source in (arena_file, "--simulated")
+    )
+    assert from_file == simulated
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["prediction"], "give either a vote FILE or --simulated"),
+        (["prediction", "votes.csv", "--simulated"], "give either a vote FILE or --simulated"),
+        (["prediction", "nowhere.csv"], "nowhere.csv"),
+        (["perturb", "--simulated", "--strategy", "bribe"], "--strategy must be one of random, equal, flip, mixed"),
+        (["perturb", "--simulated", "--share", 60], "--share must be 0 to 50"),
+        (["order", "--simulated", "--k", 0], "--k must be greater than 0"),
+        (["transitivity", "--figure", "found.png"], "must end in .svg"),
+        (["transitivity", "--figure", "no/such/folder/found.svg"], "does not exist"),
+        (["consistency", "--simulated", "--min-votes", 500], "no annotator has more than 500 votes"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(run_lab: RunLab, arguments: list[object], words: str) -> None:
+    result = run_lab(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_file_with_faulty_votes_is_refused_with_their_places(run_lab: RunLab, arena_file: Path) -> None:
+    with arena_file.open("a", encoding="utf-8") as file:
+        file.write("k00,m00,m01,whatever\n")
+    result = run_lab("order", arena_file)
+    assert result.exit_code == 2
+    assert "1 of 4,325 votes are faulty" in result.stderr
+    assert "line 4326" in result.stderr
+
+
+def test_help_lists_every_experiment(run_lab: RunLab) -> None:
+    result = run_lab("--help")
+    assert result.exit_code == 0
+    for name in EXPERIMENTS:
+        assert name in result.stdout
+    assert run_lab("no-such-thing").exit_code == 2
