@@ -1,142 +1,139 @@
-from collections.abc import Callable, Iterator
+"""Imports as they stand on record: what was asked for, how far it is, and what was wrong with the file."""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
 from uuid import UUID
 
-import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from sqlalchemy import Connection
 
-from app.arena.files import VoteFile, find_places
-from app.arena.votes import VoteReceipt, write_rows
-from app.errors import BadInputError, Fault
+from app.arena.files import ReadOptions
+from app.errors import NotFoundError
 from app.store import imports as store
-from app.store.ids import new_id
-from app.store.names import resolve_annotators, resolve_models
-from app.store.votes import VoteRow
+from app.store.database import Database
 
-_CHUNK = 20_000
-_MAX_CONFLICTS_LISTED = 1_000
-_COUNTS = ("rows", "created", "duplicates", "conflicts", "rejected")
+State = Literal["queued", "running", "done", "failed"]
+
+MAX_FAULTS_STORED = 100_000
+_SAMPLE = 10
+_PAGE = 5_000
 
 
 @dataclass(frozen=True)
-class ImportReceipt:
-    """What became of a file.
+class ImportOptions:
+    """How a file is to be imported.
 
     Attributes
     ----------
-    import_id : the import on record; for a file that was imported before, the earlier one
-    rows : records in the file
-    created, duplicates, conflicts, rejected : how many of them were recorded, were on record already, contradict
-        the record, or are no votes
-    already_imported : whether nothing was done because the same file had been imported; the figures are that import's
-    conflict_places : the first 1,000 conflicts, their place in the file and what they contradict
+    schema, annotator_column, pool_annotators : how it is understood; see `app.arena.files.ReadOptions`.
+    skip_invalid : leave out the records that are no votes instead of refusing the file.
+    again : import it even if the same file was imported before.
+    dry_run : count and report, record nothing.
     """
 
-    import_id: UUID
-    rows: int
-    created: int
-    duplicates: int
-    conflicts: int
-    rejected: int
-    already_imported: bool = False
-    conflict_places: tuple[Fault, ...] = ()
+    schema: str | None = None
+    annotator_column: str | None = None
+    pool_annotators: bool = False
+    skip_invalid: bool = False
+    again: bool = False
+    dry_run: bool = False
+
+    def reading(self) -> ReadOptions:
+        """Return what the reader has to know."""
+        return ReadOptions(self.schema, self.annotator_column, self.pool_annotators)
 
 
-def import_votes(
-    conn: Connection,
-    file: VoteFile,
-    *,
-    sha256: bytes,
-    again: bool = False,
-    skip_invalid: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> ImportReceipt:
-    """Record every vote of a file, all of them in the caller's transaction: killed half-way, nothing is left.
+class ImportCounts(BaseModel):
+    """What became of the records of a file so far."""
 
-    A file that was imported before, told by its SHA-256, is left alone unless `again`. A row for a (battle,
-    annotator) that is on record already is a duplicate or, with another verdict, a conflict; both leave the record
-    as it was, and conflicts are listed. Two imports of the same file take turns. Needs a READ COMMITTED transaction.
+    model_config = ConfigDict(frozen=True)
 
-    Parameters
-    ----------
-    sha256 : of the file's bytes.
-    skip_invalid : leave out the records that are no votes instead of refusing the file.
-    progress : called with the share of the votes that has been written, 0 to 1.
+    rows: int = Field(0, description="Records in the file; 0 before they are counted.")
+    created: int = Field(0, description="Votes recorded.")
+    duplicates: int = Field(0, description="Votes on record already: same battle, annotator and verdict.")
+    conflicts: int = Field(0, description="Votes that contradict the record; it stays as it was.")
+    rejected: int = Field(0, description="Records that are no valid votes.")
+    skipped: int = Field(0, description="Records that say that nobody voted.")
+
+
+class ImportFault(BaseModel):
+    """What is wrong with one record."""
+
+    model_config = ConfigDict(frozen=True)
+
+    record: int = Field(description="Number of the record in the file, from 0.")
+    place: str = Field(description="Where a user would look for it: `line 7, winner`.")
+    kind: Literal["invalid", "conflict"]
+    detail: str
+
+    @field_validator("place", mode="before")
+    @classmethod
+    def _name_the_record(cls, value: str, info: Any) -> str:
+        # Lines are looked up once, at the end of the import.
+        return value or f"record {info.data['record']}"
+
+
+class Import(BaseModel):
+    """A file on its way into the record."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    state: State
+    file_name: str
+    sha256: str = Field(description="Of the file, in hexadecimal; a file is imported once.")
+    bytes: int | None = Field(description="Size of the uploaded file.")
+    options: dict[str, Any]
+    rows_done: int = Field(description="Records dealt with, of `rows_total`.")
+    rows_total: int | None = Field(description="Records in the file; null before they are counted.")
+    counts: ImportCounts
+    detail: str | None = Field(description="Why it failed.")
+    requested_by: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @field_validator("sha256", mode="before")
+    @classmethod
+    def _in_hexadecimal(cls, value: object) -> object:
+        return value.hex() if isinstance(value, bytes | memoryview) else value
+
+
+class ImportDetails(Import):
+    """An import and the first of its faults."""
+
+    n_faults: int = Field(description="Faults on record: at most 100,000, all of them under `…/errors`.")
+    faults: list[ImportFault] = Field(description="The first of them.")
+
+
+def find_import(conn: Connection, import_id: UUID) -> ImportDetails:
+    """Return an import with its first faults.
 
     Raises
     ------
-    BadInputError
-        Some records are no votes, or none is.
+    NotFoundError
     """
-    if file.rejected and not skip_invalid:
-        raise BadInputError(
-            f"{file.path.name}: {file.rejected:,} of {file.rows_read:,} records are not valid votes",
-            tuple(file.faults),
-            n_faults=file.rejected,
-        )
-    store.lock_file(conn, sha256)
-    earlier = None if again else store.find_import(conn, sha256)
-    if earlier is not None:
-        return ImportReceipt(import_id=earlier["id"], already_imported=True, **earlier["counts"])
-    if file.frame.is_empty():
-        raise BadInputError(f"{file.path.name}: no record is a valid vote", tuple(file.faults), n_faults=file.rejected)
-    import_id = new_id()
-    store.add_import(conn, import_id, file.path.name, sha256)
-    not_added = _write(conn, file.frame, import_id, progress)
-    conflicts = {row: receipt for row, receipt in not_added.items() if receipt.status == "conflict"}
-    receipt = ImportReceipt(
-        import_id=import_id,
-        rows=file.rows_read,
-        created=file.frame.height - len(not_added),
-        duplicates=len(not_added) - len(conflicts),
-        conflicts=len(conflicts),
-        rejected=file.rejected,
-        conflict_places=_placed(file, conflicts),
-    )
-    store.finish_import(conn, import_id, {name: getattr(receipt, name) for name in _COUNTS})
-    return receipt
+    row = store.get_import(conn, import_id)
+    if row is None:
+        raise NotFoundError(f"there is no import {import_id}")
+    faults = [ImportFault(**fault) for fault in store.list_faults(conn, import_id, limit=_SAMPLE)]
+    return ImportDetails(**row, faults=faults, n_faults=store.count_faults(conn, import_id))
 
 
-def _write(
-    conn: Connection, frame: pl.DataFrame, import_id: UUID, progress: Callable[[float], None] | None
-) -> dict[int, VoteReceipt]:
-    """Write the votes; return, by the record's number, the receipts of those that were not added."""
-    not_added: dict[int, VoteReceipt] = {}
-    written = 0
-    for rows in _chunks(conn, frame):
-        refused = write_rows(conn, list(rows.values()), import_id=import_id)
-        if refused:
-            not_added |= {record: refused[row.id] for record, row in rows.items() if row.id in refused}
-        written += len(rows)
-        if progress:
-            progress(written / frame.height)
-    return not_added
+def list_imports(conn: Connection, *, limit: int, before: tuple[datetime, UUID] | None = None) -> list[Import]:
+    """Return imports, the newest first, those before (created_at, id)."""
+    return [Import(**row) for row in store.list_imports(conn, limit=limit, before=before)]
 
 
-def _chunks(conn: Connection, frame: pl.DataFrame) -> Iterator[dict[int, VoteRow]]:
-    # All names at once and in order: chunk by chunk, two imports could each wait for a name of the other's.
-    names = pl.concat([frame["model_a"], frame["model_b"].alias("model_a")]).unique().to_list()
-    models = resolve_models(conn, names)
-    annotators = resolve_annotators(conn, frame["annotator"].unique().to_list())
-    columns = ("row", "annotator", "model_a", "model_b", "outcome", "battle_id", "voted_at", "tags", "metadata")
-    for part in frame.select(columns).iter_slices(_CHUNK):
-        rows: dict[int, VoteRow] = {}
-        for record, annotator, model_a, model_b, outcome, battle_id, voted_at, tags, metadata in part.iter_rows():
-            rows[record] = VoteRow(
-                new_id(),
-                annotators[annotator],
-                models[model_a],
-                models[model_b],
-                outcome,
-                battle_id,
-                voted_at,
-                tags or (),
-                metadata,
-            )
-        yield rows
-
-
-def _placed(file: VoteFile, conflicts: dict[int, VoteReceipt]) -> tuple[Fault, ...]:
-    first = sorted(conflicts)[:_MAX_CONFLICTS_LISTED]
-    places = find_places(file, first)
-    return tuple(Fault(places[record], f"{conflicts[record].detail}: vote {conflicts[record].id}") for record in first)
+def every_fault(database: Database, import_id: UUID) -> Iterator[list[ImportFault]]:
+    """Yield the faults of an import by record, some thousands at a time, each lot in a transaction of its own."""
+    last = -1
+    while True:
+        with database.read() as conn:
+            rows = store.list_faults(conn, import_id, limit=_PAGE, after=last)
+        if not rows:
+            return
+        yield [ImportFault(**row) for row in rows]
+        last = rows[-1]["record"]

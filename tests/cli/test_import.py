@@ -55,7 +55,7 @@ def test_many_conflicts_are_told_in_short(run_cli: RunCli) -> None:
     rows = "".join(f"k,a,b,tie,{i}\nk,a,b,model_a,{i}\n" for i in range(25))
     Path("votes.csv").write_text(HEADER + rows)
     lines = run_cli("import", "votes.csv").stderr.splitlines()
-    assert (len(lines), lines[-1]) == (11, "… and 15 more conflicts")
+    assert (len(lines), lines[-1]) == (11, "… and 15 more")
 
 
 def test_a_faulty_file_leaves_nothing(run_cli: RunCli, database: Database) -> None:

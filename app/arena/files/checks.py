@@ -7,12 +7,16 @@ import polars as pl
 
 from app.arena.files.documents import parse_metadata, parse_tags
 from app.arena.files.moments import MOMENT, parse_moments
-from app.arena.files.schemas import POOLED_ANNOTATOR, Field, Schema
+from app.arena.files.schemas import POOLED_ANNOTATOR, Form, Input, Schema
+from app.arena.files.schemas.schema import SAY_MORE
 from app.arena.files.sources import RawBatch
 from app.arena.names import name_fault
 
-NAMES: tuple[Field, ...] = ("annotator", "model_a", "model_b", "battle_id")
+NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id")
+OPTIONAL = ("battle_id", "voted_at", "tags", "metadata", "annotator", "model_a", "model_b", "winner")
 SHOWN_CHARACTERS = 80
+_PLAIN_NAME = r"^[!-~]([ -~]{0,498}[!-~])?$"
+"""Printable ASCII of a name's length: what is surely a name, so that only the others are looked at one by one."""
 
 VOTE_COLUMNS: pl.Schema = pl.Schema(
     {
@@ -29,43 +33,98 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
 )
 """The columns of checked votes; battle_id, voted_at, tags and metadata may be null."""
 
+RecordFault = tuple[int, Input, str]
+"""A record's number, where in it, and what is wrong there."""
+
 
 @dataclass(frozen=True)
 class Checked:
-    """A batch after the checks: its votes, how many records are none, and the first of those faults."""
+    """A batch after the checks.
+
+    Attributes
+    ----------
+    votes : as `VOTE_COLUMNS` says; `row` is the record's number.
+    records : how many records the batch had.
+    skipped : records that say that nobody voted.
+    rejected : records that are no votes.
+    faults : the first of those.
+    """
 
     votes: pl.DataFrame
+    records: int
+    skipped: int
     rejected: int
-    faults: list[tuple[int, Field, str]]
+    faults: list[RecordFault]
 
 
 @dataclass(frozen=True)
 class _Broken:
     """One rule's verdict: the rows that break it and what to say of one of them."""
 
-    field: Field
+    field: Input
     rows: pl.Series
     detail: Callable[[int], str]
 
 
-def check_batch(raw: RawBatch, schema: Schema, *, pooled: bool, first_row: int, max_faults: int) -> Checked:
-    """Sort a batch into votes and faulty records; a faulty record is named once, for its first broken rule.
+def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -> Checked:
+    """Sort a batch into votes, records that are none, and faulty records, each named once for its first broken rule.
 
-    `first_row` is the record number of the batch's first record; faults carry (record number, field, detail).
+    `first_row` is the record number of the batch's first record. A record that makes several votes is faulty whole.
     """
-    frame = raw.frame
-    if pooled:
-        frame = frame.with_columns(pl.lit(POOLED_ANNOTATOR).alias("annotator"))
-    missing = [name for name in ("battle_id", "voted_at", "tags", "metadata") if name not in frame.columns]
-    frame = frame.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
+    schema = form.schema
+    records = raw.frame.height
+    frame = _prepared(raw.frame, form, first_row)
+    unreadable = raw.unusable.get("winner", {})
+    nobody = _text(frame["winner"]).is_in(list(schema.no_vote)) & ~_rows(frame, unreadable, first_row)
+    frame = frame.filter(~nobody)
 
     outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
     moments = parse_moments(frame["voted_at"], schema.clock)
     tags, bad_tags = _parsed(frame["tags"], parse_tags)
     documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
-    same = (frame["model_a"] == frame["model_b"]).fill_null(value=False)
     broken = [
-        *(_unusable(name, why, frame.height) for name, why in raw.unusable.items()),
+        *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
+        *_broken_rules(frame, schema, outcome, moments),
+        _Broken("tags", _at(bad_tags, frame.height), lambda row: bad_tags[row]),
+        _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
+    ]
+    faulty = _at({}, frame.height)
+    for rule in broken:
+        faulty = faulty | rule.rows
+    votes = frame.select(
+        "annotator", "model_a", "model_b",
+        outcome.alias("outcome"),
+        pl.when(pl.col("battle_id") != "").then("battle_id"),
+        moments.alias("voted_at"), tags.alias("tags"),
+        _with_raw_winner(frame["winner"], documents),
+        "row",
+    )  # fmt: skip
+    bad_records = votes["row"].filter(faulty).unique(maintain_order=True)
+    if len(bad_records):
+        votes = votes.filter(~pl.col("row").is_in(bad_records.implode()))
+    return Checked(
+        votes=votes.cast(VOTE_COLUMNS),
+        records=records,
+        skipped=int(nobody.sum()),
+        rejected=len(bad_records),
+        faults=_first_faults(frame["row"], faulty, broken, max_faults),
+    )
+
+
+def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
+    """Return the records numbered, every field of a vote in its column."""
+    frame = frame.with_columns(pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64).alias("row"))
+    if form.annotator is None:
+        frame = frame.with_columns(pl.lit(POOLED_ANNOTATOR).alias("annotator"))
+    if form.schema.derive:
+        frame = form.schema.derive(frame)
+    missing = [name for name in OPTIONAL if name not in frame.columns]
+    return frame.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
+
+
+def _broken_rules(frame: pl.DataFrame, schema: Schema, outcome: pl.Series, moments: pl.Series) -> list[_Broken]:
+    same = (frame["model_a"] == frame["model_b"]).fill_null(value=False)
+    return [
         *(_bad_names(frame[name], name) for name in NAMES),
         _Broken("model_b", same, lambda row: f"is {_shown(frame['model_b'][row])} on both sides"),
         _Broken("winner", outcome.is_null(), lambda row: _winner_fault(frame["winner"][row], schema)),
@@ -74,36 +133,45 @@ def check_batch(raw: RawBatch, schema: Schema, *, pooled: bool, first_row: int, 
             moments.is_null() & _is_given(frame["voted_at"]),
             lambda row: f"{_shown(frame['voted_at'][row])} is no moment ({_CLOCKS[schema.clock]})",
         ),
-        _unusable("tags", bad_tags, frame.height),
-        _unusable("metadata", bad_documents, frame.height),
     ]
-    faulty = pl.Series([False]).new_from_index(0, frame.height)
-    for rule in broken:
-        faulty = faulty | rule.rows
-    votes = frame.select(
-        "annotator", "model_a", "model_b",
-        outcome.alias("outcome"),
-        pl.when(pl.col("battle_id") != "").then("battle_id"),
-        moments.alias("voted_at"), tags.alias("tags"), documents.alias("metadata"),
-        pl.int_range(first_row, first_row + frame.height).alias("row"),
-    )  # fmt: skip
-    rows = faulty.arg_true().head(max_faults).to_list()
-    faults = [(first_row + row, *next((b.field, b.detail(row)) for b in broken if b.rows[row])) for row in rows]
-    return Checked(votes.filter(~faulty).cast(VOTE_COLUMNS), int(faulty.sum()), faults)
 
 
-_CLOCKS = {"iso": "ISO 8601 such as 2026-01-31T12:00:00Z", "seconds": "seconds since 1970"}
+_CLOCKS = {
+    "iso": "ISO 8601 such as 2026-01-31T12:00:00Z",
+    "seconds": "seconds since 1970",
+    "either": "ISO 8601 such as 2026-01-31T12:00:00Z, or seconds since 1970",
+}
 
 
-def _unusable(name: Field, why: dict[int, str], height: int) -> _Broken:
+def _first_faults(rows: pl.Series, faulty: pl.Series, broken: list[_Broken], at_most: int) -> list[RecordFault]:
+    faults: dict[int, RecordFault] = {}
+    for i in faulty.arg_true():
+        if len(faults) >= at_most:
+            break
+        rule = next(b for b in broken if b.rows[i])
+        faults.setdefault(rows[i], (rows[i], rule.field, rule.detail(i)))
+    return list(faults.values())
+
+
+def _unusable(frame: pl.DataFrame, name: Input, why: dict[int, str], first_row: int) -> _Broken:
+    return _Broken(name, _rows(frame, why, first_row), lambda i: why[frame["row"][i] - first_row])
+
+
+def _rows(frame: pl.DataFrame, why: dict[int, str], first_row: int) -> pl.Series:
+    """Find what was made of these records of the batch."""
+    return frame["row"].is_in([first_row + row for row in why])
+
+
+def _at(why: dict[int, str], height: int) -> pl.Series:
     rows = pl.Series("rows", [False]).new_from_index(0, height)
-    return _Broken(name, rows.scatter(list(why), True) if why else rows, lambda row: why[row])
+    return rows.scatter(list(why), True) if why else rows
 
 
-def _bad_names(values: pl.Series, name: Field) -> _Broken:
+def _bad_names(values: pl.Series, name: Input) -> _Broken:
     """Find the names that are none; a battle may go without."""
     optional = name == "battle_id"
-    bad = {text: fault for text in values.unique() if (fault := name_fault(text or ""))}
+    suspects = values.filter(~values.str.contains(_PLAIN_NAME).fill_null(value=False)).unique()
+    bad = {text: fault for text in suspects if (fault := name_fault(text or ""))}
     if optional:
         bad = {text: fault for text, fault in bad.items() if text}
     rows = values.is_in([text for text in bad if text is not None])
@@ -131,6 +199,23 @@ def _parsed(values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Serie
             parsed.append(None)
             why[row] = str(error)
     return pl.Series(values.name, parsed, dtype), why
+
+
+def _with_raw_winner(words: pl.Series, documents: pl.Series) -> pl.Series:
+    """Keep a word that says more than its outcome code in the metadata, which are JSON objects as text or null."""
+    more = words.is_in(SAY_MORE)
+    if not more.any():
+        return documents.alias("metadata")
+    said = pl.concat_str(pl.lit('{"raw_winner":"'), "word", pl.lit('"'))
+    empty = pl.col("document").fill_null("{}") == "{}"
+    others = pl.concat_str(pl.lit(","), pl.col("document").str.slice(1))
+    rest = pl.when(empty).then(pl.lit("}")).otherwise(others)
+    both = pl.DataFrame({"word": words, "document": documents, "more": more})
+    return both.select(metadata=pl.when("more").then(pl.concat_str(said, rest)).otherwise("document")).to_series()
+
+
+def _text(values: pl.Series) -> pl.Series:
+    return values.fill_null("")
 
 
 def _is_given(values: pl.Series) -> pl.Series:

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from app.arena.files.records import Record, csv_records
-from app.arena.files.schemas import Field
-from app.arena.files.sources import UNREADABLE, RawBatch, first_line, not_utf8, select_wanted
+from app.arena.files.schemas import Input
+from app.arena.files.sources import UNREADABLE, RawBatch, first_line, not_utf8
 from app.errors import BadInputError
 
 ROWS_PER_BATCH = 50_000
@@ -18,6 +18,8 @@ ROWS_PER_BATCH = 50_000
 
 class CsvSource:
     """A CSV file with a header, comma separated, quoted by RFC 4180, plain or compressed."""
+
+    kind = "csv"
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,6 +40,10 @@ class CsvSource:
             raise BadInputError(f"{self._path}, line {header.line}: repeated columns {', '.join(repeated)}")
         return names
 
+    def has(self, column: str) -> bool:
+        """Whether the header names it."""
+        return column in self.columns
+
     def count(self) -> int:
         """Return the number of records, blank lines among them."""
         try:
@@ -45,7 +51,7 @@ class CsvSource:
         except UNREADABLE as error:
             raise self._explained(error) from error
 
-    def batches(self, wanted: Mapping[Field, str]) -> Iterator[RawBatch]:
+    def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order, without blank lines.
 
         Every column is read and the wanted ones kept: asked for a few columns only, polars would not notice a
@@ -54,7 +60,7 @@ class CsvSource:
         start = 0
         try:
             for batch in self._scan().collect_batches(chunk_size=ROWS_PER_BATCH):
-                yield RawBatch(select_wanted(self._without_blank_lines(batch, start), wanted))
+                yield RawBatch(_select(self._without_blank_lines(batch, start), wanted))
                 start += batch.height
         except UNREADABLE as error:
             raise self._explained(error) from error
@@ -124,3 +130,11 @@ class CsvSource:
         if record.text.count('"') % 2:
             return "a quote is opened and never closed (a quote inside a field is written twice, in quotes)"
         return "a quote inside a field must be written twice, and the field stand in quotes"
+
+
+def _select(frame: pl.DataFrame, wanted: Mapping[Input, str]) -> pl.DataFrame:
+    """Return the wanted columns under our names, null where the file does not have them."""
+    return frame.select(
+        (pl.col(column) if column in frame.columns else pl.lit(None, pl.String)).alias(name)
+        for name, column in wanted.items()
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from app.arena.files.records import LINES_PER_BATCH, scan_lines
-from app.arena.files.schemas import Field
+from app.arena.files.schemas import Input
 from app.arena.files.sources import UNREADABLE, RawBatch, first_line, not_utf8
 from app.arena.files.text_values import text_of
 from app.errors import BadInputError
@@ -22,16 +22,19 @@ LOOKED_AT_FOR_COLUMNS = 100
 class JsonlSource:
     """A file with one JSON object a line, plain or compressed; blank lines are skipped."""
 
+    kind = "jsonl"
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @cached_property
     def columns(self) -> list[str]:
         """The keys of the first objects, in order of appearance; raises BadInputError where there are none."""
-        objects = [self._decoded(line, text) for line, text in islice(self._lines(), LOOKED_AT_FOR_COLUMNS)]
-        if not objects:
-            raise BadInputError(f"{self._path} has no votes")
-        return list(dict.fromkeys(key for record in objects for key in record))
+        return list(dict.fromkeys(key for record in self._first for key in record))
+
+    def has(self, column: str) -> bool:
+        """Whether any of the first objects has such a key, or something at such a path."""
+        return any(_holds(record, column) for record in self._first)
 
     def count(self) -> int:
         """Return the number of lines."""
@@ -40,7 +43,7 @@ class JsonlSource:
         except UNREADABLE as error:
             raise self._explained(error) from error
 
-    def batches(self, wanted: Mapping[Field, str]) -> Iterator[RawBatch]:
+    def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order.
 
         Raises
@@ -56,6 +59,13 @@ class JsonlSource:
         looked_for, last = set(rows), max(rows, default=-1)
         numbered = enumerate(line for line, _ in self._lines())
         return {row: f"line {line}" for row, line in islice(numbered, last + 1) if row in looked_for}
+
+    @cached_property
+    def _first(self) -> list[dict[str, Any]]:
+        objects = [self._decoded(line, text) for line, text in islice(self._lines(), LOOKED_AT_FOR_COLUMNS)]
+        if not objects:
+            raise BadInputError(f"{self._path} has no votes")
+        return objects
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         try:
@@ -82,16 +92,44 @@ class JsonlSource:
         return BadInputError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
 
 
-def _as_text(records: list[dict[str, Any]], wanted: Mapping[Field, str]) -> RawBatch:
+def _as_text(records: list[dict[str, Any]], wanted: Mapping[Input, str]) -> RawBatch:
     columns: dict[str, list[str | None]] = {}
-    unusable: dict[Field, dict[int, str]] = {}
+    unusable: dict[Input, dict[int, str]] = {}
     for name, column in wanted.items():
         convert, values = text_of(name), list[str | None]()
         for row, record in enumerate(records):
             try:
-                values.append(convert(record.get(column)))
+                values.append(convert(_value_at(record, column)))
             except ValueError as error:
                 values.append(None)
                 unusable.setdefault(name, {})[row] = str(error)
         columns[name] = values
     return RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable)
+
+
+def _holds(record: dict[str, Any], path: str) -> bool:
+    head, _, tail = path.rpartition(".")
+    if path in record or not tail:
+        return path in record
+    holder = _value_at(record, head) if head else None
+    return tail in holder if isinstance(holder, dict) else isinstance(holder, list) and _item(holder, tail) is not None
+
+
+def _value_at(record: dict[str, Any], path: str) -> Any:
+    """Return what stands under a key, or at a path such as `states.0.model_name`; None where nothing does."""
+    if path in record or "." not in path:
+        return record.get(path)
+    here: Any = record
+    for part in path.split("."):
+        here = _step(here, part)
+    return here
+
+
+def _step(holder: Any, part: str) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(part)
+    return _item(holder, part) if isinstance(holder, list) else None
+
+
+def _item(values: list[Any], number: str) -> Any:
+    return values[int(number)] if number.isdecimal() and int(number) < len(values) else None

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any, cast
 
 import polars as pl
 
-from app.arena.files.schemas import Field
-from app.arena.files.sources import UNREADABLE, RawBatch, first_line, select_wanted
+from app.arena.files.schemas import Input
+from app.arena.files.sources import UNREADABLE, RawBatch, first_line
 from app.arena.files.text_values import text_of
 from app.errors import BadInputError
 
@@ -17,16 +18,19 @@ ROWS_PER_BATCH = 50_000
 class ParquetSource:
     """A Parquet file."""
 
+    kind = "parquet"
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    @cached_property
+    @property
     def columns(self) -> list[str]:
         """The columns' names."""
-        try:
-            return pl.scan_parquet(self._path, glob=False).collect_schema().names()
-        except UNREADABLE as error:
-            raise self._explained(error) from error
+        return self._schema.names()
+
+    def has(self, column: str) -> bool:
+        """Whether there is such a column, or something at such a path inside one."""
+        return _reach(self._schema, column) is not None
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -35,13 +39,15 @@ class ParquetSource:
         except UNREADABLE as error:
             raise self._explained(error) from error
 
-    def batches(self, wanted: Mapping[Field, str]) -> Iterator[RawBatch]:
+    def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the rows in order; numbers and moments become text, other types are refused value by value."""
-        present = [column for column in wanted.values() if column in self.columns]
+        found = {name: _reach(self._schema, column) for name, column in wanted.items()}
+        nothing = pl.lit(None, pl.String)
         try:
-            scan = pl.scan_parquet(self._path, glob=False).select(present)
-            for batch in scan.collect_batches(chunk_size=ROWS_PER_BATCH):
-                yield _as_text(select_wanted(batch, wanted))
+            scan = pl.scan_parquet(self._path, glob=False)
+            columns = [(nothing if value is None else value).alias(name) for name, value in found.items()]
+            for batch in scan.select(columns).collect_batches(chunk_size=ROWS_PER_BATCH):
+                yield _as_text(batch)
         except UNREADABLE as error:
             raise self._explained(error) from error
 
@@ -49,22 +55,29 @@ class ParquetSource:
         """Return `row 7` (from 0) for the rows with these numbers."""
         return {row: f"row {row}" for row in rows}
 
+    @cached_property
+    def _schema(self) -> pl.Schema:
+        try:
+            return pl.scan_parquet(self._path, glob=False).collect_schema()
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
     def _explained(self, error: BaseException) -> BadInputError:
         return BadInputError(f"{self._path} cannot be read as Parquet: {first_line(error)}")
 
 
 def _as_text(frame: pl.DataFrame) -> RawBatch:
-    columns: dict[Field, pl.Series] = {}
-    unusable: dict[Field, dict[int, str]] = {}
-    name: Field
-    for name in frame.columns:  # type: ignore[assignment]  # select_wanted named them by field
+    columns: dict[Input, pl.Series] = {}
+    unusable: dict[Input, dict[int, str]] = {}
+    name: Input
+    for name in frame.columns:  # type: ignore[assignment]  # they were named so when they were selected
         columns[name], why = _column_text(name, frame[name])
         if why:
             unusable[name] = why
     return RawBatch(pl.DataFrame(list(columns.values())), unusable)
 
 
-def _column_text(name: Field, values: pl.Series) -> tuple[pl.Series, dict[int, str]]:
+def _column_text(name: Input, values: pl.Series) -> tuple[pl.Series, dict[int, str]]:
     """Return the column as text (or moments) and why some rows are not."""
     dtype = values.dtype
     if name == "voted_at" and dtype.is_temporal() and dtype in (pl.Datetime, pl.Date):
@@ -88,3 +101,21 @@ def _as_utc(values: pl.Series) -> pl.Series:
     if moments.dtype.time_zone is None:  # type: ignore[attr-defined]  # it was just cast to Datetime
         return moments.dt.replace_time_zone("UTC")
     return moments.dt.convert_time_zone("UTC")
+
+
+def _reach(schema: pl.Schema, path: str) -> pl.Expr | None:
+    """Return how to get at a column, or into one by a path such as `data.rating`; None where there is nothing."""
+    if path in schema:
+        return pl.col(path)
+    name, *parts = path.split(".")
+    if name not in schema:
+        return None
+    found, dtype = pl.col(name), cast("Any", schema[name])
+    for part in parts:
+        if isinstance(dtype, pl.Struct) and part in (inner := {field.name: field.dtype for field in dtype.fields}):
+            found, dtype = found.struct.field(part), inner[part]
+        elif isinstance(dtype, pl.List) and part.isdecimal():
+            found, dtype = found.list.get(int(part), null_on_oob=True), dtype.inner
+        else:
+            return None
+    return found

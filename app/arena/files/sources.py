@@ -8,7 +8,7 @@ from typing import Protocol
 import polars as pl
 
 from app.arena.files.records import bad_utf8_line
-from app.arena.files.schemas import Field
+from app.arena.files.schemas import Input
 from app.errors import BadInputError
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -21,26 +21,33 @@ class RawBatch:
 
     Attributes
     ----------
-    frame : one column per wanted field, under our name for it, all text; `voted_at` may already be moments.
-    unusable : field → row of the batch → why the value there is no text; the frame holds null there.
+    frame : one column per wanted input, under our name for it, all text; `voted_at` may already be moments.
+    unusable : input → row of the batch → why the value there is no text; the frame holds null there.
     """
 
     frame: pl.DataFrame
-    unusable: dict[Field, dict[int, str]] = field(default_factory=dict)
+    unusable: dict[Input, dict[int, str]] = field(default_factory=dict)
 
 
 class VoteSource(Protocol):
     """A vote file of one kind: knows its columns, hands out its records and the places of any of them."""
 
     @property
+    def kind(self) -> str:
+        """What kind of file it is: csv, jsonl or parquet."""
+
+    @property
     def columns(self) -> Sequence[str]:
         """The columns' names, as in the file."""
+
+    def has(self, column: str) -> bool:
+        """Whether there is such a column, or something at such a path inside one."""
 
     def count(self) -> int:
         """Return about how many records there are; for progress only."""
 
-    def batches(self, wanted: Mapping[Field, str]) -> Iterator[RawBatch]:
-        """Yield the records in order: our field → the file's column; one the file does not have is null."""
+    def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
+        """Yield the records in order: our name → the file's column; one the file does not have is null."""
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return where in the file the records with these numbers stand, as a user would look for them."""
@@ -55,11 +62,3 @@ def not_utf8(path: Path) -> BadInputError:
 def first_line(error: BaseException) -> str:
     """Return the first line of polars' message; the rest is advice to programmers."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-def select_wanted(frame: pl.DataFrame, wanted: Mapping[Field, str]) -> pl.DataFrame:
-    """Return the wanted columns under our names, null where the file does not have them."""
-    return frame.select(
-        (pl.col(column) if column in frame.columns else pl.lit(None, pl.String)).alias(name)
-        for name, column in wanted.items()
-    )

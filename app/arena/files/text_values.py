@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 
-from app.arena.files.schemas import Field
+from app.arena.files.schemas import Input
 
 MAX_EXACT_FLOAT = 2.0**53
 """Up to here every whole float is the whole number it shows."""
@@ -61,6 +61,16 @@ def document_text(value: object) -> str | None:
     raise ValueError(f"must be text, a list or an object, is {value!r}")
 
 
+def flag_text(value: object) -> str | None:
+    """Return a flag as text: true, false, or what a name would be.
+
+    Raises
+    ------
+    ValueError : NaN, a fraction, a list or an object; says which.
+    """
+    return str(value).lower() if isinstance(value, bool) else name_text(value)
+
+
 def _encodable(value: str) -> str:
     try:
         value.encode()
@@ -69,13 +79,18 @@ def _encodable(value: str) -> str:
     return value
 
 
-_SPECIAL: Mapping[Field, Callable[[object], str | None]] = {
+_SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
     "voted_at": moment_text,
     "tags": document_text,
     "metadata": document_text,
+    "siblings": document_text,
+    "won_a": flag_text,
+    "won_b": flag_text,
+    "tied": flag_text,
+    "equal": flag_text,
 }
 
 
-def text_of(name: Field) -> Callable[[object], str | None]:
-    """Return the function that turns a value of this field to text."""
+def text_of(name: Input) -> Callable[[object], str | None]:
+    """Return the function that turns such a value to text."""
     return _SPECIAL.get(name, name_text)

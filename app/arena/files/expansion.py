@@ -1,0 +1,121 @@
+"""How much a file may grow when it is decompressed, and how long its lines may be: looked at before it is read."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from app.errors import BadInputError
+
+MAX_EXPANDED_BYTES = 8 * 1024**3
+MAX_LINE_BYTES = 64 * 1024**2
+"""Longest line that is read; arena logs carry whole conversations in a line."""
+
+_PIECE = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_LITTLE_EXPANDED = 256 * 1024**2
+_PLAUSIBLE_RATIO = 200
+"""What text may gain from zstd where its expanded size is not little; bombs gain thousands."""
+
+
+def check_expansion(path: Path, *, max_bytes: int | None = None) -> None:
+    """Refuse a text file that would become too large, or whose lines are too long, without keeping any of it.
+
+    Parameters
+    ----------
+    max_bytes : of the text; by default 8 GiB.
+
+    Raises
+    ------
+    BadInputError
+    """
+    limit = MAX_EXPANDED_BYTES if max_bytes is None else max_bytes
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+            file.seek(0)
+            if start.startswith(_ZSTD):
+                _check_size(path, _zstd_bound(file, limit), limit)
+            else:
+                pieces = _gunzipped(file) if start.startswith(_GZIP) else iter(lambda: file.read(_PIECE), b"")
+                _check_lines(path, pieces, limit)
+    except (zlib.error, EOFError, ValueError) as error:
+        raise BadInputError(f"{path} cannot be decompressed: {error}") from None
+
+
+def _check_lines(path: Path, pieces: Iterator[bytes], limit: int) -> None:
+    size = line = 0
+    for piece in pieces:
+        size += len(piece)
+        _check_size(path, size, limit)
+        first = piece.find(b"\n")
+        line = line + len(piece) if first < 0 else len(piece) - piece.rfind(b"\n") - 1
+        if line > MAX_LINE_BYTES:
+            raise BadInputError(f"{path} has a line of more than {MAX_LINE_BYTES:,} bytes")
+
+
+def _check_size(path: Path, size: int, limit: int) -> None:
+    if size > limit:
+        raise BadInputError(f"{path} expands to more than {limit:,} bytes")
+
+
+def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of a gzip file, one member after the other, in pieces of bounded size."""
+    left = b""
+    while left or (left := file.read(_PIECE)):
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            piece = member.decompress(left, _PIECE)
+            left = member.unconsumed_tail
+            if piece:
+                yield piece
+            elif not left and not (left := file.read(_PIECE)):
+                raise EOFError("it ends in the middle")
+        left = member.unused_data.lstrip(b"\0")  # members may be padded
+
+
+def _zstd_bound(file: BinaryIO, limit: int) -> int:
+    """Return a bound of what a zstd file expands to, read off the headers of its blocks: no block exceeds 128 KiB.
+
+    Raises
+    ------
+    ValueError : the file is broken, or gains more than text does.
+    """
+    bound, size = 0, file.seek(0, 2)
+    file.seek(0)
+    while magic := file.read(4):
+        number = int.from_bytes(_whole(magic, 4), "little")
+        if number & 0xFFFFFFF0 == 0x184D2A50:  # noqa: PLR2004  a skippable frame, by RFC 8878
+            file.seek(int.from_bytes(_whole(file.read(4), 4), "little"), 1)
+            continue
+        if magic != _ZSTD:
+            raise ValueError("it is not whole")
+        bound += _frame_bound(file, limit - bound)
+        if bound > limit:
+            return bound
+    if file.tell() > size:  # headers were read, what they announce was passed over
+        raise ValueError("it ends in the middle")
+    if bound > max(_LITTLE_EXPANDED, _PLAUSIBLE_RATIO * size):
+        raise ValueError(f"it expands to more than {_PLAUSIBLE_RATIO} times its size")
+    return bound
+
+
+def _frame_bound(file: BinaryIO, limit: int) -> int:
+    descriptor = _whole(file.read(1), 1)[0]
+    single = descriptor >> 5 & 1
+    size_length = (single, 2, 4, 8)[descriptor >> 6]
+    file.seek((1 - single) + (0, 1, 2, 4)[descriptor & 3] + size_length, 1)
+    bound, last = 0, 0
+    while not last and bound <= limit:
+        header = int.from_bytes(_whole(file.read(3), 3), "little")
+        last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        bound += size if kind < 2 else 128 * 1024  # noqa: PLR2004  0 is raw, 1 repeats a byte, 2 is compressed
+        file.seek(1 if kind == 1 else size, 1)
+    file.seek(4 * (descriptor >> 2 & 1), 1)
+    return bound
+
+
+def _whole(content: bytes, length: int) -> bytes:
+    if len(content) < length:
+        raise ValueError("it ends in the middle")
+    return content

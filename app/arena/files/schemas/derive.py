@@ -1,0 +1,104 @@
+"""What some formats say in several columns, or in names instead of words, as the fields of a vote."""
+
+import json
+
+import polars as pl
+
+FIRST, SECOND = "model_a's name", "model_b's name"
+"""The words that stand for a winner named by name."""
+
+_FLAGS = {"true": "1", "t": "1", "1.0": "1", "false": "0", "f": "0", "0.0": "0"}
+FORMULA_STARTS = r"^[=+\-@\t\r']"
+"""What a text begins with that a spreadsheet would take for a formula, or that was escaped because it might."""
+
+
+def from_one_hot(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read the winner off three columns: 1,0,0 is model_a's win."""
+    flags = [_flag(name) for name in ("won_a", "won_b", "tied")]
+    return frame.with_columns(winner=pl.concat_str(flags, separator=","))
+
+
+def from_name(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read the winner off its name."""
+    return frame.with_columns(winner=_side())
+
+
+def from_name_or_equal(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read the winner off its name, or a tie off a flag; both at once contradict each other."""
+    equal, named = _flag("equal"), _text("winner")
+    contradiction = pl.concat_str(pl.lit("both_equal and "), named)
+    tie = pl.when(named == "").then(pl.lit("both_equal")).otherwise(contradiction)
+    odd = pl.concat_str(pl.lit("both_equal: "), equal)
+    chosen = pl.when(equal.is_in(["", "0"])).then(_side()).when(equal == "1").then(tie).otherwise(odd)
+    return frame.with_columns(winner=chosen)
+
+
+def as_chosen(frame: pl.DataFrame) -> pl.DataFrame:
+    """Say that model_a won: the format has a column for the chosen one."""
+    return frame.with_columns(winner=pl.lit("chosen"))
+
+
+def from_fastchat_log(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take the models that answered, failing them the ones shown; whatever is no vote has no winner."""
+    votes = ("leftvote", "rightvote", "tievote", "bothbad_vote")
+    sides = [
+        pl.when(_text(f"model_{side}") != "")
+        .then(f"model_{side}")
+        .otherwise(pl.col(f"shown_{side}").str.replace(r"^### Model [AB]: ", ""))
+        .alias(f"model_{side}")
+        for side in "ab"
+    ]
+    kind = pl.when(pl.col("winner").is_in(votes)).then("winner").otherwise(pl.lit(""))
+    return frame.with_columns(*sides, winner=kind)
+
+
+def from_feedback(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make one vote against each sibling of the rated answer; without a sibling there is none."""
+    siblings = pl.Series("model_b", [_names(text) for text in frame["siblings"]], pl.List(pl.String))
+    alone = siblings.list.len() == 0
+    # One row stays of a record without siblings, so that it can be counted.
+    votes = frame.drop("model_b", strict=False).with_columns(siblings, alone.alias("alone"))
+    votes = votes.explode("model_b", empty_as_null=True, keep_nulls=True)
+    return votes.with_columns(
+        winner=pl.when("alone").then(pl.lit("")).otherwise(_text("winner")),
+        battle_id=pl.concat_str("battle_id", "model_b", separator="/"),
+    ).drop("alone")
+
+
+def without_apostrophes(frame: pl.DataFrame) -> pl.DataFrame:
+    """Undo what our own CSV exports do to texts that a spreadsheet would take for formulas."""
+    escaped = "^'" + FORMULA_STARTS[1:]
+    texts = ("annotator", "model_a", "model_b", "battle_id")
+    return frame.with_columns(
+        pl.when(pl.col(name).str.contains(escaped)).then(pl.col(name).str.slice(1)).otherwise(name).alias(name)
+        for name in texts
+        if name in frame.columns
+    )
+
+
+def _side() -> pl.Expr:
+    named = _text("winner")
+    first, second = named == pl.col("model_a"), named == pl.col("model_b")
+    return pl.when(named == "").then(named).when(first).then(pl.lit(FIRST)).when(second).then(pl.lit(SECOND)).otherwise(
+        named
+    )  # fmt: skip
+
+
+def _text(column: str) -> pl.Expr:
+    return pl.col(column).fill_null("")
+
+
+def _flag(column: str) -> pl.Expr:
+    """Return 1, 0, nothing, or whatever else stands there."""
+    return _text(column).str.to_lowercase().replace(_FLAGS)
+
+
+def _names(text: str | None) -> list[str]:
+    """Return the siblings' names; one that is none where they are not a list, so that the record is faulty."""
+    if not text:
+        return []
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        return [""]
+    return [name if isinstance(name, str) else "" for name in names] if isinstance(names, list) else [""]

@@ -1,0 +1,70 @@
+"""What a format is: its columns under our names, its words, and what has to be made of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+Clock = Literal["iso", "seconds", "either"]
+
+Input = Literal[
+    "annotator", "model_a", "model_b", "winner", "battle_id", "voted_at", "tags", "metadata",
+    "won_a", "won_b", "tied", "equal", "siblings", "shown_a", "shown_b",
+]  # fmt: skip
+"""What is read of a record: the fields of a vote, and what some formats need to tell them."""
+
+POOLED_ANNOTATOR = "pooled"
+
+A, B, TIE, BOTH_BAD = range(4)
+"""Outcome codes as stored with a vote: model_a won, model_b won, tie, tie (bothbad)."""
+
+OUTCOME_WORDS: Mapping[str, int] = {
+    "model_a": A,
+    "model_b": B,
+    "tie": TIE,
+    "both_good": TIE,
+    "both_equal": TIE,
+    "tie (bothbad)": BOTH_BAD,
+    "tie (both bad)": BOTH_BAD,
+    "bothbad": BOTH_BAD,
+    "both_bad": BOTH_BAD,
+    "both bad": BOTH_BAD,
+}
+
+SAY_MORE: tuple[str, ...] = ("both_good", "both_equal")
+"""Words that say more than their outcome code; they are kept as `raw_winner` in the vote's metadata."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One format of vote files. Who voted is no part of it: that column is looked for in every format alike.
+
+    Attributes
+    ----------
+    name : how the format is asked for by name.
+    required : what is read → the file's column (`data.rating` and `models.0` reach into objects and lists); all of
+        them must be there for the format to match.
+    optional : what is read → the file's column, where it is there.
+    marks : columns that are not read but tell the format from others.
+    kind : the only kind of file that has this format; None for any.
+    clock : how `voted_at` is written: ISO 8601 (without an offset: UTC), seconds since 1970, or either.
+    winners : the file's outcome words → outcome codes.
+    no_vote : words that say that nobody voted, the empty text standing for a missing one.
+    derive : makes the fields of a vote from what was read; may make several votes of one record, whose number stands
+        in the column `row`.
+    """
+
+    name: str
+    required: Mapping[Input, str]
+    optional: Mapping[Input, str] = field(default_factory=dict)
+    marks: frozenset[str] = frozenset()
+    kind: str | None = None
+    clock: Clock = "iso"
+    winners: Mapping[str, int] = field(default_factory=lambda: OUTCOME_WORDS)
+    no_vote: frozenset[str] = frozenset()
+    derive: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+
+    def missing(self, has: Callable[[str], bool]) -> list[str]:
+        """Return the columns that the format needs and the file has not."""
+        return [column for column in (*self.required.values(), *sorted(self.marks)) if not has(column)]

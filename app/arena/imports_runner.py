@@ -1,0 +1,175 @@
+"""Runs the imports whose files were uploaded; a process that dies leaves its import to the next."""
+
+import contextlib
+import tempfile
+import threading
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import structlog
+from sqlalchemy import RowMapping
+
+from app.arena.files import VoteReader
+from app.arena.imports import ImportOptions
+from app.arena.imports_loading import ImportLoad
+from app.arena.imports_survey import Survey, refuse_faulty, survey_file
+from app.arena.leases import LeaseRenewal, holder_name
+from app.errors import BadInputError, StableArenaError, UnavailableError
+from app.store import imports as store
+from app.store.database import Database
+from app.store.file_chunks import drop_chunks, drop_orphans, read_chunk
+from app.store.leases import acquire_lease, release_lease
+
+log = structlog.get_logger()
+
+_UPLOAD_TAKES_AT_MOST = timedelta(hours=24)
+
+
+class ImportRunner:
+    """Runs one import at a time; any number of runners may share a database, each import having a lease of its own.
+
+    It owns its transactions. `max_expanded_bytes` bounds what a compressed file may become.
+    """
+
+    def __init__(self, database: Database, *, lease_seconds: float, max_expanded_bytes: int) -> None:
+        self._database = database
+        self._lease_seconds = lease_seconds
+        self._max_expanded_bytes = max_expanded_bytes
+        self._holder = holder_name()
+        self._stopped = threading.Event()
+
+    def run_next(self) -> UUID | None:
+        """Run the oldest import that waits, or that its process left; return its id, None if there is none.
+
+        Raises
+        ------
+        UnavailableError
+            The database cannot be reached; whoever comes next takes the import on.
+        """
+        with self._database.read() as conn:
+            waiting = store.runnable_imports(conn)
+        for import_id in () if self.stopped else waiting:
+            epoch = self._claim(import_id)
+            if epoch is not None:
+                self._run_claimed(import_id, epoch)
+                return import_id
+        return None
+
+    def stop(self) -> None:
+        """Let go, from another thread, of the import under way; it is taken on later. Runs no other."""
+        self._stopped.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopped.is_set()
+
+    def drop_abandoned(self) -> None:
+        """Forget uploads whose process died."""
+        with self._database.begin() as conn:
+            drop_orphans(conn, datetime.now(UTC) - _UPLOAD_TAKES_AT_MOST)
+
+    def _claim(self, import_id: UUID) -> int | None:
+        with self._database.begin() as conn:
+            epoch = acquire_lease(conn, _lease(import_id), self._holder, self._lease_seconds)
+            if epoch is not None and store.lock_import(conn, import_id)["state"] not in store.RUNNABLE:
+                store.drop_lease(conn, _lease(import_id))  # somebody finished it since it was listed
+                return None
+            return epoch
+
+    def _run_claimed(self, import_id: UUID, epoch: int) -> None:
+        name = _lease(import_id)
+        try:
+            with LeaseRenewal(self._database, name, epoch, self._lease_seconds):
+                ended = self._run(import_id)
+        except UnavailableError:
+            with contextlib.suppress(UnavailableError), self._database.begin() as conn:
+                release_lease(conn, name, epoch)
+            raise
+        with self._database.begin() as conn:
+            if ended:
+                store.drop_lease(conn, name)
+            else:
+                release_lease(conn, name, epoch)
+
+    def _run(self, import_id: UUID) -> bool:
+        """Run the import; whatever goes wrong with it ends on its record. False where it was stopped on the way."""
+        with self._database.begin() as conn:
+            store.begin_import(conn, import_id)
+            row = store.lock_import(conn, import_id)
+        try:
+            with tempfile.TemporaryDirectory(prefix="stable-arena-import-") as folder:
+                path = self._fetch(import_id, Path(folder) / f"votes{row['options']['suffix']}")
+                return self._import(row, path)
+        except UnavailableError:
+            raise
+        except BadInputError as error:
+            detail = error.detail.replace(str(path), row["file_name"])
+            self._fail(import_id, detail)
+        except (StableArenaError, OSError) as error:
+            self._fail(import_id, str(error))
+        except Exception as error:  # a bug: it ends on the log and on the import's record, not the worker
+            log.exception("import_broke", import_id=str(import_id))
+            self._fail(import_id, f"unexpected {type(error).__name__}")
+        return True
+
+    def _import(self, row: RowMapping, path: Path) -> bool:
+        given = row["options"]
+        options = ImportOptions(**{name: given[name] for name in asdict(ImportOptions()) if name in given})
+        reader = VoteReader(path, options.reading(), max_expanded_bytes=self._max_expanded_bytes)
+        load = ImportLoad(self._database, row["id"], stopped=self._stopped.is_set)
+        if row["rows_total"] is None:
+            survey = survey_file(self._database, reader, stopped=self._stopped.is_set)
+            if survey is None:
+                return False
+            if options.dry_run:
+                self._end_dry_run(row["id"], survey)
+                return True
+            try:
+                refuse_faulty(survey, row["file_name"], skip_invalid=options.skip_invalid)
+            except BadInputError as error:
+                self._fail(row["id"], error.detail, survey)
+                return True
+            load.begin(survey)
+        return load.run(reader)
+
+    def _fetch(self, import_id: UUID, path: Path) -> Path:
+        number = 0
+        with path.open("xb") as file:
+            while True:
+                with self._database.read() as conn:
+                    piece = read_chunk(conn, import_id, number)
+                if piece is None:
+                    return path
+                file.write(piece)
+                number += 1
+
+    def _end_dry_run(self, import_id: UUID, survey: Survey) -> None:
+        with self._database.begin() as conn:
+            store.add_faults(conn, import_id, _records(survey))
+            store.end_import(conn, import_id, "done", **_figures(survey), rows_done=survey.rows)
+            drop_chunks(conn, import_id)
+
+    def _fail(self, import_id: UUID, detail: str, survey: Survey | None = None) -> None:
+        log.warning("import_failed", import_id=str(import_id), detail=detail)
+        with self._database.begin() as conn:
+            if survey is not None:
+                store.add_faults(conn, import_id, _records(survey))
+            figures = _figures(survey) if survey else {}
+            store.end_import(conn, import_id, "failed", detail=detail, **figures)
+            drop_chunks(conn, import_id)
+
+
+def _lease(import_id: UUID) -> str:
+    return f"import:{import_id}"
+
+
+def _figures(survey: Survey) -> dict[str, object]:
+    counts = {"rows": survey.rows, "rejected": survey.rejected, "skipped": survey.skipped}
+    return {"rows_total": survey.rows, "counts": counts}
+
+
+def _records(survey: Survey) -> list[dict[str, object]]:
+    return [{"record": r, "place": f.pointer, "kind": "invalid", "detail": f.detail} for r, f in survey.faults]
