@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt bench soak lock
+.PHONY: help setup demo test lint fmt bench soak coverage lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -40,7 +40,10 @@ bench: setup ## benchmarks against peers, in an environment of their own
 soak: setup ## long campaigns: kills, coverage of the intervals by simulation
 	$(BIN)/pytest -m soak $(ARGS)
 
+coverage: setup ## branch coverage of the mathematics, its kernels interpreted; slow
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/rating -n 2 --dist worksteal --cov=app.rating --cov-branch --cov-report=term-missing $(ARGS)
+
 lock: ## pin the requirements anew (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.txt
-	uv pip compile pyproject.toml --extra embedded --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt
+	uv pip compile pyproject.toml --extra embedded --extra lab --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt
 	uv pip compile pyproject.toml benchmarks/peers.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o benchmarks/requirements.txt

@@ -6,21 +6,25 @@ from fastapi import FastAPI
 
 import app as package
 from app.api.callers import KnownCallers
+from app.api.cors import install_cors
+from app.api.direct import DirectEndpoints
 from app.api.limits import BodyLimit
 from app.api.openapi import install_openapi, operation_id
 from app.api.problems import install_problem_handlers
+from app.api.rate_limits import RateLimitHeaders, RateLimits
 from app.api.requests import RequestTrail
-from app.api.routes import PREFIX, install_routes
-from app.arena.fitting import FitLimits
+from app.api.routes import DIRECT_ENDPOINTS, PREFIX, install_routes
 from app.arena.ingest import VoteQueue
 from app.arena.previews import PolicyPreviews
-from app.arena.worker import Worker
+from app.assembly import build_worker
 from app.settings import Settings
+from app.store.known_names import KnownNames
+from app.store.naming import Naming
 from app.store.opening import open_database
 from app.store.schema import needed_revision
 
-# Connections that requests leave to the vote queue, the look-up of keys and the worker.
-_RESERVED_CONNECTIONS = 4
+# Connections that requests leave to the vote queue, the look-up of keys and the worker's two threads.
+_RESERVED_CONNECTIONS = 6
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -38,11 +42,22 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.settings = settings
+    app.state.rate_limits = RateLimits(
+        per_key=settings.server.requests_per_minute, per_address=settings.server.anonymous_requests_per_minute
+    )
     install_routes(app)
     install_problem_handlers(app)
     install_openapi(app)
-    app.add_middleware(BodyLimit, max_bytes=settings.server.max_body_bytes)
-    app.add_middleware(RequestTrail)
+    app.add_middleware(DirectEndpoints, endpoints=DIRECT_ENDPOINTS)
+    app.add_middleware(
+        BodyLimit,
+        max_bytes=settings.server.max_body_bytes,
+        seconds=settings.server.body_seconds,
+        uploads={f"{PREFIX}/imports": settings.imports.max_bytes},
+    )
+    app.add_middleware(RateLimitHeaders)
+    app.add_middleware(RequestTrail, hide_keys=settings.pseudonym_key is not None)
+    install_cors(app, settings.server.cors_origins)
     return app
 
 
@@ -56,21 +71,26 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         settings.data_dir,
         pool_size=pool_size + _RESERVED_CONNECTIONS,
         connect_timeout=settings.database.connect_timeout_seconds,
+        naming=Naming.chosen(
+            settings.ingest.unknown_models, settings.pseudonym_secrets(), settings.pseudonym_key_version
+        ),
     ) as database:
         app.state.database = database
         app.state.schema_revision = needed_revision()
         app.state.request_slots = asyncio.Semaphore(pool_size)
         app.state.known_callers = KnownCallers(database)
-        queue = VoteQueue(database, queue_size=settings.ingest.queue_size, commit_size=settings.ingest.commit_size)
+        app.state.known_names = KnownNames(database)
+        app.state.batch_bytes = 0
+        queue = VoteQueue(
+            database,
+            queue_size=settings.ingest.queue_size,
+            commit_size=settings.ingest.commit_size,
+            names=app.state.known_names,
+            idempotency_hours=settings.ingest.idempotency_hours,
+        )
         app.state.vote_queue = queue
         app.state.previews = previews = PolicyPreviews(database)
-        worker = Worker(
-            database,
-            tick_seconds=settings.worker.tick_seconds,
-            lease_seconds=settings.worker.lease_seconds,
-            limits=FitLimits(settings.worker.fit_seconds, settings.worker.fit_memory_bytes),
-            private_webhooks=settings.webhooks.allow_private_addresses,
-        )
+        worker = build_worker(database, settings)
         if settings.worker.run_in_server:
             worker.start()
         try:

@@ -1,10 +1,13 @@
 import os
+import re
 import sys
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+_ORIGIN = re.compile(r"https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 
 
 def default_data_dir() -> Path:
@@ -13,6 +16,9 @@ def default_data_dir() -> Path:
         return Path("/var/lib/stable-arena")
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "stable-arena"
+
+
+PseudonymKey = Annotated[SecretStr, Field(min_length=32)]
 
 
 class ServerSettings(BaseModel):
@@ -26,6 +32,36 @@ class ServerSettings(BaseModel):
     max_body_bytes: int = Field(
         16 * 1024 * 1024, ge=1024, description="Requests with a larger body are refused before they are parsed."
     )
+    body_seconds: float = Field(
+        30.0,
+        gt=0,
+        le=3600,
+        description="Time that a request's body may take, and a second more for every 16 KiB of it.",
+    )
+    requests_per_minute: int | None = Field(
+        None, ge=1, description="Limit of every API key that has none of its own, per process; unset for none."
+    )
+    anonymous_requests_per_minute: int | None = Field(
+        None, ge=1, description="Limit of every address that shows no valid key, per process; unset for none."
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Origins (https://host) whose pages may call the service from a browser, with commas between."
+    )
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def split_origins(cls, value: object) -> object:
+        """Take the variable's text apart."""
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("cors_origins")
+    @classmethod
+    def origins_are_exact(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what no browser sends as an Origin, and wildcards: whoever may call is named."""
+        for origin in value:
+            if not _ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin!a} is not an origin such as https://arena.example or http://localhost:3000")
+        return value
 
 
 class DatabaseSettings(BaseModel):
@@ -36,16 +72,42 @@ class DatabaseSettings(BaseModel):
 
 
 class IngestSettings(BaseModel):
-    """Bounds of the queue in which single votes wait for their shared commit."""
+    """How votes are taken: bounds of the queue for single votes and of batches, and how names and keys are met."""
 
     queue_size: int = Field(10_000, ge=1, description="Votes that may wait; past it requests get 503 at once.")
     commit_size: int = Field(1_000, ge=1, le=10_000, description="Votes that share one commit at most.")
+    batch_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="Bytes of batches in work at a time; past it requests get 503 at once."
+    )
+    idempotency_hours: int = Field(
+        24, ge=24, le=8760, description="How long the answer to a request with an Idempotency-Key is kept at least."
+    )
+    unknown_models: Literal["create", "refuse"] = Field(
+        "create", description="Whether a vote may bring a new model, or is not valid when it names an unknown one."
+    )
+
+
+class ImportSettings(BaseModel):
+    """Bounds of uploaded files of votes."""
+
+    max_bytes: int = Field(1024**3, ge=1024, description="Uploads that are larger are refused.")
+    max_expanded_bytes: int = Field(
+        8 * 1024**3, ge=1024, description="The most that a compressed upload may become when it is read."
+    )
+
+
+class ExportSettings(BaseModel):
+    """What becomes of finished exports."""
+
+    keep_days: int = Field(7, ge=1, le=3650, description="How long their files can be downloaded.")
 
 
 class WorkerSettings(BaseModel):
-    """The worker that runs refits."""
+    """The worker that runs refits, imports and exports."""
 
-    run_in_server: bool = Field(True, description="Whether `serve` runs refits too; off where workers do.")
+    run_in_server: bool = Field(
+        True, description="Whether `serve` runs refits, imports and exports too; off where workers do."
+    )
     tick_seconds: float = Field(1.0, gt=0, le=3600, description="How often the worker looks for a due refit.")
     lease_seconds: float = Field(
         30.0, ge=1, le=3600, description="How long a silent worker keeps the right to publish."
@@ -68,16 +130,32 @@ class WebhookSettings(BaseModel):
 class Settings(BaseSettings):
     """Everything that is set from outside: `STABLE_ARENA_…` variables, `__` between a group and its field."""
 
-    model_config = SettingsConfigDict(env_prefix="STABLE_ARENA_", env_nested_delimiter="__", extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="STABLE_ARENA_",
+        env_nested_delimiter="__",
+        extra="ignore",
+        hide_input_in_errors=True,  # a secret that is too short is a secret all the same
+    )
 
     database_url: SecretStr | None = Field(
         None, description="postgresql://… of a PostgreSQL 15 or newer; unset starts the embedded one."
     )
     data_dir: Path = Field(default_factory=default_data_dir, description="Folder of the embedded database.")
+    pseudonym_key: PseudonymKey | None = Field(
+        None, description="Secret of 32 characters or more; set, annotators' keys are stored as keyed pseudonyms only."
+    )
+    pseudonym_key_version: int = Field(
+        1, ge=1, le=9999, description="Names the secret in every pseudonym; raise it with each new secret."
+    )
+    pseudonym_previous_keys: dict[int, PseudonymKey] = Field(
+        {}, description='Earlier secrets by version, as JSON ({"1": "…"}): they recognise whom they once named.'
+    )
     public_leaderboard: bool = Field(True, description="Whether the leaderboard is readable without a key.")
     server: ServerSettings = ServerSettings()
     database: DatabaseSettings = DatabaseSettings()
     ingest: IngestSettings = IngestSettings()
+    imports: ImportSettings = ImportSettings()
+    exports: ExportSettings = ExportSettings()
     worker: WorkerSettings = WorkerSettings()
     webhooks: WebhookSettings = WebhookSettings()
 
@@ -96,3 +174,19 @@ class Settings(BaseSettings):
             msg = "ingest.commit_size must not exceed ingest.queue_size"
             raise ValueError(msg)
         return self
+
+    @model_validator(mode="after")
+    def previous_keys_have_a_successor(self) -> Self:
+        """Refuse earlier secrets without one in force, which would store raw keys, or in its place."""
+        if self.pseudonym_previous_keys and self.pseudonym_key is None:
+            raise ValueError("pseudonym_previous_keys is set but pseudonym_key is not")
+        if self.pseudonym_key_version in self.pseudonym_previous_keys:
+            raise ValueError("pseudonym_key_version is the version of a previous key; raise it")
+        return self
+
+    def pseudonym_secrets(self) -> dict[int, bytes]:
+        """Return every pseudonym secret by its version; none where keys are stored as they come."""
+        if self.pseudonym_key is None:
+            return {}
+        keys = {**self.pseudonym_previous_keys, self.pseudonym_key_version: self.pseudonym_key}
+        return {version: key.get_secret_value().encode() for version, key in keys.items()}

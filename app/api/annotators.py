@@ -1,17 +1,20 @@
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from app.api.cursors import PageSize, read_cursor, write_cursor
-from app.api.dependencies import ReadView, Transaction, require
+from app.api.dependencies import ReadView, Transaction, get_database, get_known_names, require
 from app.api.problems import problem_responses
 from app.api.texts import Reason
-from app.arena import annotators, decisions
+from app.arena import annotators, decisions, erasure
 from app.arena.annotators import Annotator, FoundAnnotator, PastEvidence, VotesSummary
 from app.arena.decisions import Action, Decision
+from app.arena.erasure import Erasure
 from app.arena.keys import Caller
 from app.rating.results import Standing
+from app.store.database import Database
+from app.store.known_names import KnownNames
 
 router = APIRouter(tags=["annotators"], dependencies=[require("review")])
 
@@ -47,6 +50,14 @@ class DecisionRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     action: Action
+    reason: Reason
+
+
+class ErasureRequest(BaseModel):
+    """Why an annotator is to be forgotten; without names."""
+
+    model_config = ConfigDict(extra="forbid")
+
     reason: Reason
 
 
@@ -129,6 +140,28 @@ def post_decision(
     """
     found, taken = decisions.decide(conn, annotator, decision.action, reason=decision.reason, decided_by=caller.name)
     return DecisionTaken(**taken.model_dump(), annotator=found.public())
+
+
+@router.post("/annotators/{annotator}/erase", responses=problem_responses(401, 403, 404, 422, 503))
+def erase_annotator(
+    annotator: str,
+    body: ErasureRequest,
+    caller: Annotated[Caller, require("admin")],
+    database: Annotated[Database, Depends(get_database)],
+    names: Annotated[KnownNames, Depends(get_known_names)],
+) -> Erasure:
+    """Cut the link between an annotator's votes and the person, for good.
+
+    The key, by which as by the id the annotator may be named here, is replaced by a random one; the votes' metadata,
+    the annotator's notes and every other place that could name the person are cleared. Votes and scores stay as they
+    are. Who votes under the old key afterwards is a new annotator (replicas may go by it 5 seconds longer). Done
+    again, it clears what came in meanwhile. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`,
+    `not-found`; `invalid` for a reason that is blank or names the annotator: it is kept for ever.
+    """
+    with database.begin() as conn:
+        erased = erasure.erase_annotator(conn, annotator, reason=body.reason, erased_by=caller.name)
+    names.forget()  # once it is committed, or the old key would be looked up and remembered again
+    return erased
 
 
 def _page(found: list[FoundAnnotator], limit: int) -> AnnotatorPage:

@@ -1,22 +1,25 @@
 """Bodies that are parsed by pydantic straight from the bytes, after the caller's key was checked."""
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
-from app.api.problems import MediaTypeError, validation_error
+from app.api.problems import MalformedBodyError, MediaTypeError, validation_error
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 async def json_content(request: Request) -> None:
-    """Refuse a body that is not said to be JSON; a request without a body passes.
+    """Refuse a body that is not said to be JSON or, where the framework has parsed it, is ambiguous.
+
+    A request without a body passes.
 
     Raises
     ------
-    MediaTypeError
+    MediaTypeError, MalformedBodyError
     """
     headers = request.headers
     if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
@@ -24,6 +27,8 @@ async def json_content(request: Request) -> None:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise MediaTypeError("send the body as JSON: Content-Type: application/json")
+    if getattr(request.scope.get("route"), "body_field", None) is not None:
+        refuse_ambiguous(await request.body())
 
 
 def parse_body(model: type[Model], body: bytes) -> Model:
@@ -34,9 +39,38 @@ def parse_body(model: type[Model], body: bytes) -> Model:
     MalformedBodyError, BadInputError
     """
     try:
-        return model.model_validate_json(body)
+        parsed = model.model_validate_json(body)
     except ValidationError as error:
         raise validation_error(error.errors(include_url=False, include_input=False)) from None
+    refuse_ambiguous(body)
+    return parsed
+
+
+def refuse_ambiguous(body: bytes) -> None:
+    """Refuse JSON that parsers read differently: a name twice in one object, or NaN and Infinity, which are no JSON.
+
+    Raises
+    ------
+    MalformedBodyError
+    """
+    try:
+        json.loads(body, object_pairs_hook=_as_object, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else error
+        raise MalformedBodyError(f"the body is not valid JSON: {reason}") from None
+
+
+def _as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has the name {twice[:100]!a} more than once")
+    return content
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def json_body(model: type[Model]) -> Callable[[Request], Awaitable[Model]]:

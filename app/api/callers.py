@@ -1,15 +1,17 @@
 import asyncio
 import time
 
-from app.arena.keys import Caller, authenticate, digest
+from app.arena.key_secrets import digest
+from app.arena.keys import Caller, authenticate
+from app.arena.tokens import authenticate_token, is_token
 from app.store.database import Database
 
 
 class KnownCallers:
     """Who was authenticated in the last few seconds, so that a stream of votes asks once, not once a vote.
 
-    A revoked key therefore works for at most `seconds` more. Keys are remembered by their hash alone, refusals
-    not at all. Belongs to one event loop.
+    A revoked or expired key therefore works for at most `seconds` more, and so do its tokens. Keys are remembered by
+    their hash alone, refusals not at all. Belongs to one event loop.
     """
 
     def __init__(self, database: Database, *, seconds: float = 5.0, size: int = 10_000) -> None:
@@ -50,4 +52,4 @@ class KnownCallers:
 
     def _look_up(self, secret: str) -> Caller:
         with self._database.read() as conn:
-            return authenticate(conn, secret)
+            return authenticate_token(conn, secret) if is_token(secret) else authenticate(conn, secret)

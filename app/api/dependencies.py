@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request, Security
@@ -7,11 +8,13 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Connection
 
 from app.api.callers import KnownCallers
+from app.api.rate_limits import RateLimits
 from app.arena.ingest import VoteQueue
 from app.arena.keys import Caller, NotAuthenticatedError, Scope, ScopeMissingError
 from app.arena.previews import PolicyPreviews
 from app.settings import Settings
 from app.store.database import Database, DatabaseBusyError
+from app.store.known_names import KnownNames
 
 _bearer = HTTPBearer(
     scheme_name="apiKey",
@@ -25,6 +28,11 @@ Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 async def get_database(request: Request) -> Database:
     """Return the database that the application opened."""
     return cast("Database", request.app.state.database)
+
+
+async def get_known_names(request: Request) -> KnownNames:
+    """Return what this process remembers of names."""
+    return cast("KnownNames", request.app.state.known_names)
 
 
 def get_settings(request: Request) -> Settings:
@@ -60,6 +68,8 @@ async def _slot(request: Request) -> AsyncIterator[None]:
 
 
 _Slot = Depends(_slot, scope="function")
+database_turn = asynccontextmanager(_slot)
+"""The same for an endpoint that opens its transaction itself: `async with database_turn(request)`."""
 
 
 def _transaction(
@@ -81,20 +91,77 @@ Previews = Annotated[PolicyPreviews, Depends(get_previews)]
 Queue = Annotated[VoteQueue, Depends(get_vote_queue)]
 
 
-def require(scope: Scope) -> Any:
+def require(scope: Scope, *, tokens: bool = False) -> Any:
     """Return the dependency that yields the caller, who must have `scope`: `Annotated[Caller, require("read")]`.
+
+    Ingest tokens, which pages in browsers hold, are let in only where `tokens` says so.
+
+    Raises
+    ------
+    NotAuthenticatedError, ScopeMissingError, RateLimitedError
+    """
+    return Security(_authorised(scope, tokens=tokens), scopes=[scope])
+
+
+def require_any(first: Scope, second: Scope) -> Any:
+    """Return the dependency that yields the caller, who must have one of two scopes.
 
     Raises
     ------
     NotAuthenticatedError, ScopeMissingError
     """
-    return Security(_authorised(scope), scopes=[scope])
+
+    async def authorised(request: Request, credentials: Credentials) -> Caller:
+        caller = await _identify(request, credentials.credentials if credentials else None, tokens=False)
+        if not (caller.may(first) or caller.may(second)):
+            raise ScopeMissingError(f"this needs a key with the scope {first} or {second}")
+        return caller
+
+    return Security(authorised, scopes=[first, second])
+
+
+async def authorise(request: Request, scope: Scope, secret: str | None, *, tokens: bool = False) -> Caller:
+    """Return who shows this key, who must have the scope; every way of asking for a caller ends here.
+
+    Raises
+    ------
+    NotAuthenticatedError, ScopeMissingError, RateLimitedError
+    """
+    caller = await _identify(request, secret, tokens=tokens)
+    if not caller.may(scope):
+        raise ScopeMissingError(f"this needs a key with the scope {scope}")
+    return caller
+
+
+async def _identify(request: Request, secret: str | None, *, tokens: bool) -> Caller:
+    """Return who shows this key, and count the request towards the caller's limit."""
+    state = request.app.state
+    limits = cast("RateLimits", state.rate_limits)
+    if secret is None:
+        limits.count_stranger(request.scope)
+        raise NotAuthenticatedError("send an API key: Authorization: Bearer sa_…")
+    try:
+        caller = await cast("KnownCallers", state.known_callers).identify(secret)
+    except NotAuthenticatedError:
+        limits.count_stranger(request.scope)  # so that guessing is slow
+        raise
+    limits.count_caller(request.scope, caller)
+    if caller.token_id is not None and not tokens:
+        raise ScopeMissingError("an ingest token may post votes and nothing else")
+    return caller
+
+
+def bearer_secret(request: Request) -> str | None:
+    """Return the key that a request shows, as FastAPI's HTTPBearer would: None where it shows none."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() or None if scheme.lower() == "bearer" else None
 
 
 async def _optional_read(request: Request, credentials: Credentials) -> Caller | None:
     if credentials is None and get_settings(request).public_leaderboard:
         if "authorization" in request.headers:
             raise NotAuthenticatedError("the Authorization header must be: Bearer API-KEY")
+        cast("RateLimits", request.app.state.rate_limits).count_stranger(request.scope)
         return None
     return await _authorised("read")(request, credentials)
 
@@ -103,14 +170,10 @@ async def _optional_read(request: Request, credentials: Credentials) -> Caller |
 OptionalReader = Annotated[Caller | None, Security(_optional_read)]
 
 
-def _authorised(scope: Scope) -> Callable[[Request, HTTPAuthorizationCredentials | None], Awaitable[Caller]]:
+def _authorised(
+    scope: Scope, *, tokens: bool = False
+) -> Callable[[Request, HTTPAuthorizationCredentials | None], Awaitable[Caller]]:
     async def authorised(request: Request, credentials: Credentials) -> Caller:
-        if credentials is None:
-            raise NotAuthenticatedError("send an API key: Authorization: Bearer sa_…")
-        known = cast("KnownCallers", request.app.state.known_callers)
-        caller = await known.identify(credentials.credentials)
-        if not caller.may(scope):
-            raise ScopeMissingError(f"this needs a key with the scope {scope}")
-        return caller
+        return await authorise(request, scope, credentials.credentials if credentials else None, tokens=tokens)
 
     return authorised

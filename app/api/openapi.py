@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from app.api.problems import Problem, problem_responses
-from app.api.votes import Vote, VoteBatch
+from app.api.vote_bodies import Vote, VoteBatch
 
 # Bodies that an endpoint parses itself; FastAPI does not see them.
 _OWN_BODIES = (Vote, VoteBatch)
@@ -44,19 +44,21 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     schemas.update(own["$defs"])
     for path in schema["paths"].values():
         for operation in path.values():
-            _complete(operation)
+            _complete(operation, public=app.state.settings.public_leaderboard)
     return schema
 
 
-def _complete(operation: dict[str, Any]) -> None:
+def _complete(operation: dict[str, Any], *, public: bool) -> None:
     """Take the summary from the docstring's first line and add the answers that any such operation may give."""
     summary, _, rest = operation["description"].partition("\n\n")
     operation |= {"summary": summary.removesuffix("."), "description": rest or summary}
     statuses = {500}
+    if operation.get("security") == [{"apiKey": []}]:  # of the leaderboard, which may be for everyone
+        operation["security"] = [*([{}] if public else []), {"apiKey": ["read"]}]
     if "security" in operation:
-        statuses |= {401, 403, 503}
+        statuses |= {401, 403, 429, 503}
     if "requestBody" in operation:
-        statuses |= {400, 413, 415, 422}
+        statuses |= {400, 408, 413, 415, 422}
     if "parameters" in operation or "422" in operation["responses"]:
         statuses.add(422)
     responses = operation["responses"]

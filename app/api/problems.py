@@ -41,6 +41,24 @@ class BodyTooLargeError(StableArenaError):
     title = "The body is too large"
 
 
+class BodyTooSlowError(StableArenaError):
+    """The body took longer to arrive than the service waits."""
+
+    code = "body-too-slow"
+    title = "The body arrives too slowly"
+
+
+class RateLimitedError(StableArenaError):
+    """The caller asks more often than allowed; after `retry_seconds` the next request may come."""
+
+    code = "rate-limited"
+    title = "Too many requests"
+
+    def __init__(self, detail: str, retry_seconds: int) -> None:
+        super().__init__(detail)
+        self.retry_seconds = retry_seconds
+
+
 # A class stands for its subclasses too, unless they have a line of their own.
 STATUS: dict[type[StableArenaError], int] = {
     StableArenaError: 500,
@@ -49,9 +67,11 @@ STATUS: dict[type[StableArenaError], int] = {
     ScopeMissingError: 403,
     NotFoundError: 404,
     ConflictError: 409,
+    BodyTooSlowError: 408,
     BodyTooLargeError: 413,
     MediaTypeError: 415,
     BadInputError: 422,
+    RateLimitedError: 429,
     UnavailableError: 503,
 }
 
@@ -96,6 +116,8 @@ def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_SECONDS)
+    if isinstance(error, RateLimitedError):
+        headers["Retry-After"] = str(error.retry_seconds)
     members = {"id": str(error.vote_id)} if isinstance(error, VoteConflictError) else {}
     return _render(scope, status, error.code, error.title, error.detail, error.faults, headers, members)
 
@@ -106,9 +128,9 @@ def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
     if status == HTTPStatus.BAD_REQUEST:
         return problem_response(scope, MalformedBodyError("the body cannot be read as JSON"))
     if status == HTTPStatus.NOT_FOUND:
-        return problem_response(scope, NotFoundError(f"nothing is at {scope['path']}"))
+        return problem_response(scope, NotFoundError(f"nothing is at {_shown_path(scope)}"))
     code = status.phrase.lower().replace(" ", "-")
-    detail = f"{scope['method']} {scope['path']}: {status.phrase.lower()}"
+    detail = f"{scope['method']} {_shown_path(scope)}: {status.phrase.lower()}"
     return _render(scope, status, code, status.phrase, detail, (), dict(error.headers or {}), {})
 
 
@@ -164,12 +186,17 @@ def _render(
         "title": title,
         "status": int(status),
         "detail": detail,
-        "instance": scope["path"],
+        "instance": _shown_path(scope),
         "request_id": scope.get("state", {}).get("request_id", ""),
         "errors": [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults[:_SHOWN_FAULTS]],
         **members,
     }
     return JSONResponse(_storable(body), status, headers, media_type=MEDIA_TYPE)
+
+
+def _shown_path(scope: Scope) -> str:
+    """Return the path as `RequestTrail` lets it be shown."""
+    return str(scope.get("state", {}).get("shown_path", scope["path"]))
 
 
 def _storable(body: Any) -> Any:

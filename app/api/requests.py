@@ -5,6 +5,7 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.paths import without_keys
 from app.api.problems import problem_response
 from app.errors import StableArenaError
 from app.store.ids import new_id
@@ -19,11 +20,13 @@ class RequestTrail:
     """Gives every request an id, in the log, in the answer and in problems, and the bare failure its answer.
 
     The caller's own X-Request-ID is kept if it is short and plain; else the request gets a new one. What no
-    handler knew is logged here with its traceback and told to the caller as nothing but the id.
+    handler knew is logged here with its traceback and told to the caller as nothing but the id. The log never has the
+    annotators' keys that stand in paths; answers do not either with `hide_keys`.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, hide_keys: bool) -> None:
         self._app = app
+        self._hide_keys = hide_keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -31,7 +34,9 @@ class RequestTrail:
             await self._app(scope, receive, send)
             return
         request_id = _request_id(scope)
-        scope.setdefault("state", {})["request_id"] = request_id
+        path = without_keys(scope["path"])
+        state = scope.setdefault("state", {})
+        state["request_id"], state["shown_path"] = request_id, path if self._hide_keys else scope["path"]
         status = 0
         began = time.perf_counter()
 
@@ -46,10 +51,10 @@ class RequestTrail:
             try:
                 await self._app(scope, receive, send_with_id)
             except ClientDisconnect:
-                log.debug("caller_left", method=scope["method"], path=scope["path"])
+                log.debug("caller_left", method=scope["method"], path=path)
                 return
             except Exception:  # a bug: logged under its request id, answered with a bare 500
-                log.exception("request_failed", method=scope["method"], path=scope["path"])
+                log.exception("request_failed", method=scope["method"], path=path)
                 if status:
                     raise  # half an answer is out: all that is left is to break the connection
                 failure = StableArenaError("the service failed; its log has the reason under this request's id")
@@ -67,7 +72,7 @@ def _log_answer(scope: Scope, status: int, seconds: float) -> None:
     level(
         "request",
         method=scope["method"],
-        path=scope["path"],
+        path=without_keys(scope["path"]),
         status=status,
         milliseconds=round(seconds * 1000, 2),
     )

@@ -2,16 +2,54 @@
 
 from fastapi import APIRouter, Depends, FastAPI
 
-from app.api import annotators, appeals, audit, health, leaderboard, policy, refits, rewards, snapshots, votes, webhooks
+from app.api import (
+    annotators,
+    appeals,
+    audit,
+    exports,
+    health,
+    imports,
+    keys,
+    leaderboard,
+    models,
+    policy,
+    refits,
+    retractions,
+    rewards,
+    snapshots,
+    vote_batches,
+    votes,
+    webhooks,
+)
 from app.api.bodies import json_content
+from app.api.direct import DirectEndpoint
 
 PREFIX = "/api/v1"
+DIRECT_ENDPOINTS: dict[tuple[str, str], DirectEndpoint] = {("POST", f"{PREFIX}/votes"): votes.post_vote_directly}
+"""Routes that are also installed below, and served before the framework looks for them."""
 
 
 def install_routes(app: FastAPI) -> None:
     """Give the application its routes."""
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(json_content)])
-    for part in (votes, refits, leaderboard, snapshots, annotators, appeals, rewards, audit, policy, webhooks):
+    for part in (
+        votes,
+        vote_batches,
+        retractions,
+        refits,
+        leaderboard,
+        models,
+        snapshots,
+        annotators,
+        appeals,
+        rewards,
+        audit,
+        policy,
+        keys,
+        exports,
+        webhooks,
+    ):
         api.include_router(part.router)
     app.include_router(api)
+    app.include_router(imports.router, prefix=PREFIX)  # bodies of every kind
     app.include_router(health.router)

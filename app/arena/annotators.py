@@ -8,6 +8,7 @@ from app.arena.names import name_fault
 from app.errors import NotFoundError
 from app.rating.results import Standing
 from app.store import annotators as store
+from app.store.naming import naming_of
 
 
 class Evidence(BaseModel):
@@ -73,6 +74,7 @@ class FoundAnnotator(Annotator):
     annotator_id: int
     snapshot_id: UUID | None
     dismissed_below: float | None
+    erased_at: datetime | None
     evidence: float
 
     @property
@@ -93,15 +95,19 @@ def list_annotators(
     key: str | None = None,
     after: tuple[float, int] | None = None,
 ) -> list[FoundAnnotator]:
-    """Return annotators, the worst ability first, those without any last; `after` is a `position`."""
+    """Return annotators, the worst ability first, those without any last.
+
+    `key` picks one, by the raw key or by the key that is shown; `after` is a `position`.
+    """
     if key is not None and name_fault(key) is not None:
         return []
-    rows = store.list_annotators(conn, standing=standing, key=key, limit=limit, after=after)
+    keys = None if key is None else naming_of(conn).matching_keys(key)
+    rows = store.list_annotators(conn, standing=standing, keys=keys, limit=limit, after=after)
     return [FoundAnnotator.model_validate(dict(row)) for row in rows]
 
 
 def find_annotator(conn: Connection, reference: str) -> FoundAnnotator:
-    """Return the annotator with this public id or this key.
+    """Return the annotator with this public id or this key, as it came with votes or as it is shown.
 
     Raises
     ------
@@ -109,9 +115,11 @@ def find_annotator(conn: Connection, reference: str) -> FoundAnnotator:
     """
     row = None
     if name_fault(reference) is None:
-        row = store.find_annotator(conn, public_id=_uuid(reference), key=reference)
+        keys = naming_of(conn).matching_keys(reference)
+        row = store.find_annotator(conn, public_id=_uuid(reference), keys=keys)
     if row is None:
-        raise NotFoundError(f"there is no annotator {reference!a}")
+        # Without what was asked for, which may be a raw key: errors are logged, and answers kept.
+        raise NotFoundError("there is no annotator with this id or key")
     return FoundAnnotator.model_validate(dict(row))
 
 

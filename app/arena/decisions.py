@@ -12,7 +12,14 @@ from app.store import annotators, decisions
 
 Action = Literal["exclude", "reinstate", "trust", "dismiss", "withdraw"]
 
-_OVERRIDES = {"exclude": "excluded", "reinstate": "active", "trust": "trusted", "withdraw": None}
+OVERRIDES: dict[str, str | None] = {
+    "exclude": "excluded",
+    "reinstate": "active",
+    "trust": "trusted",
+    "dismiss": None,
+    "withdraw": None,
+}
+"""What each action puts above the rule."""
 
 
 class Decision(BaseModel):
@@ -58,7 +65,7 @@ def decide(
     else:
         if action == "withdraw" and found.override is None and found.dismissed_below is None:
             raise ConflictError(f"no decision on annotator {found.annotator!a} is in force")
-        annotators.set_override(conn, found.annotator_id, _OVERRIDES[action])
+        annotators.set_override(conn, found.annotator_id, OVERRIDES[action])
     values = {
         "annotator_id": found.annotator_id,
         "action": action,

@@ -6,7 +6,6 @@ import resource
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import StableArenaError
-from app.rating.errors import RatingWarning
 from app.rating.results import Board, LoopSettings, Rating
 from app.rating.stable_arena import run_stable_arena
 from app.rating.votes import Cells, aggregate
@@ -102,19 +100,17 @@ class FitProcessLostError(StableArenaError):
 
 def fit(task: FitTask) -> Fitted:
     """Run one turn of the loop, then m-elo on the votes it kept."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RatingWarning)  # they stand in the diagnostics too, where they are kept
-        started = time.perf_counter()
-        cells = aggregate(
-            task.annotator, task.model_a, task.model_b, task.outcome,
-            n_annotators=len(task.annotator_ids), n_models=len(task.model_ids),
-        )  # fmt: skip
-        votes_hash = hash_cells(cells, task.annotator_ids, task.model_ids)
-        aggregated = time.perf_counter()
-        rating = run_stable_arena(cells, task.settings, keep_always=task.keep_always, keep_never=task.keep_never)
-        fitted = time.perf_counter()
-        kept = ~np.isnan(rating.crowd.ability)
-        plain = run_stable_arena(cells.where(kept[cells.annotator]), task.plain_settings)
+    started = time.perf_counter()
+    cells = aggregate(
+        task.annotator, task.model_a, task.model_b, task.outcome,
+        n_annotators=len(task.annotator_ids), n_models=len(task.model_ids),
+    )  # fmt: skip
+    votes_hash = hash_cells(cells, task.annotator_ids, task.model_ids)
+    aggregated = time.perf_counter()
+    rating = run_stable_arena(cells, task.settings, keep_always=task.keep_always, keep_never=task.keep_never)
+    fitted = time.perf_counter()
+    kept = ~np.isnan(rating.crowd.ability)
+    plain = run_stable_arena(cells.where(kept[cells.annotator]), task.plain_settings)
     seconds = {
         "aggregate": aggregated - started,
         **rating.diagnostics.seconds,
@@ -224,7 +220,7 @@ def _become_fit_process(lifeline: Connection, memory_bytes: int | None) -> None:
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(5)
+    os.nice(10)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 

@@ -1,20 +1,28 @@
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import cast
 from uuid import UUID
 
 import structlog
+from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
-from app.arena.votes import NewVote, VoteReceipt, record_submissions
+from app.arena.idempotency import Answer, Claim, Settled, keep_answers, settle_claims
+from app.arena.recording import look_up_names, record_submissions
+from app.arena.votes import NewVote, VoteReceipt, check_vote, invalid_receipt
 from app.errors import Fault, StableArenaError, UnavailableError
 from app.store.database import Database, DatabaseContendedError
+from app.store.known_names import Known, KnownNames
 
 log = structlog.get_logger()
 
-Result = VoteReceipt | Exception
+# Each key takes a lock of PostgreSQL's table of them, which holds a few thousand for all connections together.
+_MOST_CLAIMS = 250
+
+Result = VoteReceipt | Answer | Exception
 
 
 class QueueFullError(UnavailableError):
@@ -32,9 +40,19 @@ class ShuttingDownError(UnavailableError):
 
 
 @dataclass(frozen=True)
+class Keyed:
+    """What a submission brings that came with an idempotency key: the claim, and how its receipt is answered."""
+
+    claim: Claim
+    render: Callable[[VoteReceipt], Answer]
+
+
+@dataclass(frozen=True)
 class _Waiting:
-    submission: tuple[NewVote, UUID | None]
-    answer: asyncio.Future[VoteReceipt]
+    vote: NewVote
+    api_key_id: UUID | None
+    keyed: Keyed | None
+    answer: asyncio.Future[VoteReceipt | Answer]
 
 
 class VoteQueue:
@@ -44,10 +62,20 @@ class VoteQueue:
     commit that holds it, never before. Belongs to one event loop; writes run in a thread of their own.
     """
 
-    def __init__(self, database: Database, *, queue_size: int, commit_size: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        queue_size: int,
+        commit_size: int,
+        names: KnownNames | None = None,
+        idempotency_hours: int = 24,
+    ) -> None:
         self._database = database
+        self._names = names or KnownNames(database)
         self._queue_size = queue_size
         self._commit_size = commit_size
+        self._idempotency_hours = idempotency_hours
         self._waiting: deque[_Waiting] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="votes")
@@ -64,12 +92,30 @@ class VoteQueue:
             The queue is full or closed, or the database failed: the vote may be sent again. After a lost
             connection it may have been recorded all the same; with a battle_id sending it again is harmless.
         """
+        return cast("VoteReceipt", await self._submit(vote, api_key_id, None))
+
+    async def submit_once(self, vote: NewVote, api_key_id: UUID | None, keyed: Keyed) -> Answer:
+        """Do what `submit` does, unless an earlier request with the same key was answered: then answer as then.
+
+        The answer is kept in the transaction that holds the vote; that to an invalid vote is not, as nothing was done.
+
+        Raises
+        ------
+        IdempotencyKeyReusedError, IdempotencyInFlightError, UnavailableError
+            After a lost connection too, sending the request again with its key is harmless.
+        """
+        answer = await self._submit(vote, api_key_id, keyed)
+        return answer if isinstance(answer, Answer) else keyed.render(answer)
+
+    async def _submit(self, vote: NewVote, api_key_id: UUID | None, keyed: Keyed | None) -> VoteReceipt | Answer:
         if self._closed:
             raise ShuttingDownError("the service is shutting down")
+        if faults := check_vote(vote):
+            return invalid_receipt(faults)
         if len(self._waiting) >= self._queue_size:
             raise QueueFullError(f"{self._queue_size} votes are waiting already")
-        answer: asyncio.Future[VoteReceipt] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting((vote, api_key_id), answer))
+        answer: asyncio.Future[VoteReceipt | Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(vote, api_key_id, keyed, answer))
         if self._writer is None:
             self._writer = asyncio.create_task(self._drain())
         return await answer
@@ -85,9 +131,8 @@ class VoteQueue:
         loop = asyncio.get_running_loop()
         try:
             while group := self._next_group():
-                submissions = [one.submission for one in group]
                 try:
-                    results = await loop.run_in_executor(self._thread, self._write, submissions)
+                    results = await loop.run_in_executor(self._thread, self._write, group)
                 except BaseException as error:
                     _answer(group, [_stopped(error)] * len(group))
                     raise
@@ -97,37 +142,58 @@ class VoteQueue:
 
     def _next_group(self) -> list[_Waiting]:
         group: list[_Waiting] = []
-        while self._waiting and len(group) < self._commit_size:
+        claims = 0
+        while self._waiting and len(group) < self._commit_size and claims < _MOST_CLAIMS:
             one = self._waiting.popleft()
             if not one.answer.done():  # its caller went away before the write began
                 group.append(one)
+                claims += one.keyed is not None
         return group
 
-    def _write(self, submissions: Sequence[tuple[NewVote, UUID | None]]) -> list[Result]:
+    def _write(self, group: Sequence[_Waiting]) -> list[Result]:
         """Write votes in one transaction; if one of them makes it fail, in smaller ones, so that only it fails."""
         try:
+            known = look_up_names(self._names, [one.vote for one in group])
             with self._database.begin() as conn:
-                receipts = record_submissions(conn, submissions)
+                results = self._record(conn, group, known)
         except DatabaseContendedError as error:
             # A deadlock says nothing about a vote; smaller transactions are less likely to meet the next one.
-            return self._write_halves(submissions, error)
+            return self._write_halves(group, error)
         except UnavailableError as error:
-            return [error] * len(submissions)
+            return [error] * len(group)
         except Exception as error:  # noqa: BLE001  whatever it is, the neighbours must not share it
-            return self._write_halves(submissions, error)
-        return list(receipts)
+            return self._write_halves(group, error)
+        return results
 
-    def _write_halves(self, submissions: Sequence[tuple[NewVote, UUID | None]], error: Exception) -> list[Result]:
-        if len(submissions) == 1:
+    def _record(self, conn: Connection, group: Sequence[_Waiting], known: Known) -> list[Result]:
+        keyed = [(place, one.keyed) for place, one in enumerate(group) if one.keyed]
+        settled: dict[int, Settled] = {}
+        if keyed:
+            claims = settle_claims(conn, [each.claim for _, each in keyed])
+            settled = {keyed[i][0]: answer for i, answer in claims.items()}
+        new = [(place, one) for place, one in enumerate(group) if place not in settled]
+        receipts = record_submissions(conn, [(one.vote, one.api_key_id) for _, one in new], known)
+        results: dict[int, Result] = {**settled}
+        answers: list[tuple[Claim, Answer]] = []
+        for (place, one), receipt in zip(new, receipts, strict=True):
+            results[place] = receipt
+            if one.keyed and receipt.status != "invalid":
+                results[place] = answer = one.keyed.render(receipt)
+                answers.append((one.keyed.claim, answer))
+        if answers:
+            keep_answers(conn, answers, keep_hours=self._idempotency_hours)
+        return [results[place] for place in range(len(group))]
+
+    def _write_halves(self, group: Sequence[_Waiting], error: Exception) -> list[Result]:
+        if len(group) == 1:
             return [_refusal(error)]
-        half = len(submissions) // 2
-        return self._write(submissions[:half]) + self._write(submissions[half:])
+        half = len(group) // 2
+        return self._write(group[:half]) + self._write(group[half:])
 
 
 def _refusal(error: Exception) -> Result:
     if isinstance(error, DataError):
-        fault = Fault("", "holds a value that cannot be stored")
-        return VoteReceipt("invalid", detail="the vote is not valid", faults=(fault,))
+        return invalid_receipt((Fault("", "holds a value that cannot be stored"),))
     if not isinstance(error, StableArenaError):
         log.error("vote_failed", exc_info=error)
     return error

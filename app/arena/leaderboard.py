@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from app.arena.snapshots import Snapshot, SnapshotHead, find_snapshot
 from app.rating.results import Method
+from app.store.models import count_archived, hash_models
 from app.store.snapshots import read_board
 from app.store.vote_sets import new_votes_since
 
@@ -29,6 +30,9 @@ class BoardRow(BaseModel):
     losses: int
     component: int = Field(description="Models are only comparable within a component; 0 has the most votes.")
     identified: bool = Field(description="Whether the votes determine the score.")
+    organization: str | None = Field(description="Who made the model, where known.")
+    license: str | None
+    link: str | None
 
 
 class Leaderboard(BaseModel):
@@ -39,6 +43,7 @@ class Leaderboard(BaseModel):
     snapshot: SnapshotHead
     method: Method
     models: list[BoardRow]
+    archived: int = Field(description="Models that are archived and left out of `models`; ranks count them.")
     votes_not_in_board: int = Field(description="Votes recorded since; the next refit reads them.")
     diagnostics: dict[str, Any] = Field(description="How the fit went.")
 
@@ -55,11 +60,12 @@ class LeaderboardVersion(BaseModel):
     snapshot: Snapshot
     method: Method
     votes_not_in_board: int
+    models_hash: str
 
     @property
     def tag(self) -> str:
         """The same for two answers only if they say the same."""
-        return f"{self.snapshot.id}-{self.method}-{self.votes_not_in_board}"
+        return f"{self.snapshot.id}-{self.method}-{self.votes_not_in_board}-{self.models_hash}"
 
 
 def choose_leaderboard(
@@ -72,7 +78,12 @@ def choose_leaderboard(
     NotFoundError, NoSnapshotError
     """
     found = find_snapshot(conn, snapshot, as_of)
-    return LeaderboardVersion(snapshot=found, method=method, votes_not_in_board=new_votes_since(conn, found.vote_set))
+    return LeaderboardVersion(
+        snapshot=found,
+        method=method,
+        votes_not_in_board=new_votes_since(conn, found.vote_set),
+        models_hash=hash_models(conn),
+    )
 
 
 def read_leaderboard(conn: Connection, version: LeaderboardVersion) -> Leaderboard:
@@ -81,6 +92,7 @@ def read_leaderboard(conn: Connection, version: LeaderboardVersion) -> Leaderboa
     return Leaderboard(
         snapshot=SnapshotHead.model_validate(snapshot.model_dump()),
         method=method,
+        archived=count_archived(conn, snapshot.id, method),
         models=[BoardRow.model_validate(dict(row)) for row in read_board(conn, snapshot.id, method)],
         votes_not_in_board=version.votes_not_in_board,
         diagnostics=snapshot.diagnostics,

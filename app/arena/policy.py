@@ -1,5 +1,5 @@
 from datetime import datetime
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sqlalchemy import Connection
@@ -21,8 +21,13 @@ class Policy(BaseModel):
     ability_cap: float | None = Field(
         1.75, gt=1, description="Upper bound on an ability, in units of the typical one; null for none."
     )
-    prior_sd: float | None = Field(
-        1.0, gt=0, description="Standard deviation of the abilities' prior around 1; null for the paper's estimator."
+    prior_sd: Annotated[float, Field(gt=0)] | Literal["estimated"] | None = Field(
+        1.0,
+        description="Standard deviation of the abilities' prior around 1; estimated: from the votes of every refit; "
+        "null for the paper's estimator.",
+    )
+    bias_correction: bool = Field(
+        True, description="Whether the first-order bias of few votes an annotator is taken out of scores and abilities."
     )
     on_low_ability: Literal["flag", "exclude"] = Field(
         "flag", description="Whether annotators at or below ε are only flagged or left out of the board."
@@ -75,6 +80,7 @@ class Policy(BaseModel):
             exclude=self.on_low_ability == "exclude" and method == "am-elo",
             prior_sd=self.prior_sd,
             ability_cap=self.ability_cap,
+            bias_correction=self.bias_correction,
             interval=self.interval,
             base=self.base,
         )
@@ -95,6 +101,11 @@ class PolicyVersion(BaseModel):
 def current_policy(conn: Connection) -> PolicyVersion:
     """Return the policy in force."""
     return PolicyVersion.model_validate(dict(policies.newest_policy(conn)))
+
+
+def past_policy(conn: Connection, version: int) -> PolicyVersion:
+    """Return a version that is on record."""
+    return PolicyVersion.model_validate(dict(policies.get_policy(conn, version)))
 
 
 def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: str) -> PolicyVersion:

@@ -19,6 +19,7 @@ from app.store.database import Database
 from app.store.snapshots import list_standing_changes, newest_snapshot, read_board, read_model_names
 
 MAX_LISTED = 1_000
+_NO_METADATA = {"organization": None, "license": None, "link": None}
 
 
 class PreviewBusyError(UnavailableError):
@@ -113,14 +114,14 @@ class PolicyPreviews:
 
 def _compare(conn: Connection, material: Material, fitted: Fitted) -> PolicyPreview:
     settings = material.policy.settings
-    crowd = crowd_columns(fitted, material)
+    crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides)
     changes = [StandingChange.model_validate(dict(row)) for row in list_standing_changes(conn, crowd)]
     models = list(compare_boards(_published(conn), _previewed(conn, material, fitted)))
     share = newly_excluded_share(fitted, material)
     return PolicyPreview(
         policy_version=material.policy.version,
         settings=settings,
-        votes_read=len(material.task.outcome),
+        votes_read=material.votes_read,
         votes_used=round(fitted.rating.votes_used),
         newly_excluded_share=share,
         needs_review=share > settings.max_excluded_share,
@@ -147,4 +148,4 @@ def _previewed(conn: Connection, material: Material, fitted: Fitted) -> dict[str
     names = read_model_names(conn)
     rows: list[dict[str, Any]] = model_rows(fitted.rating.board, material.task.model_ids)
     rows.sort(key=lambda row: (row["component"], row["rank"], names[row["model_id"]]))
-    return {names[row["model_id"]]: BoardRow(model=names[row["model_id"]], **row) for row in rows}
+    return {names[row["model_id"]]: BoardRow(model=names[row["model_id"]], **row, **_NO_METADATA) for row in rows}

@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,9 +8,21 @@ from sqlalchemy import Connection
 from app.arena.files.indexing import OUTCOME_VALUES
 from app.arena.fitting import FitTask
 from app.arena.policy import Policy, PolicyVersion, current_policy
+from app.arena.quotas import over_quota
+from app.errors import StableArenaError
+from app.rating.results import LoopSettings
 from app.store.annotators import read_crowd, read_model_ids
 from app.store.vote_arrays import read_votes
-from app.store.vote_sets import read_vote_set
+from app.store.vote_sets import count_retracted, read_vote_set
+
+Ids = NDArray[np.int32]
+
+
+class DanglingVotesError(StableArenaError):
+    """Votes name an annotator or a model that is not on record: the database was damaged, or changed by hand."""
+
+    code = "dangling-votes"
+    title = "Votes name what is not on record"
 
 
 @dataclass(frozen=True)
@@ -18,11 +31,12 @@ class Material:
 
     Attributes
     ----------
-    task : the votes and how to fit them; its annotators and models are those on record, by id
+    task : the votes that count and how to fit them; its annotators and models are those on record, by id
     policy : in force at that moment
     overrides : of each annotator, None where the rule holds
     excluded_before : whether the rule had excluded the annotator in the last published refit, shape (n_annotators,)
     vote_set : names the votes, for comparing and for fitting them again
+    retracted, over_quota : how many votes on record are not in the task, and why
     """
 
     task: FitTask
@@ -30,12 +44,42 @@ class Material:
     overrides: list[str | None]
     excluded_before: NDArray[np.bool_]
     vote_set: str
+    retracted: int
+    over_quota: int
+
+    @property
+    def votes_read(self) -> int:
+        """How many votes were on record, those included that do not count."""
+        return len(self.task.outcome) + self.retracted + self.over_quota
+
+
+@dataclass(frozen=True)
+class CountedVotes:
+    """The votes that count, and how many do not.
+
+    Attributes
+    ----------
+    annotator, model_a, model_b : positions among the ids on record, int32 arrays, shape (n_votes,)
+    outcome : W of each vote, float64 array, shape (n_votes,)
+    retracted, over_quota : how many votes were left out
+    """
+
+    annotator: Ids
+    model_a: Ids
+    model_b: Ids
+    outcome: NDArray[np.float64]
+    retracted: int
+    over_quota: int
 
 
 def read_material(conn: Connection, settings: Policy | None = None) -> Material:
     """Read every vote, the decisions in force and the policy; `settings` stand in for the policy's own.
 
     `conn` must be in a REPEATABLE READ transaction: the votes read and the set that names them are then the same.
+
+    Raises
+    ------
+    DanglingVotesError
     """
     vote_set = read_vote_set(conn)
     policy = current_policy(conn)
@@ -44,19 +88,69 @@ def read_material(conn: Connection, settings: Policy | None = None) -> Material:
     crowd = read_crowd(conn)
     annotator_ids = np.array([annotator_id for annotator_id, _, _ in crowd], dtype=np.int32)
     model_ids = np.array(read_model_ids(conn), dtype=np.int32)
-    votes = read_votes(conn)
+    votes = read_counted(conn, annotator_ids, model_ids, votes_per_day=policy.settings.max_votes_per_day)
     overrides = [override for _, override, _ in crowd]
     excluded_before = np.array([standing == "excluded" for _, _, standing in crowd], dtype=np.bool_)
-    task = FitTask(
-        annotator=np.searchsorted(annotator_ids, votes.annotator_id).astype(np.int32),
-        model_a=np.searchsorted(model_ids, votes.model_a_id).astype(np.int32),
-        model_b=np.searchsorted(model_ids, votes.model_b_id).astype(np.int32),
-        outcome=OUTCOME_VALUES[votes.outcome],
+    both = policy.settings.loop_settings("am-elo"), policy.settings.loop_settings("m-elo")
+    task = make_task(votes, annotator_ids, model_ids, overrides, both)
+    return Material(task, policy, overrides, excluded_before, vote_set, votes.retracted, votes.over_quota)
+
+
+def read_counted(
+    conn: Connection, annotator_ids: Ids, model_ids: Ids, *, votes_per_day: int | None, vote_set: str | None = None
+) -> CountedVotes:
+    """Read the votes that count: neither retracted nor over the quota; those of `vote_set` where one is named.
+
+    Raises
+    ------
+    DanglingVotesError
+    """
+    votes = read_votes(conn, dated=votes_per_day is not None, vote_set=vote_set)
+    annotator = _positions(votes.annotator_id, annotator_ids, "annotator")
+    model_a = _positions(votes.model_a_id, model_ids, "model")
+    model_b = _positions(votes.model_b_id, model_ids, "model")
+    outcome, over = OUTCOME_VALUES[votes.outcome], 0
+    if votes_per_day is not None and votes.dates is not None:
+        counts = ~over_quota(votes.annotator_id, votes.dates, votes_per_day)
+        over = len(counts) - int(counts.sum())
+        annotator, model_a, model_b, outcome = annotator[counts], model_a[counts], model_b[counts], outcome[counts]
+    return CountedVotes(annotator, model_a, model_b, outcome, count_retracted(conn, vote_set), over)
+
+
+def make_task(
+    votes: CountedVotes,
+    annotator_ids: Ids,
+    model_ids: Ids,
+    overrides: Iterable[str | None],
+    settings: tuple[LoopSettings, LoopSettings],
+) -> FitTask:
+    """Put together what a fit needs; `settings` are those of the am-elo board and of the m-elo board beside it."""
+    overrides = list(overrides)
+    return FitTask(
+        annotator=votes.annotator,
+        model_a=votes.model_a,
+        model_b=votes.model_b,
+        outcome=votes.outcome,
         annotator_ids=annotator_ids,
         model_ids=model_ids,
         keep_always=np.array([override in ("active", "trusted") for override in overrides], dtype=np.bool_),
         keep_never=np.array([override == "excluded" for override in overrides], dtype=np.bool_),
-        settings=policy.settings.loop_settings("am-elo"),
-        plain_settings=policy.settings.loop_settings("m-elo"),
+        settings=settings[0],
+        plain_settings=settings[1],
     )
-    return Material(task, policy, overrides, excluded_before, vote_set)
+
+
+def _positions(ids: Ids, known: Ids, what: str) -> Ids:
+    """Return where each id stands among the known ones, which are in order."""
+    if not len(ids):
+        return np.empty(0, dtype=np.int32)
+    place = np.searchsorted(known, ids)
+    strange = np.ones(len(ids), dtype=np.bool_)
+    if len(known):
+        strange = known[np.minimum(place, len(known) - 1)] != ids
+    if strange.any():
+        # The votes' columns have no foreign keys, so that nothing but this notices.
+        raise DanglingVotesError(
+            f"{int(strange.sum())} vote(s) name {what}s that are not on record, such as number {ids[strange][0]}"
+        )
+    return place.astype(np.int32)

@@ -8,6 +8,7 @@ import polars as pl
 
 Rows = Sequence[Mapping[str, Any]]
 
+_TEXT = ("organization", "license", "link")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -26,7 +27,9 @@ def rows_parquet(rows: Rows) -> bytes:
 
 def _frame(rows: Rows) -> pl.DataFrame:
     frame = pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)
-    return frame.with_columns(pl.col(pl.Null).cast(pl.Float64))  # only numbers are ever null in every row
+    text = [pl.col(name).cast(pl.String) for name in _TEXT if name in frame.columns]
+    # Of what is null in every row only these are texts; the rest are numbers.
+    return frame.with_columns(*text).with_columns(pl.col(pl.Null).cast(pl.Float64))
 
 
 def _no_formula(value: object) -> object:

@@ -1,11 +1,14 @@
 import logging
+from contextlib import suppress
 from datetime import UTC
+from typing import Any
 from uuid import UUID
 
 import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from app.arena.file_jobs import FileJobs
 from app.arena.fitting import FitLimits, FitProcess
 from app.arena.policy import current_policy
 from app.arena.runner import RefitRunner
@@ -19,7 +22,10 @@ log = structlog.get_logger()
 
 
 class Worker:
-    """Looks every tick whether a refit is due and whether webhooks wait. Any number may share one database."""
+    """Looks every tick whether a refit is due and whether webhooks wait. Any number may share one database.
+
+    Imports and exports run beside refits, in another thread, where `file_jobs` are given.
+    """
 
     def __init__(
         self,
@@ -28,27 +34,36 @@ class Worker:
         tick_seconds: float,
         lease_seconds: float,
         limits: FitLimits | None = None,
+        file_jobs: FileJobs | None = None,
         private_webhooks: bool = False,
     ) -> None:
         self._database = database
         self._deliverer = Deliverer(database, allow_private=private_webhooks)
         self._runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(limits))
         self._unavailable = False
-        self._scheduler = BackgroundScheduler(timezone=UTC, executors={"default": ThreadPoolExecutor(2)})
+        self._file_jobs = file_jobs
+        executors = {name: ThreadPoolExecutor(1) for name in ("default", "files", "webhooks")}
+        self._scheduler = BackgroundScheduler(timezone=UTC, executors=executors)
         # A tick that finds the last one still at its refit is nothing to report.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
-        for job in (self.tick, self.tell):
-            self._scheduler.add_job(
-                job, "interval", seconds=tick_seconds, coalesce=True, max_instances=1, misfire_grace_time=None
-            )
+        ticking: dict[str, Any] = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        self._scheduler.add_job(self.tick, "interval", seconds=tick_seconds, **ticking)
+        self._scheduler.add_job(self.tell, "interval", seconds=tick_seconds, executor="webhooks", **ticking)
+        if file_jobs is not None:
+            self._scheduler.add_job(self.tick_files, "interval", seconds=tick_seconds, executor="files", **ticking)
 
     def start(self) -> None:
         """Begin to tick, in a thread of its own."""
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop ticking; a fit under way is cut short and its refit put on record as failed."""
+        """Stop ticking; a fit under way is cut short and its refit put on record as failed.
+
+        An import under way is let go of, to be taken on by the next worker.
+        """
         self._runner.stop()
+        if self._file_jobs is not None:
+            self._file_jobs.stop()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
 
@@ -75,4 +90,10 @@ class Worker:
                 announce_stale_board(conn, current_policy(conn).settings.stale_after_seconds)
             return self._deliverer.deliver_due()
         except UnavailableError:
-            return 0  # the other job says so
+            return 0  # said by the other tick
+
+    def tick_files(self) -> None:
+        """Run the imports and exports that wait."""
+        assert self._file_jobs is not None  # noqa: S101  the job is only added with them
+        with suppress(UnavailableError):  # said by the other tick
+            self._file_jobs.run_waiting()

@@ -5,7 +5,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from app.arena import decisions
+from app.arena import decisions, pseudonyms
 from app.arena.annotators import Annotator, list_annotators
 from app.arena.decisions import Action
 from app.arena.row_files import rows_csv
@@ -58,6 +58,17 @@ def decide(
     with open_session() as session, session.database.begin() as conn:
         found, taken = decisions.decide(conn, annotator, action, reason=reason, decided_by="command line")
     typer.echo(f"{found.annotator}: {taken.action} is on record; the standing is now {found.standing}.")
+
+
+@annotators.command()
+def pseudonymise() -> None:
+    """Put keyed pseudonyms in the place of all raw keys on record, once, after STABLE_ARENA_PSEUDONYM_KEY was set.
+
+    Stop the service first: it must not take votes under raw keys meanwhile. Stopped half-way nothing has happened.
+    """
+    with open_session() as session, session.database.begin() as conn:
+        rewritten = pseudonyms.pseudonymise(conn, done_by="command line")
+    typer.echo(f"{rewritten:,} raw keys were replaced by pseudonyms.")
 
 
 def _table(found: list[Annotator]) -> Table:

@@ -7,15 +7,13 @@ add its line to `COMMANDS`. The command raises what went wrong; `app.cli.failure
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
 import app
 from app.cli.failures import run_guarded
+from app.cli.lazy import LazyGroup
 
 COMMANDS = {
     "demo": "app.cli.demo.command",
@@ -25,34 +23,20 @@ COMMANDS = {
     "leaderboard": "app.cli.leaderboard",
     "annotators": "app.cli.annotators",
     "policy": "app.cli.policy",
+    "models": "app.cli.models",
     "audit": "app.cli.audit",
     "serve": "app.cli.serve",
     "migrate": "app.cli.migrate",
     "import": "app.cli.import_votes:import_votes",
+    "export": "app.cli.export",
     "keys": "app.cli.keys",
+    "lab": "app.cli.lab",
 }
-"""Command → the module with the function or Typer of that name, in the order of the help page.
-
-`module:name` where the command's own name cannot be one in Python.
-"""
+"""Command → the module with the function or Typer of that name, in the order of the help page."""
 
 
-class _Commands(TyperGroup):
-    """A group whose commands' modules are imported when they are run, or listed by --help."""
-
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002  typer's signature
-        return list(COMMANDS)
-
-    def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ARG002  typer's signature
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        found = getattr(import_module(module), attribute or cmd_name)
-        if not isinstance(found, typer.Typer):
-            single = typer.Typer(add_completion=False)
-            single.command(cmd_name)(found)
-            found = single
-        return get_command(found)
+class _Commands(LazyGroup):
+    table = COMMANDS
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Run a command and exit, failures told in one line; no arguments at all show the help."""

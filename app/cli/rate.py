@@ -43,7 +43,12 @@ def rate(
     ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="The am-ELO paper's own estimator: no prior, no cap.")] = False,
     prior_sd: Annotated[
-        float | None, typer.Option(help="Spread of the abilities' prior around 1.", show_default=str(DEFAULTS.prior_sd))
+        str | None,
+        typer.Option(
+            metavar="NUMBER|estimated",
+            help="Spread of the abilities' prior around 1, or estimated from the votes.",
+            show_default=str(DEFAULTS.prior_sd),
+        ),
     ] = None,
     ability_cap: Annotated[
         float | None,
@@ -51,6 +56,9 @@ def rate(
             help="No ability counts for more than this; inf for no cap.", show_default=str(DEFAULTS.ability_cap)
         ),
     ] = None,
+    bias_correction: Annotated[
+        bool, typer.Option(help="Take the first-order bias of few votes an annotator out of scores and abilities.")
+    ] = DEFAULTS.bias_correction,
     interval: Annotated[Interval, typer.Option(help="Of what the intervals are made.")] = DEFAULTS.interval,
     base: Annotated[
         float, typer.Option(help="Elo points at which the models' mean sits; where elo starts.")
@@ -68,6 +76,12 @@ def rate(
     ] = False,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="Name of the file's format.", show_default="told from the columns")
+    ] = None,
+    annotator_column: Annotated[
+        str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
     ] = None,
     pool_annotators: Annotated[
         bool, typer.Option("--pool-annotators", help="Take all votes as one annotator's, named pooled.")
@@ -88,6 +102,7 @@ def rate(
             exclude=exclude,
             prior_sd=prior,
             ability_cap=cap,
+            bias_correction=bias_correction,
             interval=interval,
             base=_finite("--base", base),
         ),
@@ -99,11 +114,22 @@ def rate(
     with showing_stages() as stages:
         stages.stage("reading")
         started = time.perf_counter()
-        votes = read_vote_file(file, pooled=pool_annotators, progress=stages.share)
+        votes = read_vote_file(
+            file,
+            schema=schema,
+            annotator_column=annotator_column,
+            pooled=pool_annotators,
+            progress=stages.share,
+        )
         read_seconds = time.perf_counter() - started
         if votes.rejected and not skip_invalid:
             raise _faulty(votes)
         rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
+    if votes.duplicates:
+        typer.echo(f"{votes.duplicates:,} votes left out: their annotator had judged the same battle before", err=True)
+    if form not in ("json", "table"):  # these two show them
+        for notice in rating.diagnostics["warnings"]:
+            typer.echo(f"warning: {notice['detail']} ({notice['code']})", err=True)
     terminal = Console() if output is None and stdout_is_terminal() else None
     write_output(_content(rating, form, annotators=annotators, terminal=terminal), output)
 
@@ -133,18 +159,29 @@ def _positive(option: str, value: float) -> float:
     return value
 
 
-def _robustness(*, plain: bool, prior_sd: float | None, ability_cap: float | None) -> tuple[float | None, float | None]:
+def _robustness(
+    *, plain: bool, prior_sd: str | None, ability_cap: float | None
+) -> tuple[float | Literal["estimated"] | None, float | None]:
     """Return the prior's spread and the cap; --plain is neither."""
     if plain:
         if prior_sd is not None or ability_cap is not None:
             raise BadInputError("--plain means no prior and no cap: it goes with neither --prior-sd nor --ability-cap")
         return None, None
-    spread = DEFAULTS.prior_sd if prior_sd is None else _positive("--prior-sd", prior_sd)
+    spread = DEFAULTS.prior_sd if prior_sd is None else _spread(prior_sd)
     if ability_cap == math.inf:
         return spread, None
     if ability_cap is not None and not _finite("--ability-cap", ability_cap) > 1:
         raise BadInputError(f"--ability-cap must be greater than 1, the typical ability, is {ability_cap}")
     return spread, DEFAULTS.ability_cap if ability_cap is None else ability_cap
+
+
+def _spread(text: str) -> float | Literal["estimated"]:
+    if text == "estimated":
+        return "estimated"
+    try:
+        return _positive("--prior-sd", float(text))
+    except ValueError:
+        raise BadInputError(f"--prior-sd must be a number or 'estimated', is {text!r}") from None
 
 
 def _anchor(text: str | None) -> tuple[str, float] | None:
@@ -201,5 +238,7 @@ def _tables(rating: OfflineRating, *, annotators: bool) -> list[RenderableType]:
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in rating.annotators)
     if flagged:
         footer += f" · {flagged} of {len(rating.annotators)} annotators flagged or excluded (--annotators)"
-    warnings = [Text(f"warning: {warning}", style="yellow") for warning in diagnostics["warnings"]]
+    warnings = [
+        Text(f"warning: {notice['detail']} ({notice['code']})", style="yellow") for notice in diagnostics["warnings"]
+    ]
     return [*parts, "", Text(footer), *warnings]

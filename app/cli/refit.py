@@ -1,3 +1,4 @@
+import json
 import logging
 from typing import Annotated, Literal
 
@@ -5,8 +6,11 @@ import typer
 
 from app.arena.leaderboard import choose_leaderboard, read_leaderboard
 from app.arena.refit_now import refit_now
+from app.arena.reproducing import Reproduction, reproduce
+from app.arena.rows import finite
 from app.cli.boards import write_board
 from app.cli.logs import log_to_stderr
+from app.cli.outputs import write_output
 from app.cli.session import open_session
 
 
@@ -15,14 +19,26 @@ def refit(
         bool,
         typer.Option("--accept-exclusions", help="Publish even if more votes are excluded than the policy allows."),
     ] = False,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(
+            "--reproduce",
+            metavar="ID",
+            help="Publish nothing: fit this snapshot (id or number) again and print how far the numbers are from it.",
+        ),
+    ] = None,
     output_format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
 ) -> None:
     """Refit now and print the new leaderboard.
 
-    Where a worker is at a refit already, it runs this one next and the command waits for it.
+    Where a worker is at a refit already, it runs this one next and the command waits for it. With --reproduce the exit
+    code is 1 where the snapshot does not come out as it was published.
     """
     log_to_stderr(logging.ERROR)  # how it ended is what the command says
     with open_session() as session:
+        if snapshot is not None:
+            _write_reproduction(reproduce(session.database, snapshot), output_format)
+            return
         done = refit_now(
             session.database,
             lease_seconds=session.settings.worker.lease_seconds,
@@ -32,3 +48,26 @@ def refit(
         with session.database.read() as conn:
             board = read_leaderboard(conn, choose_leaderboard(conn, snapshot=str(done.snapshot_id)))
     write_board(board, output_format)
+
+
+def _write_reproduction(made: Reproduction, output_format: Literal["table", "json"]) -> None:
+    if output_format == "json":
+        content = {
+            "snapshot_id": str(made.snapshot_id),
+            "number": made.number,
+            "votes": made.votes,
+            "same_votes": made.same_votes,
+            "reproduced": made.reproduced,
+            "largest_difference": finite(made.largest_difference),
+            "differences": {column: finite(difference) for column, difference in made.differences.items()},
+        }
+        write_output((json.dumps(content, indent=2) + "\n").encode(), None)
+    else:
+        votes = "the votes it was published with" if made.same_votes else "other votes than it was published with"
+        typer.echo(f"snapshot {made.number}, made again from {made.votes:,} votes: {votes}")
+        typer.echo(f"largest difference: {made.largest_difference:g}")
+        for column, difference in made.differences.items():
+            if difference:
+                typer.echo(f"  {column}: {difference:g}")
+    if not made.reproduced:
+        raise typer.Exit(1)

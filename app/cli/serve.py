@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 import uvicorn
 
+from app.cli.interpreter import tune_for_serving
 from app.cli.logs import log_to_stderr
 from app.cli.session import open_database_of, read_settings
 from app.errors import StableArenaError
@@ -28,6 +29,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            tune_for_serving()
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             typer.echo(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 

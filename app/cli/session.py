@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from app.errors import BadInputError, Fault
 from app.settings import Settings
 from app.store.database import Database
+from app.store.naming import Naming
 from app.store.opening import open_database
 
 
@@ -48,6 +49,9 @@ def open_database_of(settings: Settings) -> AbstractContextManager[Database]:
         settings.data_dir,
         pool_size=settings.database.pool_size,
         connect_timeout=settings.database.connect_timeout_seconds,
+        naming=Naming.chosen(
+            settings.ingest.unknown_models, settings.pseudonym_secrets(), settings.pseudonym_key_version
+        ),
     )
 
 

@@ -58,7 +58,7 @@ def list_annotators(
     conn: Connection,
     *,
     standing: str | None,
-    key: str | None,
+    keys: Sequence[str] | None,
     limit: int,
     after: tuple[float, int] | None,
 ) -> Sequence[RowMapping]:
@@ -70,20 +70,18 @@ def list_annotators(
     statement = select(rows).order_by(rows.c.evidence, rows.c.annotator_id).limit(limit)
     if standing is not None:
         statement = statement.where(rows.c.standing == standing)
-    if key is not None:
-        statement = statement.where(rows.c.annotator == key)
+    if keys is not None:
+        statement = statement.where(rows.c.annotator.in_(keys))
     if after is not None:
         statement = statement.where(tuple_(rows.c.evidence, rows.c.annotator_id) > after)
     return conn.execute(statement).mappings().all()
 
 
-def find_annotator(conn: Connection, *, public_id: UUID | None, key: str) -> RowMapping | None:
-    """Return the annotator with this public id or, failing that, this key, as `list_annotators` does."""
-    matches = (
-        annotators.c.key == key
-        if public_id is None
-        else or_(annotators.c.public_id == public_id, annotators.c.key == key)
-    )
+def find_annotator(conn: Connection, *, public_id: UUID | None, keys: Sequence[str]) -> RowMapping | None:
+    """Return the annotator with this public id or, failing that, one of these keys, as `list_annotators` does."""
+    matches: ColumnElement[bool] = annotators.c.key.in_(keys)
+    if public_id is not None:
+        matches = or_(annotators.c.public_id == public_id, matches)
     order = (annotators.c.public_id == public_id).desc()
     statement = _with_newest_figures().where(matches).order_by(order).limit(1)
     return conn.execute(statement).mappings().one_or_none()
@@ -162,5 +160,6 @@ def _with_newest_figures() -> Select[Any]:
         annotators.c.rule_standing,
         annotators.c.override,
         annotators.c.dismissed_below,
+        annotators.c.erased_at,
         evidence,
     ).outerjoin_from(annotators, figures, here)

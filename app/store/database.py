@@ -8,6 +8,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.errors import BadInputError, UnavailableError
+from app.store.naming import OPTION, Naming
 
 OLDEST_SERVER = 15
 _DRIVER = "postgresql+psycopg"
@@ -54,11 +55,18 @@ class Database:
 
     Nothing is connected before the first use. What goes wrong with the server, as against the statement,
     is raised as an `UnavailableError` with one line that never contains the password. `revive` is called, by one
-    thread at a time, when the server cannot be reached, before the one further attempt.
+    thread at a time, when the server cannot be reached, before the one further attempt. `naming` goes with every
+    connection.
     """
 
     def __init__(
-        self, url: str, *, pool_size: int = 10, connect_timeout: int = 5, revive: Callable[[], object] | None = None
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        connect_timeout: int = 5,
+        naming: Naming | None = None,
+        revive: Callable[[], object] | None = None,
     ) -> None:
         self.url = parse_url(url)
         self._revive = revive
@@ -69,6 +77,7 @@ class Database:
             max_overflow=0,
             pool_timeout=connect_timeout,
             pool_pre_ping=True,
+            execution_options={OPTION: naming or Naming()},
             hide_parameters=True,  # they hold who voted, and errors end in logs
             connect_args={"connect_timeout": connect_timeout, "application_name": "stable-arena"},
         )

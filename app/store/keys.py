@@ -1,22 +1,16 @@
 """API keys on record: never the key itself, only its SHA-256."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.store.tables import api_keys
 
-_RECORD = (
-    api_keys.c.id,
-    api_keys.c.name,
-    api_keys.c.prefix,
-    api_keys.c.scopes,
-    api_keys.c.created_at,
-    api_keys.c.revoked_at,
-)
+_RECORD = tuple(column for column in api_keys.c if column.name != "secret_hash")
 
 
 def add_key(conn: Connection, values: dict[str, Any]) -> RowMapping | None:
@@ -30,16 +24,37 @@ def read_keys(conn: Connection) -> Sequence[RowMapping]:
     return conn.execute(select(*_RECORD).order_by(api_keys.c.created_at, api_keys.c.id)).mappings().all()
 
 
+def is_valid() -> ColumnElement[bool]:
+    """Return the condition that a key works: it is neither revoked nor expired."""
+    c = api_keys.c
+    return and_(c.revoked_at.is_(None), or_(c.expires_at.is_(None), c.expires_at > func.now()))
+
+
 def find_valid_key(conn: Connection, prefix: str) -> RowMapping | None:
-    """Return the record and `secret_hash` of the key with this prefix, unless it is revoked."""
-    statement = select(*_RECORD, api_keys.c.secret_hash).where(
-        api_keys.c.prefix == prefix, api_keys.c.revoked_at.is_(None)
-    )
+    """Return the record and `secret_hash` of the key with this prefix, unless it is revoked or expired."""
+    statement = select(api_keys).where(api_keys.c.prefix == prefix, is_valid())
     return conn.execute(statement).mappings().one_or_none()
 
 
-def revoke(conn: Connection, *, key_id: UUID | None = None, prefix: str | None = None) -> RowMapping | None:
-    """Revoke a key; the time of the first revocation stays. None if there is no such key."""
+def lock_key(conn: Connection, *, key_id: UUID | None = None, prefix: str | None = None) -> RowMapping | None:
+    """Return a key's record, which nobody else changes until the transaction ends; None if there is no such key."""
     match = api_keys.c.id == key_id if key_id is not None else api_keys.c.prefix == prefix
-    statement = update(api_keys).where(match).values(revoked_at=func.coalesce(api_keys.c.revoked_at, func.now()))
-    return conn.execute(statement.returning(*_RECORD)).mappings().one_or_none()
+    return conn.execute(select(*_RECORD).where(match).with_for_update(key_share=True)).mappings().one_or_none()
+
+
+def revoke(conn: Connection, key_id: UUID) -> RowMapping:
+    """Revoke a key that is locked."""
+    statement = update(api_keys).where(api_keys.c.id == key_id).values(revoked_at=func.now())
+    return conn.execute(statement.returning(*_RECORD)).mappings().one()
+
+
+def replace(conn: Connection, key_id: UUID, replaced_by: UUID, expires_at: datetime) -> None:
+    """Let another key take the place of one that is locked, which works until `expires_at`."""
+    statement = update(api_keys).where(api_keys.c.id == key_id)
+    conn.execute(statement.values(replaced_by=replaced_by, expires_at=expires_at))
+
+
+def database_time(conn: Connection) -> datetime:
+    """Return the time of the transaction on the database's clock."""
+    now: datetime = conn.execute(select(func.now())).scalar_one()
+    return now

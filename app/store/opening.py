@@ -3,12 +3,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.store.database import Database
+from app.store.naming import Naming
 from app.store.schema import require_current, upgrade
 
 
 @contextmanager
 def open_database(
-    url: str | None, data_dir: Path, *, pool_size: int = 10, connect_timeout: int = 5
+    url: str | None,
+    data_dir: Path,
+    *,
+    pool_size: int = 10,
+    connect_timeout: int = 5,
+    naming: Naming | None = None,
 ) -> Iterator[Database]:
     """Open the database at `url`, or the embedded one in `data_dir` where there is none.
 
@@ -24,12 +30,16 @@ def open_database(
         try:
             upgrade(embedded_url)
             with Database(
-                embedded_url, pool_size=pool_size, connect_timeout=connect_timeout, revive=server.start
+                embedded_url,
+                pool_size=pool_size,
+                connect_timeout=connect_timeout,
+                naming=naming,
+                revive=server.start,
             ) as database:
                 yield database
         finally:
             server.release()
         return
-    with Database(url, pool_size=pool_size, connect_timeout=connect_timeout) as database:
+    with Database(url, pool_size=pool_size, connect_timeout=connect_timeout, naming=naming) as database:
         require_current(database)
         yield database

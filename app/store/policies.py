@@ -13,6 +13,11 @@ def newest_policy(conn: Connection) -> RowMapping:
     return conn.execute(statement).mappings().one()
 
 
+def get_policy(conn: Connection, version: int) -> RowMapping:
+    """Return a version that is on record."""
+    return conn.execute(select(policies).where(policies.c.version == version)).mappings().one()
+
+
 def add_policy(conn: Connection, settings: dict[str, Any], reason: str, created_by: str) -> RowMapping:
     """Add a version and return it."""
     statement = insert(policies).values(settings=settings, reason=reason, created_by=created_by)

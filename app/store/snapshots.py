@@ -151,13 +151,28 @@ def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:
     return [(number, Head(entry, bytes.fromhex(digest))) for number, entry, digest in rows]
 
 
+def read_models(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return every method's models as they were inserted."""
+    return conn.execute(select(snapshot_models).where(snapshot_models.c.snapshot_id == snapshot_id)).mappings().all()
+
+
+def read_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return the annotators as they were inserted, with their effective standing in place of the override."""
+    c = snapshot_annotators.c
+    return conn.execute(select(snapshot_annotators).where(c.snapshot_id == snapshot_id)).mappings().all()
+
+
 def read_board(conn: Connection, snapshot_id: UUID, method: str) -> Sequence[RowMapping]:
-    """Return one method's models, `model` and the columns of `snapshot_models`, by component, rank and name."""
+    """Return one method's models that are not archived, by component, rank and name.
+
+    Each row has `model`, the columns of `snapshot_models`, and what is known of the model.
+    """
     c = snapshot_models.c
+    known = models.c.organization, models.c.license, models.c.link
     statement = (
-        select(models.c.name.label("model"), snapshot_models)
+        select(models.c.name.label("model"), snapshot_models, *known)
         .join_from(snapshot_models, models)
-        .where(c.snapshot_id == snapshot_id, c.method == method)
+        .where(c.snapshot_id == snapshot_id, c.method == method, models.c.archived_at.is_(None))
         .order_by(c.component, c.rank, models.c.name.collate("C"))
     )
     return conn.execute(statement).mappings().all()

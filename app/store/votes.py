@@ -1,6 +1,6 @@
 """Votes are added, never changed: one statement adds many, another finds what kept some of them out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -8,30 +8,42 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+Pair = tuple[str, int]
+"""A battle and the number of an annotator who judged it."""
+
 # %b sends the arrays in PostgreSQL's binary form, about half as long on the way as text.
 _INSERT = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
-                   api_key_id, import_id)
+                   api_key_id, version)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
-       v.metadata::jsonb, v.api_key_id, %(import_id)b::uuid
+       v.metadata::jsonb, v.api_key_id, v.version
 FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(models_b)b::int[],
             %(outcomes)b::smallint[], %(battles)b::text[], %(moments)b::timestamptz[], %(tags)b::text[],
-            %(metadata)b::text[], %(api_keys)b::uuid[])
-     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, api_key_id)
+            %(metadata)b::text[], %(api_keys)b::uuid[], %(versions)b::smallint[])
+     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, api_key_id, version)
 ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
-RETURNING id
+"""
+_LEFT_OUT = """
+SELECT wanted.id FROM unnest(%(ids)b::uuid[]) AS wanted(id)
+WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = wanted.id)
 """
 _FIND = """
 SELECT DISTINCT ON (v.battle_id, v.annotator_id)
-       v.battle_id, v.annotator_id, v.id, v.model_a_id, v.model_b_id, v.outcome
+       v.battle_id, v.annotator_id, v.id, v.model_a_id, v.model_b_id, v.outcome, v.version,
+       r.vote_id IS NOT NULL
 FROM unnest(%(battles)b::text[], %(annotators)b::int[]) AS wanted(battle_id, annotator_id)
 JOIN votes AS v ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.annotator_id
+LEFT JOIN retracted_votes AS r ON r.vote_id = v.id AND r.retraction_id IS NOT NULL
 ORDER BY v.battle_id, v.annotator_id, v.version DESC
 """
+_NO_TAGS = "{}"
 
 
 class VoteRow(NamedTuple):
-    """A vote as the table holds it; `metadata` is JSON text, `voted_at` has a time zone."""
+    """A vote as the table holds it; `metadata` is JSON text, `voted_at` has a time zone.
+
+    `version` counts the verdicts that an annotator gave on the battle before this one.
+    """
 
     id: UUID
     annotator_id: int
@@ -43,46 +55,55 @@ class VoteRow(NamedTuple):
     tags: Sequence[str] = ()
     metadata: str | None = None
     api_key_id: UUID | None = None
+    version: int = 0
 
 
 @dataclass(frozen=True)
 class RecordedVote:
-    """The vote that holds a (battle, annotator)."""
+    """The vote that holds a (battle, annotator), also where somebody has retracted it."""
 
     id: UUID
     model_a_id: int
     model_b_id: int
     outcome: int
+    version: int = 0
+    retracted: bool = False
 
 
-def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None) -> set[UUID]:
-    """Add the votes whose annotator has not judged their battle yet, and return the ids of those that were added.
+def insert_votes(conn: Connection, rows: Sequence[VoteRow]) -> set[UUID]:
+    """Add the votes whose (battle, annotator, version) is free yet, and return the ids of those that were left out.
 
-    Of two rows for the same battle and annotator the first counts. A vote without a battle is always added.
+    Of two rows for the same place the first counts. A vote without a battle is always added.
     """
+    ids, annotators, models_a, models_b, outcomes, battles, moments, tags, metadata, api_keys, versions = (
+        list(column) for column in zip(*rows, strict=True)
+    )
     values = {
-        "ids": [row.id for row in rows],
-        "annotators": [row.annotator_id for row in rows],
-        "models_a": [row.model_a_id for row in rows],
-        "models_b": [row.model_b_id for row in rows],
-        "outcomes": [row.outcome for row in rows],
-        "battles": [row.battle_id for row in rows],
-        "moments": [row.voted_at for row in rows],
-        "tags": [_array_text(row.tags) for row in rows],
-        "metadata": [row.metadata for row in rows],
-        "api_keys": [row.api_key_id for row in rows],
-        "import_id": import_id,
+        "ids": ids,
+        "annotators": annotators,
+        "models_a": models_a,
+        "models_b": models_b,
+        "outcomes": outcomes,
+        "battles": battles,
+        "moments": moments,
+        "tags": [_array_text(some) if some else _NO_TAGS for some in tags],
+        "metadata": metadata,
+        "api_keys": api_keys,
+        "versions": versions,
     }
-    return set(conn.exec_driver_sql(_INSERT, values).scalars())
+    # Nearly always every row is added, and the count says so: no ids have to come back to be compared.
+    if conn.exec_driver_sql(_INSERT, values).rowcount == len(rows):
+        return set()
+    return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": ids}).scalars())
 
 
-def find_votes(conn: Connection, pairs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], RecordedVote]:
-    """Return the votes on record for (battle, annotator) pairs.
+def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVote]:
+    """Return the latest votes on record for (battle, annotator) pairs.
 
     In a READ COMMITTED transaction these include the ones that `insert_votes` has just waited for.
     """
-    values = {"battles": [battle for battle, _ in pairs], "annotators": [annotator for _, annotator in pairs]}
-    rows = conn.exec_driver_sql(_FIND, values)
+    battles, annotators = zip(*pairs, strict=True)
+    rows = conn.exec_driver_sql(_FIND, {"battles": list(battles), "annotators": list(annotators)})
     return {(battle, annotator): RecordedVote(*vote) for battle, annotator, *vote in rows}
 
 

@@ -1,6 +1,5 @@
 import csv
 import io
-import warnings
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import simulate_votes
-from app.rating.errors import RatingWarning
 from app.rating.results import LoopSettings
 from app.rating.stable_arena import run_stable_arena
 from app.rating.votes import aggregate
@@ -19,6 +17,7 @@ Ask = Callable[..., Any]
 COLUMNS = [
     "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
     "votes", "wins", "ties", "losses", "component", "identified",
+    "organization", "license", "link",
 ]  # fmt: skip
 
 
@@ -29,7 +28,7 @@ def test_before_the_first_snapshot(ask: Ask, assert_problem: Ask) -> None:
 def test_the_leaderboard_is_the_loop_s(ask: Ask, crowd: list[str], refit: Ask) -> None:
     done = refit()
     board = ask("GET", "/leaderboard", scope=None).json()
-    assert list(board) == ["snapshot", "method", "models", "votes_not_in_board", "diagnostics"]
+    assert list(board) == ["snapshot", "method", "models", "archived", "votes_not_in_board", "diagnostics"]
     assert list(board["snapshot"]) == [
         "id", "number", "published_at", "policy_version", "votes_read", "votes_used", "votes_hash",
     ]  # fmt: skip
@@ -40,9 +39,7 @@ def test_the_leaderboard_is_the_loop_s(ask: Ask, crowd: list[str], refit: Ask) -
 
     votes = simulate_votes(5, n_models=6, roles={"honest": 12, "flip": 2}, votes_each=120)
     cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, n_annotators=14, n_models=6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RatingWarning)
-        expected = run_stable_arena(cells, LoopSettings()).board
+    expected = run_stable_arena(cells, LoopSettings()).board
     published = {row["model"]: row for row in board["models"]}
     for field in ("score", "se", "lower", "upper", "votes", "wins", "ties", "losses"):
         got = [published[f"model {i}"][field] for i in range(6)]

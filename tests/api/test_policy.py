@@ -11,6 +11,7 @@ DEFAULTS = {
     "min_ability": 0.2,
     "ability_cap": 1.75,
     "prior_sd": 1.0,
+    "bias_correction": True,
     "on_low_ability": "flag",
     "max_excluded_share": 0.1,
     "interval": "clustered",
@@ -31,7 +32,7 @@ def test_the_policy_at_the_start(ask: Ask) -> None:
 
 
 def test_a_change_is_a_new_version(ask: Ask) -> None:
-    settings = {**DEFAULTS, "min_votes": 20, "refit_after_votes": 1000}
+    settings = {**DEFAULTS, "min_votes": 20, "prior_sd": "estimated", "refit_after_votes": 1000}
     changed = ask("PUT", "/policy", json={"settings": settings, "reason": "  a small arena "})
     assert changed.status_code == 200
     assert changed.json()["settings"] == settings
@@ -66,7 +67,9 @@ def test_what_is_no_policy_changes_nothing(ask: Ask, assert_problem: Ask, change
 
 def test_nan_is_no_setting(ask: Ask, assert_problem: Ask) -> None:
     body = '{"settings": {"base": NaN}, "reason": "a test"}'
-    assert_problem(ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 422, "invalid")
+    assert_problem(
+        ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 400, "malformed-body"
+    )
 
 
 def test_who_may(ask: Ask, assert_problem: Ask) -> None:

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
-from app.arena.votes import MAX_TAGS, NewVote, VoteReceipt, check_vote, record_votes
+from app.arena.recording import record_votes
+from app.arena.votes import MAX_TAGS, NewVote, VoteReceipt, check_vote
 from app.store.database import Database
 
 VOTE = NewVote("a", "b", "model_a", "judge", battle_id="battle")

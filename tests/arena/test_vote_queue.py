@@ -11,6 +11,7 @@ from app.arena import ingest
 from app.arena.ingest import QueueFullError, ShuttingDownError, VoteQueue
 from app.arena.votes import NewVote, VoteReceipt
 from app.store.database import Database, DatabaseContendedError
+from app.store.known_names import Known
 
 
 def vote(number: int, **changes: str) -> NewVote:
@@ -150,8 +151,8 @@ def test_neighbours_of_a_vote_that_breaks_the_statement_are_recorded(
 ) -> None:
     record = ingest.record_submissions
 
-    def fail(conn: Connection, submissions: list[tuple[NewVote, None]]) -> list[VoteReceipt]:
-        receipts = record(conn, submissions)
+    def fail(conn: Connection, submissions: list[tuple[NewVote, None]], known: Known) -> list[VoteReceipt]:
+        receipts = record(conn, submissions, known)
         if any(one.annotator == f"k{place}" for one, _ in submissions):
             raise failure
         return receipts
@@ -174,10 +175,10 @@ def test_a_deadlock_that_passes_is_not_told(database: Database, monkeypatch: pyt
     record = ingest.record_submissions
     failures = iter([DatabaseContendedError("deadlock")])
 
-    def fail_once(conn: Connection, submissions: list[tuple[NewVote, None]]) -> list[VoteReceipt]:
+    def fail_once(conn: Connection, submissions: list[tuple[NewVote, None]], known: Known) -> list[VoteReceipt]:
         for failure in failures:
             raise failure
-        return record(conn, submissions)
+        return record(conn, submissions, known)
 
     monkeypatch.setattr(ingest, "record_submissions", fail_once)
 

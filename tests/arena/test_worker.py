@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -72,9 +73,9 @@ def test_stopping_cuts_a_fit_short(
     began = threading.Event()
     fit_really = FitProcess.fit
 
-    def endless(self: FitProcess, task: FitTask) -> Fitted:
+    def endless(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
         while True:
-            fitted = fit_really(self, task)
+            fitted = fit_really(self, task, **rest)
             began.set()
             assert fitted is not None
 

@@ -28,7 +28,10 @@ def test_the_key_alone_is_on_standard_output(run_cli: RunCli, database: Database
 
 def test_keys_as_json(run_cli: RunCli) -> None:
     created = json.loads(run_cli("keys", "create", "k", "--scope", "admin", "--format", "json").stdout)
-    assert created.keys() == {"id", "name", "prefix", "scopes", "created_at", "revoked_at", "key"}
+    assert created.keys() == {
+        "id", "name", "prefix", "scopes", "created_at", "revoked_at", "expires_at", "replaced_by",
+        "requests_per_minute", "key",
+    }  # fmt: skip
     (listed,) = json.loads(run_cli("keys", "list", "--format", "json").stdout)["keys"]
     assert listed == {name: value for name, value in created.items() if name != "key"}
 
@@ -44,9 +47,27 @@ def test_listing_and_revoking(run_cli: RunCli) -> None:
     assert [key["revoked_at"] is None for key in listed] == [False, True]
 
 
+def test_rotating(run_cli: RunCli) -> None:
+    arguments = ("--scope", "read", "--expires", "2999-12-31", "--requests-per-minute", "60", "--format", "json")
+    old = json.loads(run_cli("keys", "create", "front end", *arguments).stdout)
+    assert old["expires_at"] == "2999-12-31T00:00:00+00:00"
+    new = json.loads(run_cli("keys", "rotate", old["prefix"], "--overlap", "60", "--format", "json").stdout)
+    assert new["key"] != old["key"]
+    assert (new["name"], new["scopes"], new["requests_per_minute"]) == ("front end", ["read"], 60)
+    listed = json.loads(run_cli("keys", "list", "--format", "json").stdout)["keys"]
+    assert [key["replaced_by"] for key in listed] == [new["id"], None]
+    assert listed[0]["expires_at"] < "2999"
+    assert run_cli("keys", "rotate", old["id"]).exit_code == 1
+    plain = run_cli("keys", "rotate", new["id"])
+    assert plain.stdout.startswith("sa_")
+    assert "shown only now" in plain.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "told"),
     [
+        (["create", "k", "--scope", "read", "--expires", "2020-01-01"], 2, "expires_at: must lie in the future"),
+        (["rotate", "nothing"], 1, "no key has this prefix or id"),
         (["create", "k", "--scope", "root"], 2, "scopes: must be one or more of ingest, read, review, admin"),
         (["create", " ", "--scope", "read"], 2, "name: must not be blank"),
         (["create", "k"], 2, "--scope"),

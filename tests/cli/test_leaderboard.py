@@ -64,9 +64,10 @@ def test_rate_and_the_service_agree(arena: None, run_cli: RunCli, vote_file: Pat
     for method in ("am-elo", "m-elo"):
         published = json.loads(run_cli("leaderboard", "--format", "json", "--method", method).stdout)["models"]
         rated = json.loads(run_cli("rate", vote_file, "--format", "json", "--method", method).stdout)["models"]
-        assert [list(row) for row in published] == [list(row) for row in rated]
+        known = ["organization", "license", "link"]  # of models on record; a file knows only names
+        assert [list(row) for row in published] == [[*row, *known] for row in rated]
         for ours, theirs in zip(published, rated, strict=True):
-            assert ours == pytest.approx(theirs, abs=1e-6)
+            assert {name: ours[name] for name in theirs} == pytest.approx(theirs, abs=1e-6)
 
 
 def test_an_unknown_snapshot(arena: None, run_cli: RunCli) -> None:
@@ -119,3 +120,21 @@ def test_decisions_that_cannot_be(arena: None, run_cli: RunCli, arguments: list[
     result = run_cli("annotators", *arguments)
     assert result.exit_code == status
     assert result.stdout == ""
+
+
+def test_reproducing_a_snapshot(arena: None, database: Database, run_cli: RunCli) -> None:
+    assert run_cli("refit").exit_code == 0
+    told = run_cli("refit", "--reproduce", "1")
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert "the votes it was published with" in told.stdout
+    assert "largest difference: 0\n" in told.stdout
+    made = json.loads(run_cli("refit", "--reproduce", "1", "--format", "json").stdout)
+    assert (made["number"], made["votes"], made["reproduced"], made["largest_difference"]) == (1, 25 * 60 + 3, True, 0)
+    with database.begin() as conn:
+        conn.exec_driver_sql("UPDATE snapshot_models SET score = score + 2 WHERE method = 'am-elo'")
+    told = run_cli("refit", "--reproduce", "1")
+    assert told.exit_code == 1
+    assert "score: 2\n" in told.stdout
+    assert run_cli("refit", "--reproduce", "9").exit_code == 1
+    with database.read() as conn:
+        assert conn.exec_driver_sql("SELECT count(*) FROM snapshots").scalar_one() == 1

@@ -35,7 +35,7 @@ def test_the_json_document(rate_json: Any, vote_file: Path) -> None:
     document = rate_json(vote_file)
     assert list(document) == ["method", "settings", "votes", "models", "annotators", "diagnostics"]
     assert document["method"] == "am-elo"
-    assert document["votes"] == {"read": 1503, "used": 1500, "rejected": 0}
+    assert document["votes"] == {"read": 1503, "used": 1500, "rejected": 0, "skipped": 0, "duplicates": 0}
     assert all(list(row) == MODEL_KEYS for row in document["models"])
     assert all(list(row) == ANNOTATOR_KEYS for row in document["annotators"])
     assert {"log_likelihood", "iterations", "converged", "components", "seconds", "warnings"} <= set(
@@ -54,9 +54,28 @@ def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
     settings = rate_json(vote_file, "--min-votes", 10, "--prior-sd", 0.5, "--ability-cap", 2, "--seed", 7)["settings"]
     assert settings == {
         "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5, "ability_cap": 2.0,
-        "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None, "shuffles": 1000, "seed": 7,
-        "pool_annotators": False, "schema": "votes",
+        "bias_correction": True, "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
+        "shuffles": 1000, "seed": 7, "pool_annotators": False, "schema": "votes", "annotator_column": "annotator",
     }  # fmt: skip
+
+
+def test_the_prior_can_be_estimated_and_the_correction_left_out(rate_json: Any, vote_file: Path) -> None:
+    estimated = rate_json(vote_file, "--prior-sd", "estimated")
+    assert estimated["settings"]["prior_sd"] == "estimated"
+    assert 0 < estimated["diagnostics"]["prior_sd"] < 5
+    left = rate_json(vote_file, "--no-bias-correction")
+    assert left["settings"]["bias_correction"] is False
+    assert left["models"][0]["score"] != rate_json(vote_file)["models"][0]["score"]
+
+
+def test_notices_are_in_the_document_and_beside_rows_on_standard_error(
+    run_cli: RunCli, rate_json: Any, vote_file: Path
+) -> None:
+    noticed = rate_json(vote_file, "--pool-annotators")["diagnostics"]["warnings"]
+    assert {"one-annotator", "few-annotators"} <= {notice["code"] for notice in noticed}
+    rows = run_cli("rate", vote_file, "--pool-annotators", "--format", "csv")
+    assert "(one-annotator)" in rows.stderr
+    assert "one-annotator" not in rows.stdout
 
 
 def test_the_interval_echoed_is_the_one_that_was_made(rate_json: Any, vote_file: Path) -> None:
@@ -80,7 +99,7 @@ def test_the_contrary_annotator_is_flagged_or_excluded_and_the_rare_one_pending(
     excluded = rate_json(vote_file, "--exclude")
     assert [row["standing"] for row in excluded["annotators"]] == ["active"] * 24 + ["excluded", "pending"]
     assert excluded["annotators"][24]["ability"] is None
-    assert excluded["votes"] == {"read": 1503, "used": 1440, "rejected": 0}
+    assert excluded["votes"] == {"read": 1503, "used": 1440, "rejected": 0, "skipped": 0, "duplicates": 0}
 
 
 def test_plain_is_no_prior_and_no_cap(rate_json: Any, vote_file: Path) -> None:
@@ -202,7 +221,13 @@ def test_a_failed_run_leaves_the_old_output(run_cli: RunCli, vote_file: Path, tm
 def test_skip_invalid_counts_the_faulty_votes(rate_json: Any, vote_file: Path) -> None:
     with vote_file.open("a") as file:
         file.write("k00,ant,ant,tie\nk00,ant,eel,draw\n")
-    assert rate_json(vote_file, "--skip-invalid")["votes"] == {"read": 1505, "used": 1500, "rejected": 2}
+    assert rate_json(vote_file, "--skip-invalid")["votes"] == {
+        "read": 1505,
+        "used": 1500,
+        "rejected": 2,
+        "skipped": 0,
+        "duplicates": 0,
+    }
 
 
 def test_the_worked_example_of_the_literature(rate_json: Any, tmp_path: Path) -> None:
@@ -215,3 +240,18 @@ def test_the_worked_example_of_the_literature(rate_json: Any, tmp_path: Path) ->
     expected = {"C": (1599.3, 1419.5, 1779.0), "A": (1510.6, 1402.4, 1618.7), "B": (1390.1, 1228.3, 1552.0)}
     for model, figures in expected.items():
         assert [round(rows[model][key], 1) for key in ("score", "lower", "upper")] == pytest.approx(figures, abs=0.051)
+
+
+def test_an_annotator_judges_a_battle_once(run_cli: RunCli, rate_json: Any, vote_file: Path) -> None:
+    before = rate_json(vote_file)
+    lines = vote_file.read_text().splitlines()
+    numbered = [lines[0] + ",battle_id", *(f"{line},{i}" for i, line in enumerate(lines[1:]))]
+    again = [
+        line.replace("model_a", "x").replace("model_b", "model_a").replace("x", "model_b") for line in numbered[1:40]
+    ]
+    vote_file.write_text("\n".join([*numbered, *numbered[1:300], *again]) + "\n")
+    result = run_cli("rate", vote_file, "--format", "json")
+    assert result.stderr == "338 votes left out: their annotator had judged the same battle before\n"
+    after = json.loads(result.stdout)
+    assert after["votes"]["duplicates"] == 299 + 39
+    assert after["models"] == before["models"]

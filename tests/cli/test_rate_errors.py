@@ -36,6 +36,7 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
         (["--min-ability", "nan"], "--min-ability must be a finite number"),
         (["--prior-sd", 0], "--prior-sd must be greater than 0, is 0.0"),
         (["--prior-sd", "inf"], "--prior-sd must be a finite number"),
+        (["--prior-sd", "wide"], "--prior-sd must be a number or 'estimated', is 'wide'"),
         (["--ability-cap", -1], "--ability-cap must be greater than 1"),
         (["--ability-cap", "nan"], "--ability-cap must be a finite number"),
         (["--base", "inf"], "--base must be a finite number"),
@@ -105,7 +106,7 @@ def test_faulty_votes_are_listed_ten_and_the_rest_counted(run_cli: RunCli, tmp_p
 def test_nothing_but_faulty_votes(run_cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text(HEADER + "k,a,b,draw\n")
-    assert_refused(run_cli, path, "--skip-invalid", message="all 1 records")
+    assert_refused(run_cli, path, "--skip-invalid", message="none of the 1 records")
 
 
 def test_plain_names_the_annotators_who_have_no_finite_ability(run_cli: RunCli, tmp_path: Path) -> None:

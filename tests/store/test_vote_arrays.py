@@ -1,7 +1,12 @@
+import struct
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import Connection, func, insert, select
 
+from app.store import vote_arrays
 from app.store.database import Database
 from app.store.ids import new_id
 from app.store.tables import annotators, models, votes
@@ -43,15 +48,36 @@ def test_no_votes_are_empty_arrays(connection: Connection) -> None:
     assert len(read.annotator_id) == len(read.outcome) == 0
 
 
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+TRAILER = b"\xff\xff"
+
+
+def copied_row(annotator: int, model_a: int, model_b: int, outcome: int) -> bytes:
+    return struct.pack(">h" + "ii" * 3 + "ih", 4, 4, annotator, 4, model_a, 4, model_b, 2, outcome)
+
+
 @pytest.mark.parametrize(
     "data",
-    [b"", b"PGCOPY\n\xff\r\n\0" + bytes(8), b"PGCOPY\n\xff\r\n\0" + bytes(8 + 31) + b"\xff\xff",
-     b"PGCOPY\n\xff\r\n\0" + bytes(8 + 32) + b"\xff\xff"],
-    ids=["nothing", "no trailer", "half a row", "other columns"],
+    [b"", HEADER[:-1], HEADER, HEADER + bytes(31) + TRAILER, HEADER + bytes(32) + TRAILER,
+     HEADER + copied_row(1, 2, 3, 0), HEADER + copied_row(1, 2, 3, 0) + TRAILER + b"\0"],
+    ids=["nothing", "half a header", "no trailer", "half a row", "other columns", "cut short", "too much"],
 )  # fmt: skip
 def test_anything_but_whole_rows_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="binary copy"):
-        parse_copied_votes(data)
+        parse_copied_votes([data])
+
+
+@given(st.lists(st.integers(1, 90), max_size=30), st.integers(1, 4))
+def test_however_the_copy_is_cut_into_messages(cuts: list[int], at_once: int) -> None:
+    rows = [(i, 2 * i, 3 * i, i % 4) for i in range(1, 40)]
+    data = HEADER + b"".join(copied_row(*row) for row in rows) + TRAILER
+    ends = [*np.minimum(np.cumsum(cuts, dtype=int), len(data)).tolist(), len(data)]
+    messages = [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr(vote_arrays, "_MESSAGES", at_once)
+        read = parse_copied_votes([message for message in messages if message])
+    columns = read.annotator_id, read.model_a_id, read.model_b_id, read.outcome
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == rows
 
 
 def test_a_vote_that_commits_late_is_never_lost(database: Database) -> None:

@@ -1,0 +1,55 @@
+"""What keys and tokens look like: `sa_PREFIX_SECRET` and `sat_PREFIX_SECRET`."""
+
+import binascii
+import hashlib
+import re
+import secrets
+import string
+from typing import Literal
+
+Kind = Literal["sa", "sat"]
+
+_ALPHABET = string.digits + string.ascii_letters
+_PREFIX_LENGTH = 8
+_RANDOM_LENGTH = 22  # 131 bits at log2(62) each
+_CHECKSUM_LENGTH = 6  # 62^6 holds every CRC-32
+_FORM = re.compile(rf"sat?_([0-9A-Za-z]{{{_PREFIX_LENGTH}}})_([0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}})")
+
+
+def make_secret(kind: Kind) -> tuple[str, str]:
+    """Return a new prefix, which names the secret in lists and logs, and the secret it is part of.
+
+    The secret is 131 random bits and a checksum by which a mistyped one is told from a wrong one without asking the
+    database.
+    """
+    prefix, random = _random(_PREFIX_LENGTH), _random(_RANDOM_LENGTH)
+    return prefix, f"{kind}_{prefix}_{random}{_checksum(prefix + random)}"
+
+
+def prefix_of(secret: str) -> str | None:
+    """Return the prefix of what looks like a key or a token, None where it does not."""
+    form = _FORM.fullmatch(secret)
+    return form[1] if form else None
+
+
+def is_mistyped(secret: str) -> bool:
+    """Whether the checksum of what looks like a key or a token is wrong."""
+    form = _FORM.fullmatch(secret)
+    return form is None or _checksum(form[1] + form[2][:_RANDOM_LENGTH]) != form[2][_RANDOM_LENGTH:]
+
+
+def digest(secret: str) -> bytes:
+    """Return what stands for a secret at rest; 131 random bits need no slow hash."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def _checksum(body: str) -> str:
+    value, digits = binascii.crc32(body.encode()), ""
+    for _ in range(_CHECKSUM_LENGTH):
+        value, digit = divmod(value, len(_ALPHABET))
+        digits = _ALPHABET[digit] + digits
+    return digits

@@ -1,0 +1,155 @@
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import Connection
+
+from app.arena.decisions import OVERRIDES
+from app.arena.fitting import FitTask, Fitted, fit
+from app.arena.policy import past_policy
+from app.arena.publishing import crowd_columns, model_rows
+from app.arena.reading import make_task, read_counted
+from app.arena.snapshots import Snapshot, find_snapshot
+from app.errors import ConflictError
+from app.rating.results import LoopSettings
+from app.store.annotators import read_crowd, read_model_ids
+from app.store.database import Database
+from app.store.decisions import last_actions
+from app.store.snapshots import read_annotators, read_models
+from app.store.vote_sets import holds_foreign_rows
+
+TOLERANCE = 1e-6
+"""How far a number may be from the one published: identical is the aim, but not on every machine."""
+
+# What a refit computes of a model or an annotator; the rest of a row names it.
+_NAMES = {"snapshot_id", "method", "model_id", "annotator_id", "standing", "override"}
+
+
+class NotReproducibleError(ConflictError):
+    """The snapshot's votes or settings can no longer be told."""
+
+    code = "not-reproducible"
+    title = "The snapshot cannot be made again"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A snapshot made again from the votes it names, beside the one published.
+
+    Attributes
+    ----------
+    votes : how many votes counted in the fit's input
+    same_votes : whether they have the hash that was published
+    differences : column → largest absolute difference; infinite where a value or a row is there on one side only
+    """
+
+    snapshot_id: UUID
+    number: int
+    votes: int
+    same_votes: bool
+    differences: dict[str, float]
+
+    @property
+    def largest_difference(self) -> float:
+        """The largest of all differences."""
+        return max(self.differences.values(), default=0.0)
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether the votes are the same and every number is, up to the tolerance."""
+        return self.same_votes and self.largest_difference <= TOLERANCE
+
+
+def reproduce(database: Database, reference: str) -> Reproduction:
+    """Fit a snapshot, named by id or number, again: its votes, retractions, decisions, policy and settings.
+
+    What was recorded after the snapshot, retractions and decisions included, plays no part. Nothing is published and
+    nothing is written; no transaction is open while the fit runs.
+
+    Raises
+    ------
+    NotFoundError
+    NotReproducibleError
+        The database was restored from a dump into another cluster, whose transaction numbers say nothing about the
+        rows, or the snapshot's settings are of another version of this service.
+    RatingError
+    """
+    with database.read() as conn:
+        snapshot = find_snapshot(conn, reference)
+        if holds_foreign_rows(conn):
+            raise NotReproducibleError("votes were restored from a dump: the vote sets name another cluster's rows")
+        task, overrides = _past_task(conn, snapshot)
+        models, annotators = read_models(conn, snapshot.id), read_annotators(conn, snapshot.id)
+    fitted = fit(task)
+    made = _board_rows(fitted, task)
+    if annotators:  # old snapshots lose them to save space
+        made += _crowd_rows(fitted, task, overrides)
+    return Reproduction(
+        snapshot_id=snapshot.id,
+        number=snapshot.number,
+        votes=len(task.outcome),
+        same_votes=fitted.votes_hash == snapshot.votes_hash,
+        differences=_compare([dict(row) for row in (*models, *annotators)], made),
+    )
+
+
+def _past_task(conn: Connection, snapshot: Snapshot) -> tuple[FitTask, list[str | None]]:
+    """Return what the snapshot's refit worked on, but for names that came later: they have no votes in the set."""
+    annotator_ids = np.array([annotator_id for annotator_id, _, _ in read_crowd(conn)], dtype=np.int32)
+    model_ids = np.array(read_model_ids(conn), dtype=np.int32)
+    policy = past_policy(conn, snapshot.policy_version).settings
+    votes = read_counted(
+        conn, annotator_ids, model_ids, votes_per_day=policy.max_votes_per_day, vote_set=snapshot.vote_set
+    )
+    actions = last_actions(conn, snapshot.vote_set)
+    overrides = [OVERRIDES[actions[i]] if i in actions else None for i in annotator_ids.tolist()]
+    settings = _past_settings(snapshot)
+    plain = replace(settings, method="m-elo", exclude=False)
+    return make_task(votes, annotator_ids, model_ids, overrides, (settings, plain)), overrides
+
+
+def _past_settings(snapshot: Snapshot) -> LoopSettings:
+    known, given = {field.name for field in fields(LoopSettings)}, set(snapshot.settings)
+    if given != known:
+        named = ", ".join(sorted(given ^ known))
+        raise NotReproducibleError(f"version {snapshot.code_version} made it, with other settings than now: {named}")
+    anchor = snapshot.settings["anchor"]
+    return LoopSettings(**{**snapshot.settings, "anchor": None if anchor is None else (anchor[0], anchor[1])})
+
+
+def _board_rows(fitted: Fitted, task: FitTask) -> list[dict[str, Any]]:
+    boards = {task.settings.method: fitted.rating.board, task.plain_settings.method: fitted.plain}
+    return [{"method": name, **row} for name, board in boards.items() for row in model_rows(board, task.model_ids)]
+
+
+def _crowd_rows(fitted: Fitted, task: FitTask, overrides: list[str | None]) -> list[dict[str, Any]]:
+    crowd = crowd_columns(fitted, task.annotator_ids, overrides)
+    return [dict(zip(crowd, values, strict=True)) for values in zip(*crowd.values(), strict=True)]
+
+
+def _compare(stored: Iterable[Mapping[str, Any]], made: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    here, there = ({_name(row): row for row in rows} for rows in (stored, made))
+    differences: dict[str, float] = defaultdict(float)
+    for name in here.keys() | there.keys():
+        one, other = here.get(name), there.get(name)
+        if one is None or other is None:
+            differences["rows"] = math.inf
+            continue
+        for column in (one.keys() & other.keys()) - _NAMES:
+            differences[column] = max(differences[column], _distance(one[column], other[column]))
+    return dict(sorted(differences.items()))
+
+
+def _name(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row.get("method"), row.get("model_id"), row.get("annotator_id")
+
+
+def _distance(one: Any, other: Any) -> float:
+    if one == other:
+        return 0.0
+    numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    return abs(one - other) if numbers else math.inf

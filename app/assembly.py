@@ -1,0 +1,26 @@
+"""How the settings become a worker, for `serve` and `worker` alike."""
+
+from app.arena.file_jobs import FileJobs
+from app.arena.fitting import FitLimits
+from app.arena.worker import Worker
+from app.settings import Settings
+from app.store.database import Database
+
+
+def build_worker(database: Database, settings: Settings) -> Worker:
+    """Assemble what runs refits, imports and exports, and tells webhooks."""
+    worker = settings.worker
+    file_jobs = FileJobs(
+        database,
+        lease_seconds=worker.lease_seconds,
+        max_expanded_bytes=settings.imports.max_expanded_bytes,
+        keep_days=settings.exports.keep_days,
+    )
+    return Worker(
+        database,
+        tick_seconds=worker.tick_seconds,
+        lease_seconds=worker.lease_seconds,
+        limits=FitLimits(worker.fit_seconds, worker.fit_memory_bytes),
+        file_jobs=file_jobs,
+        private_webhooks=settings.webhooks.allow_private_addresses,
+    )

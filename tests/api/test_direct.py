@@ -1,0 +1,72 @@
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from httpx import Client
+
+from app.api.direct import DirectEndpoints
+from app.api.routes import DIRECT_ENDPOINTS
+from app.main import create_app
+from app.settings import Settings
+
+Ask = Callable[..., Any]
+
+VOTE = b'{"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "judge", "battle_id": "1"}'
+AS_JSON = {"Content-Type": "application/json"}
+REQUESTS = [
+    (VOTE, AS_JSON, "ingest"),
+    (VOTE, AS_JSON, "ingest"),  # again
+    (VOTE.replace(b"tie", b"model_a"), AS_JSON, "ingest"),
+    (VOTE.replace(b"tie", b"?"), AS_JSON, "ingest"),
+    (VOTE[:-1], AS_JSON, "ingest"),
+    (VOTE, {"Content-Type": "text/plain"}, "ingest"),
+    (VOTE, {}, "ingest"),
+    (b"", {}, "ingest"),
+    (VOTE, AS_JSON, "read"),
+    (VOTE, AS_JSON, None),
+    (VOTE, {**AS_JSON, "Authorization": "Basic x"}, None),
+    (VOTE, {**AS_JSON, "Authorization": "Bearer  x"}, None),
+    (VOTE, {**AS_JSON, "Idempotency-Key": "k"}, "ingest"),
+    (VOTE, {**AS_JSON, "Idempotency-Key": "k"}, "ingest"),
+    (VOTE, {**AS_JSON, "Idempotency-Key": "two words"}, "ingest"),
+    (VOTE, {**AS_JSON, "X-Request-ID": "mine"}, "ingest"),
+]
+
+
+def roundabout(settings: Settings) -> FastAPI:
+    """The service without its shortcut: every request goes through the framework."""
+    app = create_app(settings)
+    shortcuts = [each for each in app.user_middleware if each.cls is DirectEndpoints]
+    assert len(shortcuts) == 1
+    app.user_middleware.remove(shortcuts[0])
+    return app
+
+
+@pytest.fixture
+def detour(settings: Settings, serving: Ask) -> Iterator[Client]:
+    with serving(roundabout(settings)) as url, Client(base_url=url, timeout=30) as client:
+        yield client
+
+
+def test_the_shortcut_answers_as_the_framework_does(client: Client, detour: Client, keys: dict[str, str]) -> None:
+    def answers(of: Client) -> list[Any]:
+        told = []
+        for content, headers, scope in REQUESTS:
+            shown = {"Authorization": f"Bearer {keys[scope]}"} if scope else {}
+            response = of.post("/api/v1/votes", content=content, headers={**shown, **headers})
+            body = {name: value for name, value in response.json().items() if name != "request_id"}
+            names = sorted(name for name in response.headers if name not in ("date", "content-length"))
+            told.append((response.status_code, body, names))
+        return told
+
+    first = answers(client)  # records the vote: from here on both see the same record
+    direct, round_about = answers(client), answers(detour)
+    assert [status for status, _, _ in first[:3]] == [201, 200, 409]
+    assert direct == round_about
+
+
+def test_every_shortcut_is_a_documented_route() -> None:
+    paths = create_app(Settings()).openapi()["paths"]
+    for method, path in DIRECT_ENDPOINTS:
+        assert method.lower() in paths[path]

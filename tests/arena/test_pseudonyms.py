@@ -1,0 +1,149 @@
+import hashlib
+import hmac
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+from sqlalchemy import text
+
+from app.arena.files.checks import VOTE_COLUMNS
+from app.arena.imports_names import number_votes
+from app.arena.pseudonyms import pseudonymise
+from app.arena.recording import record_votes
+from app.arena.votes import NewVote
+from app.errors import BadInputError, ConflictError
+from app.settings import Settings
+from app.store.database import Database
+from app.store.naming import Naming, RawKeysStoredError
+from app.store.pseudonyms import STORED, Pseudonyms
+
+SECRETS = {1: b"the first secret, 32 bytes at least", 2: b"the second secret, 32 bytes at least"}
+
+
+@pytest.fixture
+def open_with(database_url: str) -> Iterator[Callable[..., Database]]:
+    """Open the test's database as a process that makes pseudonyms with the secret of this version does."""
+    opened = []
+
+    def make(version: int = 1, *, known: tuple[int, ...] = (1,)) -> Database:
+        pseudonyms = Pseudonyms(version, {number: SECRETS[number] for number in known})
+        opened.append(Database(database_url, naming=Naming(pseudonyms=pseudonyms)))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+def record(database: Database, *annotators: str) -> None:
+    with database.begin() as conn:
+        receipts = record_votes(conn, [NewVote("ant", "bee", "tie", name) for name in annotators], api_key_id=None)
+        assert {receipt.status for receipt in receipts} == {"created"}
+
+
+def stored_keys(database: Database) -> list[str]:
+    with database.read() as conn:
+        return list(conn.execute(text("SELECT key FROM annotators ORDER BY id")).scalars())
+
+
+def test_a_pseudonym_is_the_hmac_of_the_key() -> None:
+    naive = hmac.new(SECRETS[1], "Zoë".encode(), hashlib.sha256).digest()
+    first, second = Pseudonyms(2, SECRETS).of("Zoë")[1], Pseudonyms(1, SECRETS).of("Zoë")[0]
+    assert first == second
+    letters = "abcdefghijklmnopqrstuvwxyz234567"
+    number = int.from_bytes(naive + b"\0" * 3)  # 32 bytes are 51.2 letters of five bits; padded to 56
+    digits = "".join(letters[number >> 5 * place & 31] for place in reversed(range(56)))
+    assert first == "p1_" + digits[:52]
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "secret" not in repr(Naming(pseudonyms=Pseudonyms(1, SECRETS)))
+
+
+def test_keys_on_record_are_rewritten(database: Database, open_with: Callable[..., Database]) -> None:
+    record(database, "ann", "bob", "ann", "'; --")
+    private = open_with()
+    with pytest.raises(RawKeysStoredError):
+        record(private, "ann")
+    with private.begin() as conn:
+        assert pseudonymise(conn, done_by="a test") == 3
+    expected = [Pseudonyms(1, SECRETS).of(key)[0] for key in ("'; --", "ann", "bob")]  # in the order of their numbers
+    assert stored_keys(database) == expected
+    record(private, "ann", "eve")
+    assert stored_keys(database) == [*expected, Pseudonyms(1, SECRETS).of("eve")[0]]
+    with private.begin() as conn:
+        assert pseudonymise(conn, done_by="a test") == 0, "again it does nothing"
+        entries = conn.execute(text("SELECT action, detail FROM audit_log")).all()
+    assert entries == [("annotators.pseudonymise", '{"annotators":3}')]
+
+
+def test_half_way_nothing_has_happened(database: Database, open_with: Callable[..., Database]) -> None:
+    record(database, "ann")
+    with open_with().begin() as conn:
+        assert pseudonymise(conn, done_by="a test") == 1
+        conn.get_transaction().rollback()  # type: ignore[union-attr]  # begin() has begun it
+    assert stored_keys(database) == ["ann"]
+
+
+def test_nobody_becomes_two(database: Database, open_with: Callable[..., Database]) -> None:
+    private = open_with()
+    record(private, "ann")
+    record(database, "ann")  # by a process without the secret
+    with pytest.raises(ConflictError, match="1 annotators"), private.begin() as conn:
+        pseudonymise(conn, done_by="a test")
+
+
+def test_without_a_secret_there_is_nothing_to_do_it_with(database: Database) -> None:
+    with pytest.raises(BadInputError, match="STABLE_ARENA_PSEUDONYM_KEY"), database.begin() as conn:
+        pseudonymise(conn, done_by="a test")
+
+
+def test_rotation(database: Database, open_with: Callable[..., Database]) -> None:
+    record(open_with(), "ann")
+    record(open_with(2, known=(1, 2)), "ann", "bob")
+    assert [key[:3] for key in stored_keys(database)] == ["p1_", "p2_"]
+
+
+def test_imports_store_pseudonyms(database: Database, open_with: Callable[..., Database]) -> None:
+    vote = {"annotator": "ann", "model_a": "ant", "model_b": "bee", "outcome": 0, "row": 0}
+    row = {**dict.fromkeys(VOTE_COLUMNS), **vote}
+    with open_with().begin() as conn:
+        numbered, faults = number_votes(conn, pl.DataFrame([row], VOTE_COLUMNS))
+    assert (numbered.height, faults) == (1, [])
+    (key,) = stored_keys(database)
+    assert key.startswith("p1_")
+
+
+def test_the_forms_that_count_as_pseudonyms(database: Database) -> None:
+    forms = {Pseudonyms(12, {12: SECRETS[1]}).of("x")[0]: True, "erased_" + "a" * 52: True, "p1_x": False, "ann": False}
+    with database.read() as conn:
+        for key, counts in forms.items():
+            assert conn.execute(text("SELECT :key ~ :form"), {"key": key, "form": STORED}).scalar_one() is counts
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PSEUDONYM_KEY": ""},
+        {"PSEUDONYM_KEY": "x" * 31},
+        {"PSEUDONYM_KEY": "x" * 32, "PSEUDONYM_KEY_VERSION": "0"},
+        {"PSEUDONYM_KEY": "x" * 32, "PSEUDONYM_PREVIOUS_KEYS": '{"1": "short"}', "PSEUDONYM_KEY_VERSION": "2"},
+        {"PSEUDONYM_KEY": "x" * 32, "PSEUDONYM_PREVIOUS_KEYS": '{"1": "%s"}' % ("y" * 32)},
+        {"PSEUDONYM_PREVIOUS_KEYS": '{"1": "%s"}' % ("y" * 32), "PSEUDONYM_KEY_VERSION": "2"},
+    ],
+)
+def test_settings_that_are_refused(monkeypatch: pytest.MonkeyPatch, variables: dict[str, Any]) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"STABLE_ARENA_{name}", value)
+    with pytest.raises(ValidationError) as refused:
+        Settings()
+    assert "xxxx" not in str(refused.value)
+
+
+def test_settings_of_a_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_KEY", "x" * 32)
+    monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_KEY_VERSION", "2")
+    monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_PREVIOUS_KEYS", '{"1": "%s"}' % ("y" * 32))
+    assert Settings().pseudonym_secrets() == {1: b"y" * 32, 2: b"x" * 32}

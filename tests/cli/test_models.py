@@ -1,0 +1,75 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.arena.models import find_model, list_aliases
+from app.store.database import Database
+
+RunCli = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _this_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+
+
+@pytest.fixture
+def told(run_cli: RunCli) -> Callable[..., str]:
+    """Run `models …` and return what it says."""
+
+    def run(*arguments: str) -> str:
+        result = run_cli("models", *arguments)
+        assert result.exit_code == 0, result.stderr
+        return str(result.stdout)
+
+    return run
+
+
+def listed(told: Callable[..., str], *options: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(told("list", "--format", "json", *options))["models"]
+    return found
+
+
+def test_a_model_s_life(told: Callable[..., str], database: Database) -> None:
+    assert told("add", "ant", "--license", "MIT") == "ant is on record.\n"
+    assert told("set", "ant", "--link", "https://ant.example", "--released", "2026-01-31").startswith("ant: link, rel")
+    assert told("rename", "ant", "[red]ant").startswith("ant is now [red]ant;")
+    assert told("alias", "ant", "latest", "--from", "2026-01-01T00:00:00Z") == (
+        "latest means ant from 2026-01-01 00:00 UTC.\n"
+    )
+    assert told("set", "latest", "--license", "") == "[red]ant: license is on record.\n"
+    (model,) = listed(told)
+    assert (model["name"], model["license"], model["released"]) == ("[red]ant", None, "2026-01-31")
+    assert "[red]ant" in told("list")
+    assert told("archive", "ant") == "[red]ant is archived.\n"
+    assert (listed(told), len(listed(told, "--archived"))) == ([], 1)
+    assert told("archive", "ant", "--undo") == "[red]ant is shown on boards again.\n"
+    with database.read() as conn:
+        assert [one.name for one in list_aliases(conn, find_model(conn, "ant"))] == ["ant", "latest"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (["rename", "nothing", "x"], 1, "there is no model 'nothing'"),
+        (["rename", "ant", "bee"], 1, "there is a model 'bee' already"),
+        (["add", "ant"], 1, "there is a model 'ant' already"),
+        (["add", " "], 2, "name: must not be blank"),
+        (["alias", "ant", "bee"], 1, "'bee' is the name of a model"),
+        (["alias", "ant", "x", "--until", "soon"], 2, "valid_until"),
+        (["alias", "ant", "x", "--until", "2026-01-01T00:00:00"], 2, "valid_until: Input should have timezone info"),
+        (["set", "ant", "--link", "ftp://x.example"], 2, "link: must begin with http:// or https://"),
+        (["set", "ant"], 2, "nothing to set"),
+        (["archive", "nothing"], 1, "there is no model 'nothing'"),
+    ],
+)
+def test_what_is_refused(
+    run_cli: RunCli, told: Callable[..., str], arguments: list[str], exit_code: int, said: str
+) -> None:
+    told("add", "ant")
+    told("add", "bee")
+    result = run_cli("models", *arguments)
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert said in result.stderr
