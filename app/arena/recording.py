@@ -1,14 +1,14 @@
 """Checked votes on their way into the record: names to numbers, then one statement for all of them."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy import Connection
 
 from app.arena.earlier_votes import receive_repeated
 from app.arena.votes import WINNERS, NewVote, VoteReceipt, check_vote, invalid_receipt, model_faults
-from app.store.aliases import ModelNames, Named
+from app.store.aliases import Named
 from app.store.ids import new_id
 from app.store.known_names import Known, KnownNames
 from app.store.names import resolve_annotators, resolve_models
@@ -56,14 +56,18 @@ def record_submissions(
     known = known or Known()
     models = resolve_models(conn, _models_named([vote for vote, _ in submissions]), known.models)
     receipts: dict[int, VoteReceipt] = {}
+    numbered: dict[int, tuple[int, int]] = {}
     for i, (vote, _) in enumerate(submissions):
-        if faults := model_faults(models, vote.model_a, vote.model_b, vote.voted_at):
-            receipts[i] = invalid_receipt(faults)
-    valid = [i for i in range(len(submissions)) if i not in receipts]
-    if valid:
-        rows = _rows(conn, [submissions[i] for i in valid], models, known)
+        a, b = models.number(vote.model_a, vote.voted_at), models.number(vote.model_b, vote.voted_at)
+        if a is None or b is None or a == b:
+            receipts[i] = invalid_receipt(model_faults(models, vote.model_a, vote.model_b, vote.voted_at))
+        else:
+            numbered[i] = a, b
+    if numbered:
+        annotators = resolve_annotators(conn, {submissions[i][0].annotator for i in numbered}, known.annotators)
+        rows = [_row(*submissions[i], pair, annotators) for i, pair in numbered.items()]
         not_added = write_rows(conn, rows)
-        for i, row in zip(valid, rows, strict=True):
+        for i, row in zip(numbered, rows, strict=True):
             receipts[i] = not_added.get(row.id) or VoteReceipt("created", row.id)
     return [receipts[i] for i in range(len(submissions))]
 
@@ -80,20 +84,15 @@ def _models_named(votes: Iterable[NewVote]) -> set[Named]:
     return {(name, vote.voted_at) for vote in votes for name in (vote.model_a, vote.model_b)}
 
 
-def _rows(conn: Connection, submissions: Sequence[Submission], models: ModelNames, known: Known) -> list[VoteRow]:
-    annotator = resolve_annotators(conn, {vote.annotator for vote, _ in submissions}, known.annotators)
-    return [
-        VoteRow(
-            new_id(),
-            annotator[vote.annotator],
-            models.known_number(vote.model_a, vote.voted_at),
-            models.known_number(vote.model_b, vote.voted_at),
-            _OUTCOME[vote.winner],
-            vote.battle_id,
-            vote.voted_at,
-            vote.tags,
-            json.dumps(vote.metadata, ensure_ascii=False) if vote.metadata else None,
-            api_key_id,
-        )
-        for vote, api_key_id in submissions
-    ]
+def _row(vote: NewVote, api_key_id: UUID | None, models: tuple[int, int], annotators: Mapping[str, int]) -> VoteRow:
+    return VoteRow(
+        new_id(),
+        annotators[vote.annotator],
+        *models,
+        _OUTCOME[vote.winner],
+        vote.battle_id,
+        vote.voted_at,
+        vote.tags,
+        json.dumps(vote.metadata, ensure_ascii=False) if vote.metadata else None,
+        api_key_id,
+    )

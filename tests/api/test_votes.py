@@ -223,3 +223,30 @@ def test_a_number_of_many_digits_is_no_failure(ask: Ask) -> None:
     content = json.dumps({**VOTE, "metadata": {"x": [0]}}).replace("[0]", "9" * 10_000)
     response = ask("POST", "/votes", content=content, headers={"Content-Type": "application/json"})
     assert response.status_code in (201, 400, 422)
+
+
+TWICE = json.dumps(VOTE).replace("{", '{"winner": "tie", ')
+SPELLED_OTHERWISE = TWICE.replace('"winner"', '"win\\u006eer"', 1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        TWICE,
+        f'{{"votes": [{json.dumps(VOTE)}, {TWICE}]}}',
+        f'{{"votes": [{SPELLED_OTHERWISE}]}}',
+        f'{{"votes": [{json.dumps(VOTE)}], "votes": [{json.dumps(VOTE)}]}}',
+        f'{{"votes": [{json.dumps({**VOTE, "metadata": {"x": 1}})[:-2]}, "x": 2}}}}]}}',
+    ],
+)
+def test_a_name_given_twice(ask: Ask, database: Database, assert_problem: Ask, content: str) -> None:
+    path = "/votes/batch" if "votes" in content else "/votes"
+    response = ask("POST", path, content=content, headers={"Content-Type": "application/json"})
+    assert "more than once" in assert_problem(response, 400, "malformed-body")["detail"]
+    assert count(database) == 0
+
+
+def test_names_of_fields_are_good_values(ask: Ask) -> None:
+    vote = {"model_a": "tags", "model_b": "votes", "winner": "model_b", "annotator": "winner", "battle_id": "model_a"}
+    response = ask("POST", "/votes/batch", json={"votes": [vote, {**vote, "tags": ["model_b", 'a "tag"']}]})
+    assert response.json()["counts"] == {"created": 1, "duplicate": 1, "conflict": 0, "invalid": 0}
