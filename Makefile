@@ -22,7 +22,7 @@ demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR
 	@$(BIN)/stable-arena demo $(if $(FOR),--for $(FOR))
 
 test: setup ## the tests, about five minutes at most; ARGS="-k leaderboard" picks some
-	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
 lint: setup ## format check, ruff, mypy, import-linter
 	$(BIN)/ruff format --check .

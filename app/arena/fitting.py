@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -178,7 +178,11 @@ class FitProcess:
     def _attend(self, future: Future[Fitted], cancelled: Callable[[], bool]) -> None:
         """Wait for the fit; raise as soon as it is cancelled or has taken too long."""
         started = time.monotonic()
-        while not wait([future], timeout=_LOOK_UP_SECONDS).done:
+        while not future.done():
+            # Not concurrent.futures.wait, which never returns for a future that `stop` cancelled before it began.
+            with contextlib.suppress(TimeoutError):
+                future.exception(timeout=_LOOK_UP_SECONDS)
+                return
             if cancelled():
                 raise FitCancelledError("the refit was cancelled while it fitted")
             if self._limits.seconds is not None and time.monotonic() - started > self._limits.seconds:

@@ -153,3 +153,14 @@ def test_cancelling_before_it_publishes(
 def test_nothing_to_cancel(database: Database) -> None:
     with database.begin() as conn, pytest.raises(NotFoundError):
         cancel_refit(conn, new_id())
+
+
+def test_a_fit_cancelled_before_it_begins_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit_too_late(_process: FitProcess, _task: FitTask) -> Future[Fitted]:
+        future: Future[Fitted] = Future()
+        future.cancel()
+        return future
+
+    monkeypatch.setattr(FitProcess, "_submit", submit_too_late)
+    with pytest.raises(FitProcessLostError):
+        FitProcess().fit(task())
