@@ -1,6 +1,7 @@
 """What refits publish."""
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -34,6 +35,8 @@ snapshots = Table(
     Column("votes_hash", Text, nullable=False),
     Column("code_version", Text, nullable=False),
     moment("crowd_pruned_at", nullable=True),
+    # annotators who stay flagged or excluded only because they were: what hysteresis adds to the votes and the policy
+    Column("held", ARRAY(Integer), nullable=False, server_default="{}"),
 )
 
 snapshot_models = Table(
@@ -41,6 +44,7 @@ snapshot_models = Table(
     metadata,
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
     Column("method", Text, primary_key=True),
+    Column("tag", Text, primary_key=True, server_default=""),  # "" for all votes, else those with this tag
     Column("model_id", Integer, ForeignKey("models.id"), primary_key=True),
     *(Column(name, Double) for name in ("score", "se", "lower", "upper")),
     *(Column(name, Integer) for name in ("rank", "best_rank", "worst_rank")),
