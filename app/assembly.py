@@ -1,7 +1,7 @@
 """How the settings become a worker, for `serve` and `worker` alike."""
 
 from app.arena.file_jobs import FileJobs
-from app.arena.fitting import FitLimits
+from app.arena.fits.process import FitLimits
 from app.arena.worker import Worker
 from app.settings import Settings
 from app.store.database import Database

@@ -19,7 +19,7 @@ from httpx import Client, Response
 from pydantic import SecretStr
 from sqlalchemy import Connection, create_engine, text
 
-from app.arena.fitting import FitProcess
+from app.arena.fits.process import FitProcess
 from app.arena.keys import SCOPES, create_key
 from app.arena.runner import RefitRunner
 from app.main import create_app

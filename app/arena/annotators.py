@@ -74,6 +74,7 @@ class FoundAnnotator(Annotator):
     annotator_id: int
     snapshot_id: UUID | None
     dismissed_below: float | None
+    strength: float | None
     erased_at: datetime | None
     evidence: float
 

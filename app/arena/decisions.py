@@ -22,6 +22,10 @@ OVERRIDES: dict[str, str | None] = {
 """What each action puts above the rule."""
 
 
+MATERIALLY_STRONGER = 2.0
+"""By how much log10 of the evidence must have grown for a dismissed flag to be open again."""
+
+
 class Decision(BaseModel):
     """A reviewer's act on an annotator, with the evidence of the day."""
 
@@ -44,7 +48,7 @@ def decide(
 
     exclude and trust hold until another decision; so does reinstate: the votes count whatever the rule says. withdraw
     gives the annotator back to the rule. dismiss closes an open flag until the ability is more than a standard
-    error below what it is now.
+    error below what it is now, or the evidence of the votes a hundred times stronger.
 
     Returns
     -------
@@ -94,4 +98,5 @@ def list_decisions(conn: Connection, annotator: FoundAnnotator) -> list[Decision
 def _dismiss(conn: Connection, found: FoundAnnotator) -> None:
     if found.standing != "flagged" or found.ability is None:
         raise ConflictError(f"annotator {found.annotator!a} has no open flag; the standing is {found.standing}")
-    annotators.set_dismissal(conn, found.annotator_id, found.ability - (found.se or 0.0))
+    above = (found.strength or 0.0) + MATERIALLY_STRONGER
+    annotators.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)

@@ -1,6 +1,6 @@
 """The guard on publication: a rule that suddenly excludes many is more often a broken filter than a crowd gone bad."""
 
-from app.arena.fitting import Fitted
+from app.arena.fits.task import Fitted
 from app.arena.reading import Material
 
 

@@ -1,12 +1,17 @@
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from sqlalchemy import Connection
 
 from app.arena import audit
-from app.rating.results import Interval, LoopSettings, Method
+from app.rating.evidence.judge import LEAST, SERVICE_TESTS, TESTS
+from app.rating.results import FlagRule, Interval, LoopSettings, Method
 from app.store import policies
+from app.store.vote_arrays import MOST_TAGS
+
+TESTS_OF_CELLS = tuple(test for test in TESTS if test != "copy")
+"""The tests that a refit can ask: whose copies somebody's votes are would need the order of all of them."""
 
 
 class Policy(BaseModel):
@@ -29,8 +34,29 @@ class Policy(BaseModel):
     bias_correction: bool = Field(
         True, description="Whether the first-order bias of few votes an annotator is taken out of scores and abilities."
     )
+    flag_rule: FlagRule = Field(
+        "evidence",
+        description="Who is marked: threshold, abilities at or below ε (the paper's rule); probability, where that is "
+        "as probable as flag_probability; evidence, whoever a test on the votes speaks against and then, on the board "
+        "of the others, whoever is at or below ε.",
+    )
+    flag_probability: float = Field(
+        0.95, gt=0, lt=1, description="Of an ability at or below ε; from here on the rule probability marks."
+    )
+    evidence_ratio: float = Field(
+        LEAST, gt=1, le=1e12, description="Likelihood ratio against honesty from which a test on the votes marks."
+    )
+    evidence_tests: tuple[str, ...] = Field(
+        SERVICE_TESTS, description="The tests on the votes that mark; what the others say is only shown."
+    )
+    release_margin: float = Field(
+        0.1,
+        ge=0,
+        le=10,
+        description="Who is marked stays so until the ability is this much above ε, so that nobody flaps on it.",
+    )
     on_low_ability: Literal["flag", "exclude"] = Field(
-        "flag", description="Whether annotators at or below ε are only flagged or left out of the board."
+        "flag", description="Whether annotators whom the rule marks are only flagged or left out of the board."
     )
     max_excluded_share: float = Field(
         0.1, ge=0, le=1, description="A refit that would exclude a larger share of the votes waits for an admin."
@@ -64,6 +90,20 @@ class Policy(BaseModel):
         description="A board older than this, with votes waiting that are not in it, is stale.",
     )
 
+    max_tag_boards: int = Field(
+        20, ge=0, le=MOST_TAGS, description="Tags, those with the most votes, for which boards of their own are made."
+    )
+
+    @field_validator("evidence_tests")
+    @classmethod
+    def tests_are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse tests that there are not, and none at all: the rule threshold says that."""
+        if strange := sorted(set(value) - set(TESTS_OF_CELLS)):
+            raise ValueError(f"there is no test {', '.join(strange)}; there are {', '.join(TESTS_OF_CELLS)}")
+        if not value:
+            raise ValueError("names no test; flag_rule threshold asks none")
+        return tuple(test for test in TESTS_OF_CELLS if test in value)
+
     @model_validator(mode="after")
     def cap_needs_prior(self) -> Self:
         """Without a prior nothing fixes the scale on which the cap is given."""
@@ -77,6 +117,11 @@ class Policy(BaseModel):
             method=method,
             min_votes=self.min_votes,
             min_ability=self.min_ability,
+            flag_rule=self.flag_rule,
+            flag_probability=self.flag_probability,
+            evidence_ratio=self.evidence_ratio,
+            evidence_tests=self.evidence_tests,
+            release_margin=self.release_margin,
             exclude=self.on_low_ability == "exclude" and method == "am-elo",
             prior_sd=self.prior_sd,
             ability_cap=self.ability_cap,

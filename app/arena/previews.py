@@ -5,11 +5,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.arena.fitting import FitProcess, Fitted
+from app.arena.fits.process import FitProcess
+from app.arena.fits.task import Fitted
 from app.arena.guard import newly_excluded_share
 from app.arena.leaderboard import BoardRow
 from app.arena.policy import Policy
-from app.arena.publishing import crowd_columns, model_rows
+from app.arena.publishing import crowd_columns, model_names, model_rows
 from app.arena.reading import Material, read_material
 from app.arena.snapshot_diff import ModelChange, compare_boards, tell_moves
 from app.errors import ConflictError, UnavailableError
@@ -96,7 +97,7 @@ class PolicyPreviews:
                 material = read_material(conn, settings)
             self._process = FitProcess()
             try:
-                fitted = self._process.fit(material.task)
+                fitted = self._process.fit(material.task, disclosing=False)
             except RatingError as error:
                 raise CannotFitError(str(error)) from error
             finally:
@@ -114,7 +115,8 @@ class PolicyPreviews:
 
 def _compare(conn: Connection, material: Material, fitted: Fitted) -> PolicyPreview:
     settings = material.policy.settings
-    crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides)
+    names = model_names(conn, material.task.model_ids)
+    crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides, names)
     changes = [StandingChange.model_validate(dict(row)) for row in list_standing_changes(conn, crowd)]
     models = list(compare_boards(_published(conn), _previewed(conn, material, fitted)))
     share = newly_excluded_share(fitted, material)

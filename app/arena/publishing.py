@@ -1,4 +1,6 @@
 import dataclasses
+import json
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -8,13 +10,22 @@ from sqlalchemy import Connection, RowMapping
 
 from app import __version__
 from app.arena.audit import audit_head
-from app.arena.fitting import Fitted
+from app.arena.fits.evidence import count_rules, evidence_rows
+from app.arena.fits.task import Disclosures, Fitted, FragilePair, PairTable
 from app.arena.reading import Material
 from app.arena.rows import finite
 from app.arena.webhooks import events
+from app.rating.fragility import HANDFUL
 from app.rating.results import Board
 from app.store.erasure import clear_metadata_of_erased
-from app.store.snapshots import insert_board, insert_crowd, insert_snapshot, list_standing_changes
+from app.store.snapshots import (
+    insert_boards,
+    insert_crowd,
+    insert_matchups,
+    insert_snapshot,
+    list_standing_changes,
+    read_model_names,
+)
 
 
 def publish(
@@ -25,6 +36,7 @@ def publish(
     The caller's transaction holds the refit lease, so that this is the only publication under way.
     """
     rating = fitted.rating
+    names = model_names(conn, material.task.model_ids)
     values = {
         "refit_id": refit_id,
         "policy_version": material.policy.version,
@@ -33,8 +45,11 @@ def publish(
             **dataclasses.asdict(rating.diagnostics),
             "seconds": dict(seconds),
             "votes": account_votes(material, fitted),
+            "rules": count_rules(rating),
+            **disclosed(fitted.disclosures, names),
             "audit": audit_head(conn),
         },
+        "held": material.task.annotator_ids[rating.crowd.held].tolist(),
         "votes_read": material.votes_read,
         "votes_used": round(rating.votes_used),
         "vote_set": material.vote_set,
@@ -42,12 +57,11 @@ def publish(
         "code_version": __version__,
     }
     snapshot = insert_snapshot(conn, values)
-    boards = {rating.settings.method: rating.board, material.task.plain_settings.method: fitted.plain}
-    for method, board in boards.items():
-        insert_board(conn, snapshot["id"], method, model_rows(board, material.task.model_ids))
+    insert_boards(conn, snapshot["id"], board_rows(fitted, material.task.model_ids))
+    insert_matchups(conn, snapshot["id"], matchup_columns(fitted.pairs, material.task.model_ids))
     # Every board, and with it every vote that came in by the key of somebody just erased, passes here.
     clear_metadata_of_erased(conn)
-    crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides)
+    crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides, names)
     if events.wants_standings(conn):
         events.announce_standings(conn, snapshot, list_standing_changes(conn, crowd))
     insert_crowd(conn, snapshot["id"], crowd)
@@ -80,28 +94,86 @@ def account_votes(material: Material, fitted: Fitted) -> dict[str, int]:
     }
 
 
-def model_rows(board: Board, model_ids: NDArray[np.int32]) -> list[dict[str, Any]]:
-    """Return the models that the board counts as they are stored."""
+def model_names(conn: Connection, model_ids: NDArray[np.int32]) -> dict[int, str]:
+    """Return the models' names by their place in a task."""
+    names = read_model_names(conn)
+    return {place: names[model_id] for place, model_id in enumerate(model_ids.tolist())}
+
+
+def board_rows(fitted: Fitted, model_ids: NDArray[np.int32]) -> list[dict[str, Any]]:
+    """Return the models of every board as they are stored."""
+    return [
+        {"method": name.method, "tag": name.tag, **row}
+        for name, board in fitted.boards.items()
+        for row in model_rows(board, model_ids, spread=name.method != "elo")
+    ]
+
+
+def model_rows(board: Board, model_ids: NDArray[np.int32], *, spread: bool = True) -> list[dict[str, Any]]:
+    """Return the models that the board counts as they are stored; without a rank spread where there are no intervals.
+
+    An m-elo board on which no interval was asked for has the spread of its ranks themselves.
+    """
     counted = board.votes > 0
     columns = {"model_id": model_ids[counted].tolist()}
     for field in dataclasses.fields(board):
         columns[field.name] = _plain(getattr(board, field.name)[counted])
+    if not spread:
+        columns["best_rank"] = columns["worst_rank"] = [None] * int(counted.sum())
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
+def matchup_columns(pairs: PairTable, model_ids: NDArray[np.int32]) -> dict[str, list[Any]]:
+    """Return the pairs of models as they are stored."""
+    counts = ("wins_a", "ties", "wins_b")
+    return {
+        "model_a_id": model_ids[pairs.model_a].tolist(),
+        "model_b_id": model_ids[pairs.model_b].tolist(),
+        **{name: np.rint(getattr(pairs, name)).astype(np.int64).tolist() for name in counts},
+        **{name: _plain(getattr(pairs, name)) for name in ("predicted", "lower", "upper")},
+    }
+
+
 def crowd_columns(
-    fitted: Fitted, annotator_ids: NDArray[np.int32], overrides: list[str | None]
+    fitted: Fitted, annotator_ids: NDArray[np.int32], overrides: list[str | None], names: Mapping[int, str]
 ) -> dict[str, list[Any]]:
-    """Return the annotators with votes as they are stored."""
+    """Return the annotators with votes as they are stored; `names` are the models', by their place in the task."""
     crowd = fitted.rating.crowd
     voted = crowd.votes > 0
     figures = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
+    evidence = [row for row, here in zip(evidence_rows(fitted.rating, names), voted, strict=True) if here]
     return {
         "annotator_id": annotator_ids[voted].tolist(),
         **{name: _plain(getattr(crowd, name)[voted]) for name in figures},
         "votes": crowd.votes[voted].astype(np.int64).tolist(),
         "rule_standing": crowd.standing[voted].tolist(),
         "override": [override for override, here in zip(overrides, voted, strict=True) if here],
+        "strength": [row and row["strength"] for row in evidence],
+        "evidence": [row and json.dumps(row) for row in evidence],
+    }
+
+
+def disclosed(disclosures: Disclosures | None, names: Mapping[int, str]) -> dict[str, Any]:
+    """Return what is published of how easily a board gives way, models by name."""
+    if disclosures is None:
+        return {}
+    fragility = None
+    if disclosures.fragility is not None:
+        fragility = [_fragile_row(pair, names) for pair in disclosures.fragility]
+    budget = None if disclosures.budget is None else dataclasses.asdict(disclosures.budget)
+    if budget is not None:
+        budget["places"] = [{**place, "model": names[place["model"]]} for place in budget["places"]]
+    return {"fragility": fragility, "attack_budget": budget}
+
+
+def _fragile_row(pair: FragilePair, names: Mapping[int, str]) -> dict[str, Any]:
+    return {
+        "above": names[pair.upper],
+        "below": names[pair.lower],
+        "gap": pair.gap,
+        "votes": pair.votes,
+        "annotators": pair.annotators,
+        "tied": pair.votes is not None and pair.votes <= HANDFUL,
     }
 
 

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -6,12 +6,13 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.arena.files.indexing import OUTCOME_VALUES
-from app.arena.fitting import FitTask
+from app.arena.fits.task import FitTask
 from app.arena.policy import Policy, PolicyVersion, current_policy
 from app.arena.quotas import over_quota
 from app.errors import StableArenaError
 from app.rating.results import LoopSettings
 from app.store.annotators import read_crowd, read_model_ids
+from app.store.tags import most_voted_tags
 from app.store.vote_arrays import read_votes
 from app.store.vote_sets import count_retracted, read_vote_set
 
@@ -61,6 +62,7 @@ class CountedVotes:
     ----------
     annotator, model_a, model_b : positions among the ids on record, int32 arrays, shape (n_votes,)
     outcome : W of each vote, float64 array, shape (n_votes,)
+    tag_bits : int32 array, shape (n_votes,): bit i is set where the vote has the i-th of the tags; None without any
     retracted, over_quota : how many votes were left out
     """
 
@@ -68,6 +70,7 @@ class CountedVotes:
     model_a: Ids
     model_b: Ids
     outcome: NDArray[np.float64]
+    tag_bits: NDArray[np.int32] | None
     retracted: int
     over_quota: int
 
@@ -88,33 +91,49 @@ def read_material(conn: Connection, settings: Policy | None = None) -> Material:
     crowd = read_crowd(conn)
     annotator_ids = np.array([annotator_id for annotator_id, _, _ in crowd], dtype=np.int32)
     model_ids = np.array(read_model_ids(conn), dtype=np.int32)
-    votes = read_counted(conn, annotator_ids, model_ids, votes_per_day=policy.settings.max_votes_per_day)
+    tags = most_voted_tags(conn, policy.settings.max_tag_boards)
+    per_day = policy.settings.max_votes_per_day
+    votes = read_counted(conn, annotator_ids, model_ids, votes_per_day=per_day, tags=tags)
     overrides = [override for _, override, _ in crowd]
     excluded_before = np.array([standing == "excluded" for _, _, standing in crowd], dtype=np.bool_)
-    both = policy.settings.loop_settings("am-elo"), policy.settings.loop_settings("m-elo")
-    task = make_task(votes, annotator_ids, model_ids, overrides, both)
+    was_low = np.array([standing in ("flagged", "excluded") for _, _, standing in crowd], dtype=np.bool_)
+    task = make_task(
+        votes, annotator_ids, model_ids, overrides,
+        was_low=was_low, tags=tags, settings=policy.settings.loop_settings("am-elo"),
+    )  # fmt: skip
     return Material(task, policy, overrides, excluded_before, vote_set, votes.retracted, votes.over_quota)
 
 
 def read_counted(
-    conn: Connection, annotator_ids: Ids, model_ids: Ids, *, votes_per_day: int | None, vote_set: str | None = None
+    conn: Connection,
+    annotator_ids: Ids,
+    model_ids: Ids,
+    *,
+    votes_per_day: int | None,
+    tags: Sequence[str] = (),
+    vote_set: str | None = None,
 ) -> CountedVotes:
     """Read the votes that count: neither retracted nor over the quota; those of `vote_set` where one is named.
+
+    Parameters
+    ----------
+    tags : say of each vote which of these it has
 
     Raises
     ------
     DanglingVotesError
     """
-    votes = read_votes(conn, dated=votes_per_day is not None, vote_set=vote_set)
+    votes = read_votes(conn, dated=votes_per_day is not None, tags=tags, vote_set=vote_set)
     annotator = _positions(votes.annotator_id, annotator_ids, "annotator")
     model_a = _positions(votes.model_a_id, model_ids, "model")
     model_b = _positions(votes.model_b_id, model_ids, "model")
-    outcome, over = OUTCOME_VALUES[votes.outcome], 0
+    outcome, bits, over = OUTCOME_VALUES[votes.outcome], votes.tags, 0
     if votes_per_day is not None and votes.dates is not None:
         counts = ~over_quota(votes.annotator_id, votes.dates, votes_per_day)
         over = len(counts) - int(counts.sum())
         annotator, model_a, model_b, outcome = annotator[counts], model_a[counts], model_b[counts], outcome[counts]
-    return CountedVotes(annotator, model_a, model_b, outcome, count_retracted(conn, vote_set), over)
+        bits = None if bits is None else bits[counts]
+    return CountedVotes(annotator, model_a, model_b, outcome, bits, count_retracted(conn, vote_set), over)
 
 
 def make_task(
@@ -122,9 +141,12 @@ def make_task(
     annotator_ids: Ids,
     model_ids: Ids,
     overrides: Iterable[str | None],
-    settings: tuple[LoopSettings, LoopSettings],
+    *,
+    was_low: NDArray[np.bool_],
+    tags: Sequence[str],
+    settings: LoopSettings,
 ) -> FitTask:
-    """Put together what a fit needs; `settings` are those of the am-elo board and of the m-elo board beside it."""
+    """Put together what a fit needs; `settings` are those of the am-elo board."""
     overrides = list(overrides)
     return FitTask(
         annotator=votes.annotator,
@@ -135,8 +157,10 @@ def make_task(
         model_ids=model_ids,
         keep_always=np.array([override in ("active", "trusted") for override in overrides], dtype=np.bool_),
         keep_never=np.array([override == "excluded" for override in overrides], dtype=np.bool_),
-        settings=settings[0],
-        plain_settings=settings[1],
+        was_low=was_low,
+        settings=settings,
+        tags=tuple(tags),
+        tag_bits=votes.tag_bits,
     )
 
 

@@ -1,17 +1,18 @@
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping
 
 from app.arena.decisions import OVERRIDES
-from app.arena.fitting import FitTask, Fitted, fit
+from app.arena.fits.fitting import fit
+from app.arena.fits.task import FitTask, Fitted
 from app.arena.policy import past_policy
-from app.arena.publishing import crowd_columns, model_rows
+from app.arena.publishing import board_rows, crowd_columns, model_names
 from app.arena.reading import make_task, read_counted
 from app.arena.snapshots import Snapshot, find_snapshot
 from app.errors import ConflictError
@@ -19,14 +20,14 @@ from app.rating.results import LoopSettings
 from app.store.annotators import read_crowd, read_model_ids
 from app.store.database import Database
 from app.store.decisions import last_actions
-from app.store.snapshots import read_annotators, read_models
+from app.store.snapshots import list_tags, read_annotators, read_held, read_models
 from app.store.vote_sets import holds_foreign_rows
 
 TOLERANCE = 1e-6
 """How far a number may be from the one published: identical is the aim, but not on every machine."""
 
 # What a refit computes of a model or an annotator; the rest of a row names it.
-_NAMES = {"snapshot_id", "method", "model_id", "annotator_id", "standing", "override"}
+_NAMES = {"snapshot_id", "method", "tag", "model_id", "annotator_id", "standing", "override", "strength", "evidence"}
 
 
 class NotReproducibleError(ConflictError):
@@ -83,11 +84,12 @@ def reproduce(database: Database, reference: str) -> Reproduction:
         if holds_foreign_rows(conn):
             raise NotReproducibleError("votes were restored from a dump: the vote sets name another cluster's rows")
         task, overrides = _past_task(conn, snapshot)
+        names = model_names(conn, task.model_ids)
         models, annotators = read_models(conn, snapshot.id), read_annotators(conn, snapshot.id)
-    fitted = fit(task)
-    made = _board_rows(fitted, task)
+    fitted = fit(task, disclosing=False)
+    made = _published(board_rows(fitted, task.model_ids), models)
     if annotators:  # old snapshots lose them to save space
-        made += _crowd_rows(fitted, task, overrides)
+        made += _crowd_rows(fitted, task, overrides, names)
     return Reproduction(
         snapshot_id=snapshot.id,
         number=snapshot.number,
@@ -102,32 +104,41 @@ def _past_task(conn: Connection, snapshot: Snapshot) -> tuple[FitTask, list[str 
     annotator_ids = np.array([annotator_id for annotator_id, _, _ in read_crowd(conn)], dtype=np.int32)
     model_ids = np.array(read_model_ids(conn), dtype=np.int32)
     policy = past_policy(conn, snapshot.policy_version).settings
+    tags = list_tags(conn, snapshot.id)
     votes = read_counted(
-        conn, annotator_ids, model_ids, votes_per_day=policy.max_votes_per_day, vote_set=snapshot.vote_set
-    )
+        conn, annotator_ids, model_ids,
+        votes_per_day=policy.max_votes_per_day, tags=tags, vote_set=snapshot.vote_set,
+    )  # fmt: skip
     actions = last_actions(conn, snapshot.vote_set)
     overrides = [OVERRIDES[actions[i]] if i in actions else None for i in annotator_ids.tolist()]
-    settings = _past_settings(snapshot)
-    plain = replace(settings, method="m-elo", exclude=False)
-    return make_task(votes, annotator_ids, model_ids, overrides, (settings, plain)), overrides
+    # Of those marked before, only who was held is known; nobody else's verdict depended on it.
+    was_low = np.isin(annotator_ids, read_held(conn, snapshot.id))
+    task = make_task(
+        votes, annotator_ids, model_ids, overrides, was_low=was_low, tags=tags, settings=_past_settings(snapshot)
+    )
+    return task, overrides
 
 
 def _past_settings(snapshot: Snapshot) -> LoopSettings:
     known, given = {field.name for field in fields(LoopSettings)}, set(snapshot.settings)
-    if given != known:
-        named = ", ".join(sorted(given ^ known))
-        raise NotReproducibleError(f"version {snapshot.code_version} made it, with other settings than now: {named}")
-    anchor = snapshot.settings["anchor"]
-    return LoopSettings(**{**snapshot.settings, "anchor": None if anchor is None else (anchor[0], anchor[1])})
+    if not given <= known:
+        named = ", ".join(sorted(given - known))
+        raise NotReproducibleError(f"version {snapshot.code_version} made it, with settings unknown now: {named}")
+    # What an earlier version did not know yet has a default that is what it did.
+    values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in snapshot.settings.items()}
+    return LoopSettings(**values)
 
 
-def _board_rows(fitted: Fitted, task: FitTask) -> list[dict[str, Any]]:
-    boards = {task.settings.method: fitted.rating.board, task.plain_settings.method: fitted.plain}
-    return [{"method": name, **row} for name, board in boards.items() for row in model_rows(board, task.model_ids)]
+def _published(made: list[dict[str, Any]], models: Sequence[RowMapping]) -> list[dict[str, Any]]:
+    """Return the rows of the boards that the snapshot has: an earlier version published fewer."""
+    boards = {(row["method"], row["tag"]) for row in models}
+    return [row for row in made if (row["method"], row["tag"]) in boards]
 
 
-def _crowd_rows(fitted: Fitted, task: FitTask, overrides: list[str | None]) -> list[dict[str, Any]]:
-    crowd = crowd_columns(fitted, task.annotator_ids, overrides)
+def _crowd_rows(
+    fitted: Fitted, task: FitTask, overrides: list[str | None], names: Mapping[int, str]
+) -> list[dict[str, Any]]:
+    crowd = crowd_columns(fitted, task.annotator_ids, overrides, names)
     return [dict(zip(crowd, values, strict=True)) for values in zip(*crowd.values(), strict=True)]
 
 
@@ -145,7 +156,7 @@ def _compare(stored: Iterable[Mapping[str, Any]], made: Iterable[Mapping[str, An
 
 
 def _name(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row.get("method"), row.get("model_id"), row.get("annotator_id")
+    return row.get("method"), row.get("tag"), row.get("model_id"), row.get("annotator_id")
 
 
 def _distance(one: Any, other: Any) -> float:

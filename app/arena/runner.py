@@ -5,7 +5,8 @@ from uuid import UUID
 
 import structlog
 
-from app.arena.fitting import FitCancelledError, FitProcess, Fitted
+from app.arena.fits.process import FitCancelledError, FitProcess
+from app.arena.fits.task import Fitted
 from app.arena.guard import newly_excluded_share
 from app.arena.leases import LeaseRenewal, holder_name
 from app.arena.publishing import publish

@@ -9,7 +9,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from app.arena.file_jobs import FileJobs
-from app.arena.fitting import FitLimits, FitProcess
+from app.arena.fits.process import FitLimits, FitProcess
 from app.arena.policy import current_policy
 from app.arena.runner import RefitRunner
 from app.arena.schedule import work_waits

@@ -4,9 +4,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.evidence.judge import LEAST, SERVICE_TESTS, Evidence
+
 Method = Literal["am-elo", "m-elo"]
 Interval = Literal["clustered", "sandwich", "information", "none"]
 Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
+FlagRule = Literal["threshold", "probability", "evidence"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,15 @@ class LoopSettings:
     method : "am-elo" estimates abilities, "m-elo" (Bradley-Terry) takes every ability as 1.
     min_votes : δ; annotators with more than this many votes enter the fit.
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
-    exclude : refit once without those at or below ε; else they are only marked flagged.
+    flag_rule : who is flagged or excluded: "threshold", the paper's, abilities at or below ε; "probability", where
+        P(a ≤ ε) is at least `flag_probability`; "evidence", whoever a test of `app.rating.evidence` marks and then, on
+        the board of the others, whoever is at or below ε.
+    flag_probability : in (0, 1).
+    evidence_ratio : likelihood ratio from which a test marks, above 1.
+    evidence_tests : the tests that mark.
+    release_margin : who was flagged or excluded before stays so until the ability is this much above ε, and the
+        evidence below the square root of `evidence_ratio`; 0 for abilities without a margin.
+    exclude : refit once without those the rule marks; else they are only marked flagged.
     prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); "estimated" from the abilities at hand; None for the
         paper's plain estimator.
     ability_cap : upper bound on θ_k, in units of the typical ability, above 1; None for none. Needs a prior.
@@ -33,6 +44,11 @@ class LoopSettings:
     method: Method = "am-elo"
     min_votes: int = 50
     min_ability: float = 0.2
+    flag_rule: FlagRule = "threshold"
+    flag_probability: float = 0.95
+    evidence_ratio: float = LEAST
+    evidence_tests: tuple[str, ...] = SERVICE_TESTS
+    release_margin: float = 0.0
     exclude: bool = False
     prior_sd: float | Literal["estimated"] | None = 1.0
     ability_cap: float | None = 1.75
@@ -100,6 +116,8 @@ class Crowd:
     shadow_ability, shadow_se : of annotators outside the fit, against the published scores
     probability_low : P(a ≤ ε), normal approximation, from whichever of the two is defined
     votes : every vote of the annotator, counted or not
+    rule : what the rule marks flagged and excluded annotators by: "ability" or the name of a test; "" for others
+    held : for whom a verdict of this turn would have been another had the rule not marked them the last time
     standing : by the rule alone, whatever the caller decided about them: pending, active, flagged or excluded; those
         outside the fit are judged by their shadow ability
     """
@@ -111,6 +129,8 @@ class Crowd:
     probability_low: NDArray[np.float64]
     votes: NDArray[np.float64]
     standing: NDArray[np.str_]
+    rule: NDArray[np.str_]
+    held: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -169,6 +189,7 @@ class Rating:
     ----------
     votes_used : counted votes
     optimum : where the solver stood, before bias was taken out: the best start for the next turn
+    evidence : what the tests say of every annotator past δ; None where they were not asked
     """
 
     settings: LoopSettings
@@ -177,3 +198,4 @@ class Rating:
     diagnostics: Diagnostics
     votes_used: float
     optimum: Start
+    evidence: Evidence | None = None

@@ -1,17 +1,33 @@
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from app.rating.board import make_board
 from app.rating.errors import VotesError
 from app.rating.estimate import Estimate, estimate
+from app.rating.evidence.judge import TESTS, Evidence, weigh
 from app.rating.notices import find_notices
 from app.rating.results import Crowd, Diagnostics, LoopSettings, Rating, Start
 from app.rating.shadow import shadow_abilities
 from app.rating.sums import Floats
+from app.rating.verdicts import BY_ABILITY, Verdicts, judge_ability, judge_evidence, probability_low
 from app.rating.votes import Cells
 
 Mask = NDArray[np.bool_]
+Weigher = Callable[[Floats, Mask], Evidence]
+"""Weighs the evidence: takes scores in natural units of the typical annotator (NaN for models without one, shape
+(n_models,)) and whose votes to look at, shape (n_annotators,)."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of the loop and the fit behind its board."""
+
+    rating: Rating
+    estimate: Estimate
 
 
 def run_stable_arena(
@@ -20,18 +36,21 @@ def run_stable_arena(
     *,
     keep_always: Mask | None = None,
     keep_never: Mask | None = None,
+    was_low: Mask | None = None,
     start: Start | None = None,
 ) -> Rating:
     """Turn the loop once (Algorithm 3): drop annotators with δ votes or fewer, fit, judge by ε.
 
-    With `settings.exclude` annotators at or below ε are taken out and the rest is fitted again, once; those who fall
-    to ε only then are flagged. Without it those at or below ε are flagged and stay in.
+    With `settings.exclude` whom the rule marks is taken out and the rest is fitted again, once for the evidence, where
+    that is the rule, and once for ε; those who fall to ε only then are flagged. Without it those marked are flagged
+    and stay in.
 
     Parameters
     ----------
     cells : every vote on record, from `aggregate`
-    keep_always : annotators whom the ε rule cannot flag or exclude (they still need δ votes), shape (n_annotators,)
+    keep_always : annotators whom the rule cannot flag or exclude (they still need δ votes), shape (n_annotators,)
     keep_never : annotators left out whatever their ability, shape (n_annotators,)
+    was_low : annotators whom the rule flagged or excluded the last time, shape (n_annotators,)
     start : an earlier turn's results; fewer iterations where little has changed, the same result
 
     Raises
@@ -46,43 +65,119 @@ def run_stable_arena(
     ----------
     Liu et al., Am-ELO, ICML 2025, Algorithm 3.
     """
+    return turn_loop(
+        cells, settings, keep_always=keep_always, keep_never=keep_never, was_low=was_low, start=start
+    ).rating
+
+
+def turn_loop(
+    cells: Cells,
+    settings: LoopSettings,
+    *,
+    keep_always: Mask | None = None,
+    keep_never: Mask | None = None,
+    was_low: Mask | None = None,
+    start: Start | None = None,
+    weigher: Weigher | None = None,
+) -> Turn:
+    """Turn the loop as `run_stable_arena` does, and return the fit too.
+
+    Parameters
+    ----------
+    weigher : weighs the evidence, which is then part of the result whatever the rule is; the default does so only
+        where evidence is the rule, from the cells alone (tests that need more than cells do not speak)
+    """
     _check(settings)
     nobody = np.zeros(cells.n_annotators, dtype=bool)
-    keep_always = nobody if keep_always is None else keep_always
-    keep_never = nobody if keep_never is None else keep_never
+    keep_always, keep_never, was_low = (nobody if x is None else x for x in (keep_always, keep_never, was_low))
     votes = cells.votes_by_annotator()
     enough = votes > settings.min_votes
     in_fit = enough & ~keep_never
     if not in_fit.any():
         raise VotesError(_nobody_left(votes, settings, int(keep_never.sum())))
+    if weigher is None and settings.flag_rule == "evidence" and settings.method == "am-elo":
+        weigher = _weigher(cells)
+
     result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
-    first_seconds = result.seconds
-    low = _abilities(result, cells.n_annotators)[0] <= settings.min_ability
-    low &= ~keep_always
-    excluded_share = float(votes[low].sum() / votes[in_fit].sum())
-    excluded = nobody
+    seconds = _Seconds(result)
+    evidence = None
+    if weigher is not None:
+        began = time.perf_counter()
+        evidence = weigher(_natural_scores(result), enough)
+        seconds.spent["evidence"] = time.perf_counter() - began
+    suspects = Verdicts(nobody, nobody)
+    if evidence is not None and settings.flag_rule == "evidence":
+        suspects = judge_evidence(settings, evidence, was_low)
+    of_evidence = in_fit & suspects.low & ~keep_always
+    rest = in_fit & ~of_evidence
+    if settings.exclude and of_evidence.any():
+        result = seconds.add(_fit_again(cells, rest, settings, start, "marked by the evidence"))
+    of_ability = judge_ability(settings, *_abilities(result, cells.n_annotators), was_low)
+    low = of_ability.low & rest & ~keep_always
     if settings.exclude and low.any():
-        excluded = low
-        in_fit = in_fit & ~low
-        if not in_fit.any():
-            raise VotesError(f"every annotator is at or below the ability threshold {settings.min_ability}")
-        result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
+        at_most = f"at or below the ability threshold {settings.min_ability}"
+        result = seconds.add(_fit_again(cells, rest & ~low, settings, start, at_most))
+    marked = of_evidence | low
+    excluded_share = float(votes[marked].sum() / votes[in_fit].sum())
+    excluded = marked if settings.exclude else nobody
+
+    in_fit = in_fit & ~excluded
     ability, se = _abilities(result, cells.n_annotators)
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
     known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
-    below = known <= settings.min_ability
+    by_ability = judge_ability(settings, known, known_se, was_low)
+    below = (suspects.low | by_ability.low) & enough
+    held = (suspects.held | of_ability.held | by_ability.held) & enough
     standing = np.full(cells.n_annotators, "active", dtype="<U8")
     standing[below] = "flagged"
     # what the rule says of those whom the caller keeps in or out is no different
     standing[excluded | (below & (keep_always | keep_never) & settings.exclude)] = "excluded"
     standing[~enough] = "pending"
-    crowd = Crowd(ability, se, shadow, shadow_se, _probability_low(known, known_se, settings), votes, standing)
+    rule = _reasons(suspects.low, excluded | below, evidence, settings)
+    low_probability = probability_low(known, known_se, settings.min_ability)
+    crowd = Crowd(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
     board = make_board(result, settings)
-    seconds = {
-        stage: result.seconds[stage] + (first_seconds[stage] if excluded.any() else 0.0) for stage in first_seconds
-    }
-    diagnostics = _diagnose(result, settings, excluded_share, seconds)
-    return Rating(settings, board, crowd, diagnostics, result.cells.n_votes, result.optimum)
+    diagnostics = _diagnose(result, settings, excluded_share, seconds.spent)
+    rating = Rating(settings, board, crowd, diagnostics, result.cells.n_votes, result.optimum, evidence)
+    return Turn(rating, result)
+
+
+class _Seconds:
+    """Adds up the stages of several fits."""
+
+    def __init__(self, first: Estimate) -> None:
+        self.spent = dict(first.seconds)
+
+    def add(self, result: Estimate) -> Estimate:
+        """Count a fit, and return it."""
+        self.spent.update({stage: self.spent[stage] + taken for stage, taken in result.seconds.items()})
+        return result
+
+
+def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | None, why_gone: str) -> Estimate:
+    if not rest.any():
+        raise VotesError(f"every annotator is {why_gone}")
+    return estimate(cells.where(rest[cells.annotator]), settings, start)
+
+
+def _weigher(cells: Cells) -> Weigher:
+    return lambda R, whose: weigh(cells.where(whose[cells.annotator]), R)
+
+
+def _natural_scores(result: Estimate) -> Floats:
+    """Scores in natural units of the typical annotator, NaN for models without one, shape (n_models,)."""
+    R = np.full(result.cells.n_models, np.nan)
+    R[result.small.models] = result.unit * result.solution.R
+    return R
+
+
+def _reasons(suspects: Mask, marked: Mask, evidence: Evidence | None, settings: LoopSettings) -> NDArray[np.str_]:
+    """Name for everybody marked the strongest of the tests that mark, or the ability."""
+    reason = np.where(marked, BY_ABILITY, "").astype(f"<U{max(map(len, (BY_ABILITY, *TESTS)))}")
+    if evidence is not None and (suspects & marked).any():
+        strongest, _ = evidence.strongest(settings.evidence_tests)
+        reason = np.where(suspects & marked, strongest, reason)
+    return reason
 
 
 def _check(settings: LoopSettings) -> None:
@@ -94,8 +189,15 @@ def _check(settings: LoopSettings) -> None:
         raise ValueError("ability_cap needs prior_sd: without a prior nothing sets the scale of abilities")
     if settings.ability_cap is not None and not settings.ability_cap > 1:
         raise ValueError("ability_cap must be greater than 1, the typical ability")
-    if not 0 < settings.confidence < 1:
-        raise ValueError("confidence must lie between 0 and 1")
+    for name in ("confidence", "flag_probability"):
+        if not 0 < getattr(settings, name) < 1:
+            raise ValueError(f"{name} must lie between 0 and 1")
+    if not settings.evidence_ratio > 1:
+        raise ValueError("evidence_ratio must be greater than 1")
+    if settings.release_margin < 0:
+        raise ValueError("release_margin must not be negative")
+    if strange := set(settings.evidence_tests) - set(TESTS):
+        raise ValueError(f"there is no test {', '.join(sorted(strange))}; there are {', '.join(TESTS)}")
 
 
 def _nobody_left(votes: Floats, settings: LoopSettings, never: int) -> str:
@@ -126,12 +228,6 @@ def _shadows(cells: Cells, in_fit: Mask, result: Estimate, settings: LoopSetting
         bias_correction=settings.bias_correction and settings.prior_sd is not None,
     )  # fmt: skip
     return theta / result.typical, se / result.typical
-
-
-def _probability_low(ability: Floats, se: Floats, settings: LoopSettings) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        probability: Floats = norm.cdf((settings.min_ability - ability) / se)
-    return probability
 
 
 def _diagnose(

@@ -133,13 +133,13 @@ def lock_annotator(conn: Connection, annotator_id: int) -> None:
 def set_override(conn: Connection, annotator_id: int, override: str | None) -> None:
     """Put a decision above the rule, or none; either way an earlier dismissal is over."""
     statement = update(annotators).where(annotators.c.id == annotator_id)
-    conn.execute(statement.values(override=override, dismissed_below=None))
+    conn.execute(statement.values(override=override, dismissed_below=None, dismissed_above=None))
 
 
-def set_dismissal(conn: Connection, annotator_id: int, below: float) -> None:
-    """Close the open flag until the ability falls below this."""
+def set_dismissal(conn: Connection, annotator_id: int, *, below: float, above: float | None) -> None:
+    """Close the open flag until the ability falls below this, or log10 of the evidence rises above that."""
     statement = update(annotators).where(annotators.c.id == annotator_id)
-    conn.execute(statement.values(override=None, dismissed_below=below))
+    conn.execute(statement.values(override=None, dismissed_below=below, dismissed_above=above))
 
 
 def _with_newest_figures() -> Select[Any]:
@@ -160,6 +160,7 @@ def _with_newest_figures() -> Select[Any]:
         annotators.c.rule_standing,
         annotators.c.override,
         annotators.c.dismissed_below,
+        figures.c.evidence["strength"].as_float().label("strength"),
         annotators.c.erased_at,
         evidence,
     ).outerjoin_from(annotators, figures, here)

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Text,
     and_,
     case,
+    cast,
     column,
     func,
     insert,
@@ -26,12 +27,20 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeEngine
 
 from app.store.annotators import standing_of
 from app.store.audit import Head
 from app.store.ids import new_id
-from app.store.tables import annotators, models, snapshot_annotators, snapshot_models, snapshots
+from app.store.tables import (
+    annotators,
+    models,
+    snapshot_annotators,
+    snapshot_matchups,
+    snapshot_models,
+    snapshots,
+)
 
 _FIGURES = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
 _CROWD_TYPES: dict[str, TypeEngine[Any]] = {
@@ -40,6 +49,13 @@ _CROWD_TYPES: dict[str, TypeEngine[Any]] = {
     "votes": BigInteger(),
     "rule_standing": Text(),
     "override": Text(),
+    "strength": Double(),
+    "evidence": Text(),
+}
+_PAIR_TYPES: dict[str, TypeEngine[Any]] = {
+    **{name: Integer() for name in ("model_a_id", "model_b_id")},
+    **{name: BigInteger() for name in ("wins_a", "ties", "wins_b")},
+    **{name: Double() for name in ("predicted", "lower", "upper")},
 }
 
 
@@ -50,9 +66,17 @@ def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
     return conn.execute(statement).mappings().one()
 
 
-def insert_board(conn: Connection, snapshot_id: UUID, method: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add one method's models, rows of `snapshot_models` without snapshot and method."""
-    conn.execute(insert(snapshot_models), [{"snapshot_id": snapshot_id, "method": method, **row} for row in rows])
+def insert_boards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add the models of every board, rows of `snapshot_models` without the snapshot."""
+    conn.execute(insert(snapshot_models), [{"snapshot_id": snapshot_id, **row} for row in rows])
+
+
+def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, list[Any]]) -> None:
+    """Add the pairs of models, columns of `snapshot_matchups` of equal length without the snapshot."""
+    fresh = _as_table(pairs, _PAIR_TYPES)
+    columns = [fresh.c[name] for name in _PAIR_TYPES]
+    rows = select(literal(snapshot_id), *columns)
+    conn.execute(insert(snapshot_matchups).from_select(["snapshot_id", *_PAIR_TYPES], rows))
 
 
 def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[Any]]) -> None:
@@ -61,17 +85,19 @@ def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[A
     Parameters
     ----------
     crowd : columns of equal length: `annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes,
-        rule_standing` and `override`, the override that the refit was run with.
+        rule_standing`, `override`, the override that the refit was run with, `strength`, log10 of the strongest
+        evidence, and `evidence`, JSON text
     """
-    fresh = _as_table(crowd)
+    fresh = _as_table(crowd, _CROWD_TYPES)
     same = annotators.c.id == fresh.c.annotator_id
-    reopened = and_(fresh.c.rule_standing == "flagged", fresh.c.ability < annotators.c.dismissed_below)
-    conn.execute(update(annotators).where(same, reopened).values(dismissed_below=None))
+    reopened = _reopened(fresh)
+    conn.execute(update(annotators).where(same, reopened).values(dismissed_below=None, dismissed_above=None))
 
     standing = standing_of(fresh.c.rule_standing, fresh.c.override, annotators.c.dismissed_below)
-    columns = [fresh.c[name] for name in _CROWD_TYPES if name != "override"]
-    rows = select(literal(snapshot_id), *columns, standing).join_from(fresh, annotators, same)
-    targets = ["snapshot_id", *(c.name for c in columns), "standing"]
+    columns = [fresh.c[name] for name in _CROWD_TYPES if name not in ("override", "strength", "evidence")]
+    evidence = cast(fresh.c.evidence, JSONB)
+    rows = select(literal(snapshot_id), *columns, evidence, standing).join_from(fresh, annotators, same)
+    targets = ["snapshot_id", *(c.name for c in columns), "evidence", "standing"]
     conn.execute(insert(snapshot_annotators).from_select(targets, rows))
 
     changed = annotators.c.rule_standing != fresh.c.rule_standing
@@ -83,9 +109,8 @@ def list_standing_changes(conn: Connection, crowd: Mapping[str, list[Any]]) -> S
 
     `id, annotator, before, after, ability, shadow_ability, votes`.
     """
-    fresh = _as_table(crowd)
-    reopened = and_(fresh.c.rule_standing == "flagged", fresh.c.ability < annotators.c.dismissed_below)
-    dismissed: ColumnElement[Any] = case((reopened, None), else_=annotators.c.dismissed_below)
+    fresh = _as_table(crowd, _CROWD_TYPES)
+    dismissed: ColumnElement[Any] = case((_reopened(fresh), None), else_=annotators.c.dismissed_below)
     after = standing_of(fresh.c.rule_standing, fresh.c.override, dismissed)
     before = standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below)
     figures = (fresh.c.ability, fresh.c.shadow_ability, fresh.c.votes)
@@ -104,9 +129,15 @@ def list_standing_changes(conn: Connection, crowd: Mapping[str, list[Any]]) -> S
     return conn.execute(statement).mappings().all()
 
 
-def _as_table(crowd: Mapping[str, list[Any]]) -> TableValuedAlias:
-    arrays = [literal(crowd[name], ARRAY(kind)) for name, kind in _CROWD_TYPES.items()]
-    names = [column(name, kind) for name, kind in _CROWD_TYPES.items()]
+def _reopened(fresh: TableValuedAlias) -> ColumnElement[bool]:
+    """Whether a dismissed flag is open again: what speaks against the annotator is materially worse than it was."""
+    worse = or_(fresh.c.ability < annotators.c.dismissed_below, fresh.c.strength > annotators.c.dismissed_above)
+    return and_(fresh.c.rule_standing == "flagged", annotators.c.dismissed_below.is_not(None), worse)
+
+
+def _as_table(values: Mapping[str, list[Any]], types: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:
+    arrays = [literal(values[name], ARRAY(kind)) for name, kind in types.items()]
+    names = [column(name, kind) for name, kind in types.items()]
     return func.unnest(*arrays).table_valued(*names, name="fresh").render_derived()
 
 
@@ -151,6 +182,18 @@ def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:
     return [(number, Head(entry, bytes.fromhex(digest))) for number, entry, digest in rows]
 
 
+def read_held(conn: Connection, snapshot_id: UUID) -> list[int]:
+    """Return the annotators, by number, whom the refit marked only because they were marked before."""
+    return list(conn.execute(select(snapshots.c.held).where(snapshots.c.id == snapshot_id)).scalar_one())
+
+
+def list_tags(conn: Connection, snapshot_id: UUID) -> list[str]:
+    """Return the tags that the snapshot has boards for, by name."""
+    c = snapshot_models.c
+    statement = select(c.tag).distinct().where(c.snapshot_id == snapshot_id, c.tag != "")
+    return sorted(conn.execute(statement).scalars())
+
+
 def read_models(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
     """Return every method's models as they were inserted."""
     return conn.execute(select(snapshot_models).where(snapshot_models.c.snapshot_id == snapshot_id)).mappings().all()
@@ -172,7 +215,7 @@ def read_board(conn: Connection, snapshot_id: UUID, method: str) -> Sequence[Row
     statement = (
         select(models.c.name.label("model"), snapshot_models, *known)
         .join_from(snapshot_models, models)
-        .where(c.snapshot_id == snapshot_id, c.method == method, models.c.archived_at.is_(None))
+        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == "", models.c.archived_at.is_(None))
         .order_by(c.component, c.rank, models.c.name.collate("C"))
     )
     return conn.execute(statement).mappings().all()

@@ -1,6 +1,6 @@
 """Votes as arrays: PostgreSQL's binary copy, taken apart piece by piece as it arrives."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
@@ -18,7 +18,7 @@ NO_DAY = np.iinfo(np.int32).max
 
 _COPY_VOTES = """
 COPY (
-    SELECT v.annotator_id, v.model_a_id, v.model_b_id, v.outcome {dates}
+    SELECT v.annotator_id, v.model_a_id, v.model_b_id, v.outcome {tags} {dates}
     FROM votes AS v
     WHERE NOT EXISTS (SELECT FROM retracted_votes AS r WHERE r.vote_id = v.id {and_retraction_named}) {and_vote_named}
 ) TO STDOUT (FORMAT BINARY)
@@ -27,6 +27,8 @@ COPY (
 _DATES = """
     , CASE WHEN v.import_id IS NULL THEN v.received_at ELSE coalesce(v.voted_at, 'infinity') END, v.id
 """
+_TAGS = ", CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END"
+_TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
 _NAMED = "AND pg_visible_in_snapshot({table}.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
 
 # PostgreSQL's binary copy: a header, then for each row the number of fields and for each field its length and
@@ -34,10 +36,13 @@ _NAMED = "AND pg_visible_in_snapshot({table}.recorded_in, CAST(%(vote_set)s AS p
 _HEADER = 19
 _TRAILER = b"\xff\xff"
 _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
+_TAG_COLUMNS = (("tags", ">i4"),)
 _DATE_COLUMNS = (("moment", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
 _MESSAGES = 50_000  # that are taken apart at once: a row each, so that a piece is a few megabytes
 _DAY = 86_400_000_000  # microseconds, PostgreSQL's unit of time
 _INFINITY = np.iinfo(np.int64).max
+MOST_TAGS = 31
+"""How many tags can be looked for at once: a bit each of what PostgreSQL calls an integer."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class VoteArrays:
     ----------
     annotator_id, model_a_id, model_b_id : int32 arrays, shape (n_votes,)
     outcome : int16 array, shape (n_votes,), as stored
+    tags : int32 array, shape (n_votes,): bit i is set on votes with the i-th of the tags asked for; None without any
     dates : None unless they were asked for
     """
 
@@ -70,33 +76,43 @@ class VoteArrays:
     model_a_id: NDArray[np.int32]
     model_b_id: NDArray[np.int32]
     outcome: NDArray[np.int16]
+    tags: NDArray[np.int32] | None = None
     dates: VoteDates | None = None
 
 
-def read_votes(conn: Connection, *, dated: bool = False, vote_set: str | None = None) -> VoteArrays:
+def read_votes(
+    conn: Connection, *, dated: bool = False, tags: Sequence[str] = (), vote_set: str | None = None
+) -> VoteArrays:
     """Read the votes that `conn` sees, those retracted left out, at about the speed of the wire.
 
     Parameters
     ----------
     conn : in a REPEATABLE READ transaction, so that votes and retractions are of one moment
     dated : read the dates too, which doubles what is sent
+    tags : read which of these the votes have, at most `MOST_TAGS`
     vote_set : what `read_vote_set` said at some time; then exactly the votes of that time are read, without the
         retractions of that time and with those that were retracted later
     """
+    if len(tags) > MOST_TAGS:
+        raise ValueError(f"at most {MOST_TAGS} tags can be looked for, not {len(tags)}")
     named = {"and_retraction_named": "", "and_vote_named": ""}
+    values = {f"tag_{bit}": tag for bit, tag in enumerate(tags)}
     if vote_set is not None:
         named = {"and_retraction_named": _NAMED.format(table="r"), "and_vote_named": _NAMED.format(table="v")}
-    statement = _COPY_VOTES.format(dates=_DATES if dated else "", **named)
+        values["vote_set"] = vote_set
+    bits = " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags)))
+    tagged = _TAGS.format(bits=bits) if tags else ""
+    statement = _COPY_VOTES.format(tags=tagged, dates=_DATES if dated else "", **named)
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     try:
-        with driver.cursor() as cursor, cursor.copy(statement, vote_set and {"vote_set": vote_set}) as copy:
-            return parse_copied_votes(copy, dated=dated)
+        with driver.cursor() as cursor, cursor.copy(statement, values or None) as copy:
+            return parse_copied_votes(copy, dated=dated, tagged=bool(tags))
     except psycopg.OperationalError as error:
         # As SQLAlchemy would have said it, so that a lost server is told apart from a wrong statement.
         raise OperationalError(statement, None, error, connection_invalidated=driver.closed) from error
 
 
-def parse_copied_votes(messages: Iterable[Message], *, dated: bool = False) -> VoteArrays:
+def parse_copied_votes(messages: Iterable[Message], *, dated: bool = False, tagged: bool = False) -> VoteArrays:
     """Take apart what `COPY … (FORMAT BINARY)` sends, holding no more of it than a few megabytes at a time.
 
     Raises
@@ -104,10 +120,11 @@ def parse_copied_votes(messages: Iterable[Message], *, dated: bool = False) -> V
     ValueError
         The bytes are not rows of non-null columns of the expected widths.
     """
-    columns = _COLUMNS + _DATE_COLUMNS if dated else _COLUMNS
-    pieces = [_columns(rows, dated=dated) for rows in _rows(iter(messages), columns)]
-    annotator, model_a, model_b, outcome, *dates = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    return VoteArrays(annotator, model_a, model_b, outcome, VoteDates(*dates) if dated else None)
+    columns = _COLUMNS + (_TAG_COLUMNS if tagged else ()) + (_DATE_COLUMNS if dated else ())
+    pieces = [_columns(rows, dated=dated, tagged=tagged) for rows in _rows(iter(messages), columns)]
+    annotator, model_a, model_b, outcome, *rest = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    tags = rest.pop(0) if tagged else None
+    return VoteArrays(annotator, model_a, model_b, outcome, tags, VoteDates(*rest) if dated else None)
 
 
 def _rows(messages: Iterator[Message], columns: tuple[tuple[str, Any], ...]) -> Iterator[NDArray[Any]]:
@@ -145,9 +162,11 @@ def _checked(rows: NDArray[Any], columns: tuple[tuple[str, Any], ...]) -> NDArra
     return rows
 
 
-def _columns(rows: NDArray[Any], *, dated: bool) -> list[NDArray[Any]]:
+def _columns(rows: NDArray[Any], *, dated: bool, tagged: bool) -> list[NDArray[Any]]:
     """Return the columns in this machine's byte order, in the order of the dataclasses' fields."""
     columns = [rows[name].astype(np.dtype(kind).newbyteorder("=")) for name, kind in _COLUMNS]
+    if tagged:
+        columns.append(rows["tags"].astype(np.int32))
     if dated:
         moment = rows["moment"].astype(np.int64)
         day = np.where(moment == _INFINITY, NO_DAY, moment // _DAY).astype(np.int32)

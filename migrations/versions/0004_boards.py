@@ -1,4 +1,4 @@
-"""Boards by tag, and whom a refit held to an earlier verdict."""
+"""Boards by tag, whom a refit held to an earlier verdict, and flags dismissed against evidence."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,6 +13,7 @@ WHOLE = ["snapshot_id", "method", "model_id"]
 
 
 def upgrade() -> None:
+    op.add_column("annotators", sa.Column("dismissed_above", sa.Double()))
     op.add_column("snapshots", sa.Column("held", sa.ARRAY(sa.Integer()), server_default="{}", nullable=False))
     op.add_column("snapshot_models", sa.Column("tag", sa.Text(), server_default="", nullable=False))
     op.drop_constraint(op.f(KEY), "snapshot_models")
@@ -25,3 +26,4 @@ def downgrade() -> None:
     op.drop_column("snapshot_models", "tag")
     op.create_primary_key(op.f(KEY), "snapshot_models", WHOLE)
     op.drop_column("snapshots", "held")
+    op.drop_column("annotators", "dismissed_above")

@@ -12,6 +12,13 @@ DEFAULTS = {
     "ability_cap": 1.75,
     "prior_sd": 1.0,
     "bias_correction": True,
+    "flag_rule": "evidence",
+    "flag_probability": 0.95,
+    "evidence_ratio": 100.0,
+    "evidence_tests": [
+        *("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "group", "side"),
+    ],
+    "release_margin": 0.1,
     "on_low_ability": "flag",
     "max_excluded_share": 0.1,
     "interval": "clustered",
@@ -21,6 +28,7 @@ DEFAULTS = {
     "on_conflict": "reject",
     "max_votes_per_day": None,
     "stale_after_seconds": 7200,
+    "max_tag_boards": 20,
 }
 
 
@@ -49,6 +57,10 @@ def test_a_change_is_a_new_version(ask: Ask) -> None:
         {"settings": {**DEFAULTS, "prior_sd": None}},
         {"settings": {**DEFAULTS, "max_excluded_share": 1.5}},
         {"settings": {**DEFAULTS, "on_low_ability": "warn"}},
+        {"settings": {**DEFAULTS, "flag_rule": "a feeling"}},
+        {"settings": {**DEFAULTS, "evidence_tests": ["copy"]}},
+        {"settings": {**DEFAULTS, "evidence_tests": []}},
+        {"settings": {**DEFAULTS, "max_tag_boards": 32}},
         {"settings": {**DEFAULTS, "interval": "wide"}},
         {"settings": {**DEFAULTS, "refit_interval_seconds": 0}},
         {"settings": {key: value for key, value in DEFAULTS.items() if key != "base"}},

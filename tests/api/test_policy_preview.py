@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.arena.fitting import FitProcess, FitTask, Fitted
+from app.arena.fits.process import FitProcess
+from app.arena.fits.task import FitTask, Fitted
 
 Ask = Callable[..., Any]
 
@@ -70,10 +71,10 @@ def test_one_at_a_time(ask: Ask, assert_problem: Ask, crowd: list[str], monkeypa
     entered, leave = threading.Event(), threading.Event()
     fit = FitProcess.fit
 
-    def slow_fit(self: FitProcess, task: FitTask) -> Fitted:
+    def slow_fit(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
         entered.set()
         assert leave.wait(30)
-        return fit(self, task)
+        return fit(self, task, **rest)
 
     monkeypatch.setattr(FitProcess, "fit", slow_fit)
     answers: list[Any] = []

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.arena.fitting import FitLimits, FitProcess, FitProcessLostError, FitTask, Fitted, FitTooLargeError
+from app.arena.fits.process import FitLimits, FitProcess, FitProcessLostError, FitTooLargeError
+from app.arena.fits.task import FitTask, Fitted
 from app.arena.refits import cancel_refit, find_refit, request_refit
 from app.arena.runner import RefitRunner
 from app.errors import ConflictError, NotFoundError
@@ -34,8 +35,8 @@ def task(n_votes: int = 60) -> FitTask:
         model_ids=np.arange(5, dtype=np.int32),
         keep_always=np.zeros(3, dtype=bool),
         keep_never=np.zeros(3, dtype=bool),
+        was_low=np.zeros(3, dtype=bool),
         settings=LoopSettings(min_votes=0),
-        plain_settings=LoopSettings(method="m-elo", min_votes=0),
     )
 
 
@@ -45,7 +46,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     stopped: list[int] = []
     submit = FitProcess._submit
 
-    def submit_and_stop(self: FitProcess, task: FitTask) -> Future[Fitted]:
+    def submit_and_stop(self: FitProcess, task: Callable[[], Fitted]) -> Future[Fitted]:
         future = submit(self, task)
         assert self._child is not None
         stopped.append(self._child.result())
@@ -156,7 +157,7 @@ def test_nothing_to_cancel(database: Database) -> None:
 
 
 def test_a_fit_cancelled_before_it_begins_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def submit_too_late(_process: FitProcess, _task: FitTask) -> Future[Fitted]:
+    def submit_too_late(_process: FitProcess, _work: Callable[[], Fitted]) -> Future[Fitted]:
         future: Future[Fitted] = Future()
         future.cancel()
         return future

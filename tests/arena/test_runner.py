@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, func, select, update
 
-from app.arena import fitting
-from app.arena.fitting import FitProcess, FitProcessLostError, FitTask, Fitted
+from app.arena.fits import fitting
+from app.arena.fits.process import FitProcess, FitProcessLostError
+from app.arena.fits.task import FitTask, Fitted
 from app.arena.reading import read_material
 from app.arena.refits import Refit, find_refit, list_refits, request_refit
 from app.arena.runner import RefitRunner
@@ -30,11 +31,13 @@ def count_snapshots(database: Database) -> int:
 def test_a_refit_publishes_everything_at_once(database: Database, crowd: None, refit: DoRefit) -> None:
     done = refit()
     assert (done.state, done.detail, done.snapshot_number) == ("done", None, 1)
-    assert set(done.seconds) == {"read", "aggregate", "fit", "intervals", "m_elo", "publish"}
+    assert set(done.seconds) == {
+        *("read", "aggregate", "fit", "intervals", "evidence", "other_boards", "disclosures", "publish"),
+    }
     with database.read() as conn:
         snapshot = find_snapshot(conn)
         boards = select(snapshot_models.c.method, func.count()).group_by(snapshot_models.c.method)
-        assert dict(conn.execute(boards).all()) == {"am-elo": 6, "m-elo": 6}
+        assert dict(conn.execute(boards).all()) == {"am-elo": 6, "m-elo": 6, "m-elo-all": 6, "elo": 6}
         assert conn.execute(select(func.count()).select_from(snapshot_annotators)).scalar_one() == 14
         assert lease_is_free(conn, "refit")
     assert (snapshot.id, snapshot.refit_id) == (done.snapshot_id, done.id)
@@ -193,7 +196,7 @@ def test_a_killed_fit_fails_its_refit_and_the_next_one_works(
         first = request_refit(conn, trigger="request", requested_by="a test")
     submit = FitProcess._submit
 
-    def kill_at_once(self: FitProcess, task: FitTask) -> object:
+    def kill_at_once(self: FitProcess, task: Callable[[], Fitted]) -> object:
         others = {child.pid for child in multiprocessing.active_children()}
         future = submit(self, task)
         for child in multiprocessing.active_children():

@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import Connection
 from structlog.testing import capture_logs
 
-from app.arena.fitting import FitProcess, FitTask, Fitted
+from app.arena.fits.process import FitProcess
+from app.arena.fits.task import FitTask, Fitted
 from app.arena.leaderboard import choose_leaderboard
 from app.arena.refits import find_refit, list_refits, request_refit
 from app.arena.snapshots import NoSnapshotError

@@ -16,6 +16,7 @@ from app.rating.votes import Cells
 TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "group", "side", "copy")
 ABOUT_MODELS = ("favour", "against", "mimic", "group")
 LEAST = 100.0
+SERVICE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "group", "side")
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,19 @@ class Evidence:
 
     def flagged(self, tests: tuple[str, ...] | None = None, least: float = LEAST) -> NDArray[np.bool_]:
         """Mark annotators for whom one of the tests (default all) has a ratio of `least` or more."""
-        chosen = self.log_ratio if tests is None else {test: self.log_ratio[test] for test in tests}
+        chosen = self.log_ratio if tests is None else self._of(tests)
         marked: NDArray[np.bool_] = np.any([ratio >= np.log(least) for ratio in chosen.values()], axis=0)
         return marked
 
-    def strongest(self) -> tuple[NDArray[np.str_], Floats]:
-        """Return each annotator's strongest test and its log ratio."""
-        names = np.array(list(self.log_ratio))
-        table = np.stack(list(self.log_ratio.values()))
+    def _of(self, tests: tuple[str, ...]) -> dict[str, Floats]:
+        """Return what these tests say; one that had not what it needs says nothing."""
+        return {test: self.log_ratio[test] for test in tests if test in self.log_ratio}
+
+    def strongest(self, tests: tuple[str, ...] | None = None) -> tuple[NDArray[np.str_], Floats]:
+        """Return each annotator's strongest test, of these (default all), and its log ratio."""
+        chosen = self.log_ratio if tests is None else self._of(tests)
+        names = np.array(list(chosen))
+        table = np.stack(list(chosen.values()))
         best = np.argmax(table, axis=0)
         return names[best], table[best, np.arange(table.shape[1])]
 

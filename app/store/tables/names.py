@@ -24,7 +24,8 @@ annotators = Table(
     moment("created_at"),
     Column("rule_standing", Text, nullable=False, server_default="pending"),
     Column("override", Text),
-    Column("dismissed_below", Double),
+    # a dismissed flag stays closed until the ability is below the one, or log10 of the evidence above the other
+    *(Column(name, Double) for name in ("dismissed_below", "dismissed_above")),
     moment("erased_at", nullable=True),
     CheckConstraint("rule_standing IN ('pending', 'active', 'flagged', 'excluded')", name="rule_standing_known"),
     CheckConstraint("override IN ('active', 'excluded', 'trusted')", name="override_known"),

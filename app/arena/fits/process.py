@@ -1,5 +1,4 @@
 import contextlib
-import hashlib
 import multiprocessing
 import os
 import resource
@@ -10,63 +9,17 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
+from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from app.arena.fits.fitting import fit
+from app.arena.fits.task import FitTask, Fitted
 from app.errors import StableArenaError
-from app.rating.results import Board, LoopSettings, Rating
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+
+T = TypeVar("T")
 
 _LOOK_UP_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class FitTask:
-    """All that a fit needs, as arrays: it crosses a process boundary.
-
-    Attributes
-    ----------
-    annotator, model_a, model_b : int32 arrays, shape (n_votes,)
-        Positions in `annotator_ids` and `model_ids`.
-    outcome : float64 array, shape (n_votes,)
-        W of each vote.
-    annotator_ids, model_ids : int32 arrays
-        The ids under which the votes' owners are known outside; they only enter the hash.
-    keep_always, keep_never : bool arrays, shape (n_annotators,)
-    settings, plain_settings : of the am-elo board and of the m-elo board beside it
-    """
-
-    annotator: NDArray[np.int32]
-    model_a: NDArray[np.int32]
-    model_b: NDArray[np.int32]
-    outcome: NDArray[np.float64]
-    annotator_ids: NDArray[np.int32]
-    model_ids: NDArray[np.int32]
-    keep_always: NDArray[np.bool_]
-    keep_never: NDArray[np.bool_]
-    settings: LoopSettings
-    plain_settings: LoopSettings
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Both boards of a refit.
-
-    Attributes
-    ----------
-    rating : the loop's turn, with abilities
-    plain : m-elo on the votes that the turn kept
-    votes_hash : sha256 of the cells of every vote read
-    seconds : stage → seconds
-    """
-
-    rating: Rating
-    plain: Board
-    votes_hash: str
-    seconds: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -98,36 +51,6 @@ class FitProcessLostError(StableArenaError):
     title = "The fit's process died"
 
 
-def fit(task: FitTask) -> Fitted:
-    """Run one turn of the loop, then m-elo on the votes it kept."""
-    started = time.perf_counter()
-    cells = aggregate(
-        task.annotator, task.model_a, task.model_b, task.outcome,
-        n_annotators=len(task.annotator_ids), n_models=len(task.model_ids),
-    )  # fmt: skip
-    votes_hash = hash_cells(cells, task.annotator_ids, task.model_ids)
-    aggregated = time.perf_counter()
-    rating = run_stable_arena(cells, task.settings, keep_always=task.keep_always, keep_never=task.keep_never)
-    fitted = time.perf_counter()
-    kept = ~np.isnan(rating.crowd.ability)
-    plain = run_stable_arena(cells.where(kept[cells.annotator]), task.plain_settings)
-    seconds = {
-        "aggregate": aggregated - started,
-        **rating.diagnostics.seconds,
-        "m_elo": time.perf_counter() - fitted,
-    }
-    return Fitted(rating, plain.board, votes_hash, seconds)
-
-
-def hash_cells(cells: Cells, annotator_ids: NDArray[np.int32], model_ids: NDArray[np.int32]) -> str:
-    """Return the sha256 of the sorted cells: the same votes in any order have the same hash."""
-    digest = hashlib.sha256()
-    ids = (annotator_ids[cells.annotator], model_ids[cells.model_a], model_ids[cells.model_b])
-    for column in (*(x.astype("<i4") for x in ids), *(x.astype("<f8") for x in (cells.n, cells.s, cells.ties))):
-        digest.update(column.tobytes())
-    return digest.hexdigest()
-
-
 class FitProcess:
     """One child process that fits, so that a fit holds up neither requests nor, if it is killed, the service."""
 
@@ -139,11 +62,16 @@ class FitProcess:
         self._child: Future[int] | None = None
         self._stopped = False
 
-    def fit(self, task: FitTask, *, cancelled: Callable[[], bool] = lambda: False) -> Fitted:
-        """Fit in the child; errors of the fit are raised here.
+    def fit(self, task: FitTask, *, disclosing: bool = True, cancelled: Callable[[], bool] = lambda: False) -> Fitted:
+        """Fit in the child, as `app.arena.fits.fitting.fit` does; see `run`."""
+        return self.run(partial(fit, task, disclosing=disclosing), cancelled=cancelled)
+
+    def run(self, work: Callable[[], T], *, cancelled: Callable[[], bool] = lambda: False) -> T:
+        """Call something in the child; its errors are raised here.
 
         Parameters
         ----------
+        work : crosses the process boundary: a function of a module, bound to its arguments by `partial`
         cancelled : asked every second; once it says yes, the child is ended
 
         Raises
@@ -153,7 +81,7 @@ class FitProcess:
             The child died or `stop` was called. The next call starts another child.
         """
         try:
-            future = self._submit(task)
+            future = self._submit(work)
             self._attend(future, cancelled)
             return future.result()
         except MemoryError as error:
@@ -175,7 +103,7 @@ class FitProcess:
             self._stopped = True
         self._discard()
 
-    def _attend(self, future: Future[Fitted], cancelled: Callable[[], bool]) -> None:
+    def _attend(self, future: Future[T], cancelled: Callable[[], bool]) -> None:
         """Wait for the fit; raise as soon as it is cancelled or has taken too long."""
         started = time.monotonic()
         while not future.done():
@@ -188,12 +116,12 @@ class FitProcess:
             if self._limits.seconds is not None and time.monotonic() - started > self._limits.seconds:
                 raise FitTooLargeError(f"the fit took longer than {self._limits.seconds:g} seconds")
 
-    def _submit(self, task: FitTask) -> Future[Fitted]:
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
         with self._lock:
             if self._stopped:
                 raise FitProcessLostError("the worker was stopped")
             if self._pool is not None:
-                return self._pool.submit(fit, task)
+                return self._pool.submit(work)
             # Spawned: a fork would inherit the threads' locks and the database's sockets.
             context = multiprocessing.get_context("spawn")
             watched, self._lifeline = context.Pipe(duplex=False)
@@ -201,7 +129,7 @@ class FitProcess:
                 1, mp_context=context, initializer=_become_fit_process, initargs=(watched, self._limits.memory_bytes)
             )
             self._child = self._pool.submit(os.getpid)  # this starts the child, which takes its end along
-            submitted = self._pool.submit(fit, task)
+            submitted = self._pool.submit(work)
             watched.close()
             return submitted
 

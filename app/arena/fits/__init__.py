@@ -1,0 +1,1 @@
+"""What a refit computes, and the process that computes it."""

@@ -1,0 +1,28 @@
+"""How easily a board gives way: published with it, so that nobody takes a place for surer than it is."""
+
+from app.arena.fits.task import Disclosures, FitTask, FragilePair
+from app.rating.fragility import find_fragility
+from app.rating.likelihood import MOST_DENSE
+from app.rating.stable_arena import Turn
+from app.rating.votes import Cells
+
+MOST_LOOKS = 1_000_000_000
+"""Pairs of neighbours times cells, each of which is looked at for each: about ten seconds."""
+
+
+def disclose(cells: Cells, turn: Turn, task: FitTask) -> Disclosures:
+    """Find how few votes and annotators decide every two neighbours, and what attackers would need for a place."""
+    return Disclosures(_fragility(turn), None)
+
+
+def _fragility(turn: Turn) -> list[FragilePair] | None:
+    models, cells = turn.estimate.small.cells.n_models, len(turn.estimate.small.cells.n)
+    if models > MOST_DENSE or models * cells > MOST_LOOKS:
+        return None
+    found = find_fragility(turn.estimate)
+    rows = zip(found.upper.tolist(), found.lower.tolist(), found.gap.tolist(), strict=True)
+    removals = zip(found.votes.tolist(), found.annotators.tolist(), strict=True)
+    return [
+        FragilePair(upper, lower, gap, *(None if number < 0 else number for number in numbers))
+        for (upper, lower, gap), numbers in zip(rows, removals, strict=True)
+    ]

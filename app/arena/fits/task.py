@@ -1,0 +1,150 @@
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.results import Board, LoopSettings, Rating
+
+
+@dataclass(frozen=True)
+class FitTask:
+    """All that a fit needs, as arrays: it crosses a process boundary.
+
+    Attributes
+    ----------
+    annotator, model_a, model_b : int32 arrays, shape (n_votes,)
+        Positions in `annotator_ids` and `model_ids`; model_a is the left side.
+    outcome : float64 array, shape (n_votes,)
+        W of each vote.
+    annotator_ids, model_ids : int32 arrays
+        The ids under which the votes' owners are known outside; they only enter the hash.
+    keep_always, keep_never : bool arrays, shape (n_annotators,)
+    was_low : whom the rule had flagged or excluded before, shape (n_annotators,)
+    settings : of the am-elo board
+    tags : for which there are to be boards of their own
+    tag_bits : int32 array, shape (n_votes,): bit i is set where the vote has the i-th of the tags; None without any
+    """
+
+    annotator: NDArray[np.int32]
+    model_a: NDArray[np.int32]
+    model_b: NDArray[np.int32]
+    outcome: NDArray[np.float64]
+    annotator_ids: NDArray[np.int32]
+    model_ids: NDArray[np.int32]
+    keep_always: NDArray[np.bool_]
+    keep_never: NDArray[np.bool_]
+    was_low: NDArray[np.bool_]
+    settings: LoopSettings
+    tags: tuple[str, ...] = ()
+    tag_bits: NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True)
+class BoardName:
+    """One of a snapshot's boards: by which method, and of the votes with which tag ("" for all of them)."""
+
+    method: str
+    tag: str = ""
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """The counted votes between every two models and what the board predicts of them, shape (n_pairs,) each.
+
+    Attributes
+    ----------
+    model_a, model_b : indices, model_a < model_b
+    wins_a, ties, wins_b : votes
+    predicted, lower, upper : that model_a beats model_b for the typical annotator; NaN where the votes do not tell
+    """
+
+    model_a: NDArray[np.int64]
+    model_b: NDArray[np.int64]
+    wins_a: NDArray[np.float64]
+    ties: NDArray[np.float64]
+    wins_b: NDArray[np.float64]
+    predicted: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FragilePair:
+    """Two neighbours on the board and how few removals swap them, approximately; None where no number is known to.
+
+    Attributes
+    ----------
+    upper, lower : indices of the models
+    gap : Elo points
+    """
+
+    upper: int
+    lower: int
+    gap: float
+    votes: int | None
+    annotators: int | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """What lifts a model by one rank: attackers and their votes; None where not even `most` attackers do."""
+
+    model: int
+    rank: int
+    annotators: int | None
+    votes: int | None
+    most: int
+
+
+@dataclass(frozen=True)
+class AttackBudget:
+    """What attackers would need for a place on the board under the rule in force.
+
+    Attributes
+    ----------
+    strategy : what every attacker does
+    votes_each : by each
+    places : those looked at, the best first
+    complete : whether there was time for all of them
+    """
+
+    strategy: str
+    votes_each: int
+    places: list[Place]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Disclosures:
+    """What is published with a board about how easily it gives way.
+
+    Attributes
+    ----------
+    fragility : every two neighbours; None where the models are too many for it
+    budget : what attackers would need; None where that could not be found
+    """
+
+    fragility: list[FragilePair] | None
+    budget: AttackBudget | None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a refit has computed.
+
+    Attributes
+    ----------
+    rating : the loop's turn, with abilities
+    boards : all the snapshot's boards, the rating's own among them
+    pairs : of the votes that the turn kept
+    disclosures : None where they were not asked for
+    votes_hash : sha256 of the cells of every vote read
+    seconds : stage → seconds
+    """
+
+    rating: Rating
+    boards: dict[BoardName, Board]
+    pairs: PairTable
+    disclosures: Disclosures | None
+    votes_hash: str
+    seconds: dict[str, float] = field(default_factory=dict)

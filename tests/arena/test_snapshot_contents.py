@@ -1,0 +1,201 @@
+"""What a refit publishes beside the board: other boards, boards by tag, pairs, evidence, how easily it gives way."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import Connection, func, select, text, update
+
+from app.arena.decisions import decide
+from app.arena.fits import boards
+from app.arena.fits.fitting import fit, fit_turn, task_cells
+from app.arena.reading import read_material
+from app.arena.refits import Refit
+from app.arena.reproducing import reproduce
+from app.arena.snapshots import find_snapshot
+from app.errors import ConflictError
+from app.store.database import Database
+from app.store.tables import annotators, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots, votes
+
+DoRefit = Callable[..., Refit]
+ChangePolicy = Callable[..., None]
+
+
+def board(conn: Connection, method: str, tag: str = "") -> dict[int, Any]:
+    c = snapshot_models.c
+    newest = select(snapshots.c.id).order_by(snapshots.c.number.desc()).limit(1).scalar_subquery()
+    rows = conn.execute(select(snapshot_models).where(c.snapshot_id == newest, c.method == method, c.tag == tag))
+    return {row.model_id: row for row in rows}
+
+
+def tag_votes(database: Database, condition: str, tag: str) -> int:
+    with database.begin() as conn:
+        # a vote's row cannot be changed, but by whoever owns the table
+        conn.execute(text("ALTER TABLE votes DISABLE TRIGGER USER"))
+        done = conn.execute(update(votes).where(text(condition)).values(tags=func.array_append(votes.c.tags, tag)))
+        conn.execute(text("ALTER TABLE votes ENABLE TRIGGER USER"))
+        return done.rowcount
+
+
+def test_the_methods_side_by_side(database: Database, crowd: None, refit: DoRefit, change_policy: ChangePolicy) -> None:
+    change_policy(on_low_ability="exclude", max_excluded_share=1.0)
+    refit()
+    with database.read() as conn:
+        found = {method: board(conn, method) for method in ("am-elo", "m-elo", "m-elo-all", "elo")}
+        counted = select(func.count()).select_from(votes)
+        everything = conn.execute(counted).scalar_one()
+    used = {method: sum(row.votes for row in rows.values()) // 2 for method, rows in found.items()}
+    assert used == {"am-elo": 1440, "m-elo": 1440, "m-elo-all": everything, "elo": 1440}
+    assert all(len(rows) == 6 for rows in found.values())
+    order = {method: sorted(rows, key=lambda model: rows[model].rank) for method, rows in found.items()}
+    assert order["elo"] == order["am-elo"]
+    spread = {method: np.ptp([row.score for row in rows.values()]) for method, rows in found.items()}
+    assert spread["m-elo-all"] < spread["m-elo"], "two who vote against the truth blur it"
+    for row in found["elo"].values():
+        assert row.se > 0
+        assert (row.lower, row.upper, row.best_rank, row.worst_rank) == (None, None, None, None)
+
+
+def test_elo_is_left_out_where_it_is_not_cheap(
+    database: Database, crowd: None, refit: DoRefit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    with database.read() as conn:
+        task = read_material(conn).task
+    cells = task_cells(task)
+    turn = fit_turn(task, cells)
+    names = {name.method for name in boards.other_boards(task, cells, turn)}
+    assert names == {"m-elo", "m-elo-all", "elo"}
+    monkeypatch.setattr(boards, "ELO_UPDATES", 19 * 1680)
+    assert {name.method for name in boards.other_boards(task, cells, turn)} == {"m-elo", "m-elo-all"}
+    assert {name.method for name in fit(task, disclosing=False).boards} == {"am-elo", "m-elo", "m-elo-all"}
+
+
+def test_boards_by_tag(database: Database, crowd: None, refit: DoRefit, change_policy: ChangePolicy) -> None:
+    """Tagged all: the whole's own scores. Half the votes: close to them. Past the number of boards: none."""
+    assert tag_votes(database, "true", "all") == 1680
+    half = tag_votes(database, "outcome = 2 OR model_a_id + model_b_id < 8", "half")
+    assert tag_votes(database, "annotator_id = 1", "one") == 120
+    change_policy(max_tag_boards=2, bias_correction=False)
+    refit()
+    with database.read() as conn:
+        whole, everything, some = board(conn, "am-elo"), board(conn, "am-elo", "all"), board(conn, "am-elo", "half")
+        assert board(conn, "am-elo", "one") == {}
+    for model, row in whole.items():
+        assert everything[model].score == pytest.approx(row.score, abs=1e-4)
+        assert (everything[model].votes, everything[model].wins) == (row.votes, row.wins)
+        assert some[model].score == pytest.approx(row.score, abs=120)
+    assert sum(row.votes for row in some.values()) == 2 * half
+    assert reproduce(database, "1").largest_difference == 0.0
+
+
+def test_a_tag_of_nobody_in_the_fit_has_no_board(
+    database: Database, crowd: None, refit: DoRefit, change_policy: ChangePolicy
+) -> None:
+    tag_votes(database, "annotator_id = 1", "one")
+    with database.begin() as conn:
+        decide(conn, "honest 0", "exclude", reason="a test", decided_by="a test")
+    refit()
+    with database.read() as conn:
+        assert board(conn, "am-elo", "one") == {}
+        assert board(conn, "am-elo")
+
+
+def test_pairs_observed_and_predicted(database: Database, crowd: None, refit: DoRefit) -> None:
+    refit()
+    with database.read() as conn:
+        pairs = conn.execute(select(snapshot_matchups)).all()
+        scores = {model: row.score for model, row in board(conn, "am-elo").items()}
+        raw = conn.execute(text("SELECT model_a_id, model_b_id, outcome, count(*) FROM votes GROUP BY 1, 2, 3")).all()
+    assert len(pairs) == 15
+    for pair in pairs:
+        a, b = pair.model_a_id, pair.model_b_id
+        seen = {(left, right, outcome): count for left, right, outcome, count in raw if {left, right} == {a, b}}
+        assert pair.wins_a == seen.get((a, b, 0), 0) + seen.get((b, a, 1), 0)
+        assert pair.wins_b == seen.get((a, b, 1), 0) + seen.get((b, a, 0), 0)
+        assert pair.ties == seen.get((a, b, 2), 0) + seen.get((b, a, 2), 0)
+        assert pair.predicted == pytest.approx(1 / (1 + 10 ** ((scores[b] - scores[a]) / 400)), abs=1e-9)
+        assert pair.lower < pair.predicted < pair.upper
+
+
+def test_how_easily_the_board_gives_way_is_on_it(database: Database, crowd: None, refit: DoRefit) -> None:
+    refit()
+    with database.read() as conn:
+        diagnostics = find_snapshot(conn).diagnostics
+        by_rank = sorted(board(conn, "am-elo").values(), key=lambda row: row.rank)
+    pairs = diagnostics["fragility"]
+    assert len(pairs) == 5
+    for pair, above, below in zip(pairs, by_rank[:-1], by_rank[1:], strict=True):
+        assert (pair["above"], pair["below"]) == (f"model {above.model_id - 1}", f"model {below.model_id - 1}")
+        assert pair["gap"] == pytest.approx(above.score - below.score)
+        assert pair["votes"] is None or pair["votes"] >= 1
+        assert pair["tied"] == (pair["votes"] is not None and pair["votes"] <= 5)
+    budget = diagnostics["attack_budget"]
+    assert budget["complete"]
+    assert [place["rank"] for place in budget["places"]] == [2, 3, 4, 5]
+    for place in budget["places"]:
+        assert place["model"] == f"model {by_rank[place['rank'] - 1].model_id - 1}"
+        assert place["annotators"] is None or place["votes"] == place["annotators"] * budget["votes_each"]
+
+
+def test_a_flag_says_why(database: Database, crowd: None, refit: DoRefit) -> None:
+    refit()
+    with database.read() as conn:
+        c = snapshot_annotators.c
+        found = dict(
+            conn.execute(select(annotators.c.key, c.evidence).join_from(snapshot_annotators, annotators)).all()
+        )
+        rules = find_snapshot(conn).diagnostics["rules"]
+    for name in ("flip 12", "flip 13"):
+        assert found[name]["rule"] == "contrary"
+        assert found[name]["tests"]["contrary"] == found[name]["strength"] > 2
+    assert rules == {"contrary": {"annotators": 2, "votes": 240}}
+    assert all(row is None or row["rule"] is None for name, row in found.items() if name.startswith("honest"))
+
+
+def test_a_dismissed_flag_opens_when_the_evidence_is_a_hundred_times_stronger(
+    database: Database, crowd: None, refit: DoRefit
+) -> None:
+    refit()
+    with database.begin() as conn:
+        found, _ = decide(conn, "flip 12", "dismiss", reason="a test", decided_by="a test")
+    assert found.standing == "active"
+    refit()
+    with database.begin() as conn:
+        standing = select(snapshot_annotators.c.standing).where(snapshot_annotators.c.annotator_id == 13)
+        assert set(conn.execute(standing).scalars()) == {"flagged", "active"}
+        with pytest.raises(ConflictError, match="no open flag"):
+            decide(conn, "flip 12", "dismiss", reason="again", decided_by="a test")
+        # as if the evidence had been weaker on the day
+        weaker = annotators.c.dismissed_above - 3.0
+        conn.execute(update(annotators).where(annotators.c.key == "flip 12").values(dismissed_above=weaker))
+    refit()
+    with database.begin() as conn:
+        decide(conn, "flip 12", "dismiss", reason="it is open again", decided_by="a test")
+
+
+def test_whom_the_margin_holds_is_on_record_and_made_again(
+    database: Database, crowd: None, refit: DoRefit, change_policy: ChangePolicy
+) -> None:
+    """Excluded by a high ε, then held by the margin of a lower one: what a later refit cannot tell from votes."""
+    change_policy(flag_rule="threshold", min_ability=0.9, on_low_ability="exclude", max_excluded_share=1.0)
+    refit()
+    change_policy(
+        flag_rule="threshold", min_ability=0.5, release_margin=0.5, on_low_ability="exclude", max_excluded_share=1.0
+    )
+    refit()
+    with database.read() as conn:
+        held = conn.execute(select(snapshots.c.held).order_by(snapshots.c.number)).scalars().all()
+        c = snapshot_annotators.c
+        second = select(snapshots.c.id).where(snapshots.c.number == 2).scalar_subquery()
+        marked = select(c.annotator_id).where(c.snapshot_id == second, c.standing.in_(("excluded", "flagged")))
+        out = set(conn.execute(marked).scalars())
+    assert held[0] == []
+    assert held[1]
+    assert set(held[1]) <= out
+    change_policy(flag_rule="threshold", min_ability=0.5)
+    refit()
+    made = reproduce(database, "2")
+    assert made.reproduced
+    assert made.largest_difference == 0.0
