@@ -1,15 +1,18 @@
 """How the settings become a worker, for `serve` and `worker` alike."""
 
+from datetime import timedelta
+
 from app.arena.file_jobs import FileJobs
 from app.arena.fits.process import FitLimits
+from app.arena.retention import Retention
 from app.arena.worker import Worker
 from app.settings import Settings
 from app.store.database import Database
 
 
 def build_worker(database: Database, settings: Settings) -> Worker:
-    """Assemble what runs refits, imports and exports, and tells webhooks."""
-    worker = settings.worker
+    """Assemble what runs refits, imports and exports, tells webhooks and prunes old snapshots."""
+    worker, retention = settings.worker, settings.retention
     file_jobs = FileJobs(
         database,
         lease_seconds=worker.lease_seconds,
@@ -23,4 +26,5 @@ def build_worker(database: Database, settings: Settings) -> Worker:
         limits=FitLimits(worker.fit_seconds, worker.fit_memory_bytes),
         file_jobs=file_jobs,
         private_webhooks=settings.webhooks.allow_private_addresses,
+        retention=Retention(timedelta(days=retention.whole_days), timedelta(days=retention.daily_days)),
     )

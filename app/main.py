@@ -5,17 +5,26 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 import app as package
+from app.api.board_reads import BoardReads
 from app.api.callers import KnownCallers
 from app.api.cors import install_cors
 from app.api.direct import DirectEndpoints
 from app.api.limits import BodyLimit
+from app.api.metrics import MetricsReaders, keep_settling
 from app.api.openapi import install_openapi, operation_id
+from app.api.paths import PREFIX
 from app.api.problems import install_problem_handlers
 from app.api.rate_limits import RateLimitHeaders, RateLimits
 from app.api.requests import RequestTrail
-from app.api.routes import DIRECT_ENDPOINTS, PREFIX, install_routes
+from app.api.routes import DIRECT_ENDPOINTS, install_routes
+from app.arena.board_files import BoardFiles
+from app.arena.fits.process import FitLimits
 from app.arena.ingest import VoteQueue
+from app.arena.metrics import FiguresReader
 from app.arena.previews import PolicyPreviews
+from app.arena.review.causes import DiffCauses
+from app.arena.review.fits import ReviewFits
+from app.arena.review.impact import Impacts
 from app.assembly import build_worker
 from app.settings import Settings
 from app.store.known_names import KnownNames
@@ -23,8 +32,8 @@ from app.store.naming import Naming
 from app.store.opening import open_database
 from app.store.schema import needed_revision
 
-# Connections that requests leave to the vote queue, the look-up of keys and the worker's two threads.
-_RESERVED_CONNECTIONS = 6
+# Connections that requests leave to the vote queue, the look-ups of keys, figures and boards, and the worker's threads.
+_RESERVED_CONNECTIONS = 9
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -72,7 +81,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         pool_size=pool_size + _RESERVED_CONNECTIONS,
         connect_timeout=settings.database.connect_timeout_seconds,
         naming=Naming.chosen(
-            settings.ingest.unknown_models, settings.pseudonym_secrets(), settings.pseudonym_key_version
+            settings.ingest.unknown_models,
+            settings.pseudonym_secrets(),
+            settings.pseudonym_key_version,
+            raw_beside=settings.allow_raw_keys,
         ),
     ) as database:
         app.state.database = database
@@ -80,6 +92,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.request_slots = asyncio.Semaphore(pool_size)
         app.state.known_callers = KnownCallers(database)
         app.state.known_names = KnownNames(database)
+        app.state.board_files = BoardFiles()
+        app.state.board_reads = BoardReads(database, app.state.board_files)
         app.state.batch_bytes = 0
         queue = VoteQueue(
             database,
@@ -90,12 +104,21 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         )
         app.state.vote_queue = queue
         app.state.previews = previews = PolicyPreviews(database)
+        review_fits = ReviewFits(FitLimits(settings.worker.fit_seconds, settings.worker.fit_memory_bytes))
+        app.state.impacts = Impacts(database, review_fits)
+        app.state.diff_causes = DiffCauses(database, review_fits)
+        app.state.metrics_readers = MetricsReaders()
+        app.state.figures = figures = FiguresReader(database)
+        settling = asyncio.create_task(keep_settling(app))
         worker = build_worker(database, settings)
         if settings.worker.run_in_server:
             worker.start()
         try:
             yield
         finally:
+            settling.cancel()
+            figures.close()
             previews.stop()
+            review_fits.stop()
             await queue.close()
             await asyncio.to_thread(worker.stop)

@@ -29,6 +29,12 @@ class ServerSettings(BaseModel):
         "info", description="The least that is logged; debug has every request."
     )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    workers: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes in which `serve` answers requests; each has its own connections, queue and rate limits.",
+    )
     max_body_bytes: int = Field(
         16 * 1024 * 1024, ge=1024, description="Requests with a larger body are refused before they are parsed."
     )
@@ -106,7 +112,8 @@ class WorkerSettings(BaseModel):
     """The worker that runs refits, imports and exports."""
 
     run_in_server: bool = Field(
-        True, description="Whether `serve` runs refits, imports and exports too; off where workers do."
+        True,
+        description="Whether `serve` runs refits, imports and exports too, in a process beside; off where workers do.",
     )
     tick_seconds: float = Field(1.0, gt=0, le=3600, description="How often the worker looks for a due refit.")
     lease_seconds: float = Field(
@@ -115,6 +122,15 @@ class WorkerSettings(BaseModel):
     fit_seconds: float | None = Field(3600.0, gt=0, description="A fit that takes longer is ended; unset for no limit.")
     fit_memory_bytes: int | None = Field(
         None, ge=1024**3, description="A fit that needs more memory is ended; unset for no limit."
+    )
+
+
+class RetentionSettings(BaseModel):
+    """How long snapshots keep their annotators and matchups whole; the models' scores are kept for ever."""
+
+    whole_days: int = Field(7, ge=1, le=36500, description="Every snapshot of so many days keeps its annotators.")
+    daily_days: int = Field(
+        90, ge=0, le=36500, description="Then the last one of each day for so many; after that the last of each month."
     )
 
 
@@ -150,7 +166,11 @@ class Settings(BaseSettings):
     pseudonym_previous_keys: dict[int, PseudonymKey] = Field(
         {}, description='Earlier secrets by version, as JSON ({"1": "…"}): they recognise whom they once named.'
     )
+    allow_raw_keys: bool = Field(
+        False, description="Whether to run without a secret, storing raw keys, where those on record are pseudonyms."
+    )
     public_leaderboard: bool = Field(True, description="Whether the leaderboard is readable without a key.")
+    public_metrics: bool = Field(False, description="Whether /metrics is readable without a key.")
     server: ServerSettings = ServerSettings()
     database: DatabaseSettings = DatabaseSettings()
     ingest: IngestSettings = IngestSettings()
@@ -158,6 +178,7 @@ class Settings(BaseSettings):
     exports: ExportSettings = ExportSettings()
     worker: WorkerSettings = WorkerSettings()
     webhooks: WebhookSettings = WebhookSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     @field_validator("database_url")
     @classmethod

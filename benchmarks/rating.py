@@ -1,6 +1,6 @@
 """The rating engine beside its peers and itself: the same votes, the same process, medians of five.
 
-`python -m benchmarks.rating [row …]`; rows: real, arena-rank, evalica, crowd-kit, paper, scale, warm, threads.
+`python -m benchmarks.rating [row …]`; rows: real, arena-rank, evalica, crowd-kit, paper, scale, warm, threads, bias.
 """
 
 import csv
@@ -8,6 +8,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,11 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.fit import fit_m_elo
+from app.rating.fit import fit_am_elo, fit_m_elo
+from app.rating.gauge import ELO_PER_NATURAL
 from app.rating.results import LoopSettings, Rating, Start
 from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import aggregate, count_pairs
+from app.rating.votes import Cells, aggregate, count_pairs
 from benchmarks.measure import RUNS, Row, floor, in_fresh_process, one_processor, seconds
 from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, crowd_kit_frame, paper_steps
 from benchmarks.worlds import cells_of, large, million, pairs_of
@@ -109,19 +111,35 @@ def warm_refit() -> Iterator[Row]:
     votes = million()
     old = np.random.default_rng(0).random(len(votes.outcome)) >= NEW_SHARE
     columns = (votes.annotator[old], votes.model_a[old], votes.model_b[old], votes.outcome[old])
-    earlier = run_stable_arena(aggregate(*columns, n_annotators=20_000, n_models=200), AM_ELO)
-    start = Start(earlier.board.score, earlier.crowd.ability, earlier.diagnostics.median_ability)
+    start = run_stable_arena(aggregate(*columns, n_annotators=20_000, n_models=200), AM_ELO).optimum
+    cells = cells_of(votes)
 
     def refit(begin: Start | None) -> Rating:
-        return run_stable_arena(cells_of(votes), AM_ELO, start=begin)
+        return run_stable_arena(cells, AM_ELO, start=begin)
 
-    def fit_alone(begin: Start | None) -> float:
-        return statistics.median(refit(begin).diagnostics.seconds["fit"] for _ in range(RUNS))
-
-    least = floor(cells_of(votes))
-    yield Row("warm fit with 1 % new votes, 1M", fit_alone(start), "cold fit", fit_alone(None), 0.4, least)
+    least = floor(cells)
     warm, cold = seconds(lambda: refit(start)), seconds(lambda: refit(None))
-    yield Row("the same with aggregation and intervals", warm, "cold", cold, 0.4, least)
+    yield Row("warm refit with 1 % new votes, 1M", warm, "cold", cold, 0.4, least)
+    warm, cold = (statistics.median(climb_seconds(cells, begin) for _ in range(RUNS)) for begin in (start, None))
+    yield Row("of that: the climb alone", warm, "cold", cold, 0.4, least)
+
+
+def climb_seconds(cells: Cells, start: Start | None) -> float:
+    """Time of the maximisation, without what follows it: bias, intervals, board."""
+    begin = None
+    if start is not None:
+        unit = start.median_ability
+        begin = start.score / (ELO_PER_NATURAL * unit), start.ability * unit
+    began = time.perf_counter()
+    fit_am_elo(cells, np.zeros(cells.n_models, dtype=np.int64), start=begin)
+    return time.perf_counter() - began
+
+
+def bias_correction() -> Iterator[Row]:
+    cells = cells_of(million())
+    plain = replace(AM_ELO, bias_correction=False)
+    ours, without = seconds(lambda: run_stable_arena(cells, AM_ELO)), seconds(lambda: run_stable_arena(cells, plain))
+    yield Row("am-ELO + clustered, bias corrected, 1M", ours, "not corrected", without, 1.1, floor(cells))
 
 
 def two_threads() -> Iterator[Row]:
@@ -163,6 +181,7 @@ ROWS: dict[str, Callable[[], Iterator[Row]]] = {
     "scale": ten_times_the_votes,
     "warm": warm_refit,
     "threads": two_threads,
+    "bias": bias_correction,
 }
 
 if __name__ == "__main__":

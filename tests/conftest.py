@@ -4,6 +4,7 @@ import logging
 import os
 import secrets
 import shutil
+import ssl
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -27,6 +28,12 @@ from app.settings import Settings, WorkerSettings
 from app.store.database import Database, parse_url
 from app.store.embedded.server import EmbeddedServer
 from app.store.schema import upgrade
+
+# A cluster, its log and the databases of one test; there is a server for each of pytest-xdist's workers.
+_ROOM = 4 * 1024**3
+
+# The addresses are http: a context of httpx's own would read every certificate of the world first.
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 Serving = Callable[[FastAPI], AbstractContextManager[str]]
 AssertProblem = Callable[..., dict[str, Any]]
@@ -53,15 +60,41 @@ def server_url() -> Iterator[str]:
     if given:
         yield given
         return
+    with _place() as folder:
+        server = EmbeddedServer(folder / "data")
+        try:
+            yield server.start()
+        finally:
+            server.release()
+
+
+@pytest.fixture(scope="module")
+def cluster_folder() -> Iterator[Path]:
+    """Where a module's tests may have a cluster of their own."""
+    with _place() as folder:
+        yield folder
+
+
+@contextmanager
+def _place() -> Iterator[Path]:
+    """Make a folder for a cluster, and remove it."""
     # Not tmp_path: its parents are closed to the unprivileged user that the server runs as under root.
-    folder = Path(tempfile.mkdtemp(prefix="stable-arena-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="stable-arena-test-", dir=_memory()))
     folder.chmod(0o711)
-    server = EmbeddedServer(folder / "data")
     try:
-        yield server.start()
+        yield folder
     finally:
-        server.release()
         shutil.rmtree(folder)
+
+
+def _memory() -> Path | None:
+    """Return a folder that lives in memory, None where there is no such or too little.
+
+    Copying a database for every test costs a tenth there of what it costs on a busy disk.
+    """
+    folder = Path("/dev/shm")  # noqa: S108  as temporary as the server: it holds no secret
+    roomy = folder.is_dir() and os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > _ROOM
+    return folder if roomy else None
 
 
 @contextmanager
@@ -149,16 +182,26 @@ def _served(app: FastAPI) -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def serving() -> Serving:
     """Serve an application of the test's own making: a context manager that yields its address."""
     return _served
 
 
+@pytest.fixture(scope="session")
+def _usual_app() -> FastAPI:
+    """The service as most tests want it: to assemble it anew for each costs more than most of them."""
+    return create_app(Settings(worker=WorkerSettings(run_in_server=False)))
+
+
 @pytest.fixture
-def client(settings: Settings) -> Iterator[Client]:
+def client(settings: Settings, _usual_app: FastAPI) -> Iterator[Client]:
     """The service on the test's own database, without its worker, behind a real HTTP server."""
-    with _served(create_app(settings)) as url, Client(base_url=url, timeout=30) as client:
+    place = {"database_url": settings.database_url, "data_dir": settings.data_dir}
+    usual = _usual_app.state.settings.model_copy(update=place)
+    app = _usual_app if settings == usual else create_app(settings)
+    app.state.settings = settings  # all that lasts longer than a request is made from them when the service starts
+    with _served(app) as url, Client(base_url=url, timeout=30, verify=_NO_TLS) as client:
         yield client
 
 

@@ -1,4 +1,5 @@
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -12,6 +13,9 @@ from app.arena.annotators import Annotator, FoundAnnotator, PastEvidence, VotesS
 from app.arena.decisions import Action, Decision
 from app.arena.erasure import Erasure
 from app.arena.keys import Caller
+from app.arena.review.case import Case, make_case
+from app.arena.review.reasons import Review, list_reviews
+from app.arena.review.votes import ListedVote, list_own_votes
 from app.rating.results import Standing
 from app.store.database import Database
 from app.store.known_names import KnownNames
@@ -20,6 +24,7 @@ router = APIRouter(tags=["annotators"], dependencies=[require("review")])
 
 _Position = TypeAdapter(tuple[float, int])
 _HistoryPosition = TypeAdapter(tuple[int])
+_VotePosition = TypeAdapter(tuple[UUID])
 _Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
 
 
@@ -37,11 +42,26 @@ class HistoryPage(BaseModel):
     next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
 
 
+class ReviewPage(BaseModel):
+    """Open flags, the strongest reason first."""
+
+    items: list[Review]
+    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
+
+
+class VotePage(BaseModel):
+    """An annotator's votes, the one recorded last first."""
+
+    items: list[ListedVote]
+    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
+
+
 class AnnotatorDetail(Annotator):
-    """An annotator with every decision and a summary of the votes."""
+    """An annotator with every decision, a summary of the votes, and what speaks for and against."""
 
     decisions: list[Decision] = Field(description="The newest first.")
     votes_summary: VotesSummary
+    evidence: Case | None = Field(description="Beside the newest board; null before the first.")
 
 
 class DecisionRequest(BaseModel):
@@ -85,27 +105,47 @@ def list_annotators(
 
 
 @router.get("/reviews", responses=problem_responses(401, 403, 422, 503))
-def list_reviews(conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> AnnotatorPage:
-    """List open flags, the worst ability first.
+def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> ReviewPage:
+    """List open flags with their reasons, the strongest reason first.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    A reason's strength is the logarithm to base 10 of the strongest test's likelihood ratio, or of the odds that the
+    ability is at or below ε, whichever is larger. Needs scope `review`. Problems: `not-authenticated`,
+    `scope-missing`; `invalid` for an unknown cursor.
     """
-    after = read_cursor(cursor, _Position)
-    return _page(annotators.list_annotators(conn, limit=limit + 1, standing="flagged", after=after), limit)
+    found = list_reviews(conn, limit=limit + 1, after=read_cursor(cursor, _Position))
+    last = found[limit - 1][0] if len(found) > limit else None
+    return ReviewPage(items=[review for _, review in found[:limit]], next_cursor=last and write_cursor(*last.position))
 
 
 @router.get("/annotators/{annotator}", responses=problem_responses(401, 403, 404, 503))
 def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
-    """Show an annotator, by id or by key, with the decisions taken and a summary of the votes.
+    """Show an annotator, by id or by key: decisions, votes, and the evidence for and against.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    `evidence` compares the annotator's own votes (the last 100,000 of them) with the newest board: agreement, side
+    preference, ties, pace, the most surprising votes, votes by model, what the laboratory's tests found. Needs
+    scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     found = annotators.find_annotator(conn, annotator)
     return AnnotatorDetail(
         **found.public().model_dump(),
         decisions=decisions.list_decisions(conn, found),
         votes_summary=annotators.summarise_votes(conn, found),
+        evidence=make_case(conn, found),
     )
+
+
+@router.get("/annotators/{annotator}/votes", responses=problem_responses(401, 403, 404, 422, 503))
+def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> VotePage:
+    """List an annotator's votes, the one recorded last first, each with how likely it was by the newest board.
+
+    Without the votes' metadata, which `GET /votes/{id}` shows. Needs scope `review`. Problems: `not-authenticated`,
+    `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    """
+    position = read_cursor(cursor, _VotePosition)
+    found = annotators.find_annotator(conn, annotator)
+    items = list_own_votes(conn, found, limit=limit + 1, before=position and position[0])
+    last = items[limit - 1] if len(items) > limit else None
+    return VotePage(items=items[:limit], next_cursor=last and write_cursor(last.id))
 
 
 @router.get("/annotators/{annotator}/history", responses=problem_responses(401, 403, 404, 422, 503))

@@ -7,8 +7,10 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Connection
 
+from app.api.board_reads import BoardReads
 from app.api.callers import KnownCallers
 from app.api.rate_limits import RateLimits
+from app.arena.board_files import BoardFiles
 from app.arena.ingest import VoteQueue
 from app.arena.keys import Caller, NotAuthenticatedError, Scope, ScopeMissingError
 from app.arena.previews import PolicyPreviews
@@ -33,6 +35,16 @@ async def get_database(request: Request) -> Database:
 async def get_known_names(request: Request) -> KnownNames:
     """Return what this process remembers of names."""
     return cast("KnownNames", request.app.state.known_names)
+
+
+async def get_board_files(request: Request) -> BoardFiles:
+    """Return the boards that this process remembers."""
+    return cast("BoardFiles", request.app.state.board_files)
+
+
+async def get_board_reads(request: Request) -> BoardReads:
+    """Return what answers many readers of the newest boards at once."""
+    return cast("BoardReads", request.app.state.board_reads)
 
 
 def get_settings(request: Request) -> Settings:
@@ -157,7 +169,8 @@ def bearer_secret(request: Request) -> str | None:
     return secret.strip() or None if scheme.lower() == "bearer" else None
 
 
-async def _optional_read(request: Request, credentials: Credentials) -> Caller | None:
+async def optional_read(request: Request, credentials: Credentials) -> Caller | None:
+    """Return the reader, None for a stranger where the leaderboard is public."""
     if credentials is None and get_settings(request).public_leaderboard:
         if "authorization" in request.headers:
             raise NotAuthenticatedError("the Authorization header must be: Bearer API-KEY")
@@ -167,7 +180,7 @@ async def _optional_read(request: Request, credentials: Credentials) -> Caller |
 
 
 # Nobody where the leaderboard is public and no key is shown; whoever shows a key must have a good one.
-OptionalReader = Annotated[Caller | None, Security(_optional_read)]
+OptionalReader = Annotated[Caller | None, Security(optional_read)]
 
 
 def _authorised(

@@ -5,6 +5,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import problem_response
+from app.api.process_metrics import note_template
 from app.errors import StableArenaError
 
 DirectEndpoint = Callable[[Request], Awaitable[Response]]
@@ -28,6 +29,7 @@ class DirectEndpoints:
         if endpoint is None:
             await self._app(scope, receive, send)
             return
+        note_template(scope)
         try:
             response = await endpoint(Request(scope, receive))
         except StableArenaError as error:

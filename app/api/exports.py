@@ -10,11 +10,11 @@ from app.api.dependencies import ReadView, Transaction, get_database, require
 from app.api.problems import problem_responses
 from app.api.vote_bodies import Name
 from app.arena import exports
+from app.arena.boards import BoardMethod
 from app.arena.exports import Export, Filters, Format, What
 from app.arena.keys import Caller
 from app.arena.names import name_fault
 from app.errors import ConflictError
-from app.rating.results import Method
 from app.store.database import Database
 from app.store.file_chunks import read_chunk
 
@@ -54,7 +54,10 @@ class ExportFilters(BaseModel):
     snapshot: Annotated[str, Field(max_length=50)] | None = Field(
         None, description="Id or number: the votes that this snapshot was made of, or its leaderboard."
     )
-    method: Method = Field("am-elo", description="Which of the snapshot's leaderboards.")
+    method: BoardMethod = Field("am-elo", description="Which of the snapshot's leaderboards.")
+    tag: Annotated[Name, AfterValidator(_usable)] | None = Field(
+        None, description="The leaderboard of the votes with this tag."
+    )
 
 
 class ExportRequest(BaseModel):

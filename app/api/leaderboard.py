@@ -1,56 +1,88 @@
-from typing import Annotated, Literal
+from typing import Annotated, cast, get_args
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import AwareDatetime
 
-from app.api.dependencies import OptionalReader, ReadView
+from app.api.board_reads import BoardChoice, BoardReads
+from app.api.dependencies import OptionalReader, database_turn, get_board_reads
+from app.api.etags import tag_matches
 from app.api.problems import problem_responses
-from app.arena.leaderboard import Leaderboard, choose_leaderboard, read_leaderboard
-from app.arena.row_files import rows_csv
-from app.rating.results import Method
+from app.arena.boards import BoardMethod
+from app.arena.catalog import ArenaCatalog
+from app.arena.leaderboard import BoardForm, Leaderboard, LeaderboardVersion
 
 router = APIRouter(tags=["leaderboard"])
+
+MEDIA_TYPES: dict[BoardForm, str] = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "arena-catalog": "application/json",
+}
+_METHODS = "|".join(get_args(BoardMethod))
 
 
 @router.get(
     "/leaderboard",
-    response_model=Leaderboard,
+    response_model=Leaderboard | ArenaCatalog,
     responses={
-        200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+        200: {
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
+            }
+        },
         304: {"description": "The leaderboard is still the one that `If-None-Match` names."},
         **problem_responses(401, 403, 404, 422, 503),
     },
 )
-def get_leaderboard(
+async def get_leaderboard(
     _reader: OptionalReader,
-    conn: ReadView,
+    request: Request,
+    boards: Annotated[BoardReads, Depends(get_board_reads)],
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
     as_of: Annotated[AwareDatetime | None, Query(description="The board in force at this moment.")] = None,
-    method: Annotated[Method, Query(description="Which of the snapshot's boards.")] = "am-elo",
-    format: Annotated[Literal["json", "csv"], Query()] = "json",  # noqa: A002  the parameter's public name
+    method: Annotated[BoardMethod, Query(description="Which of the snapshot's boards.")] = "am-elo",
+    tag: Annotated[str | None, Query(description="Scores from the votes with this tag alone.")] = None,
+    compare: Annotated[
+        str | None,
+        Query(
+            pattern=f"^({_METHODS})(,({_METHODS}))*$",
+            description="Other boards, with commas between, whose ranks and scores are shown beside.",
+            examples=["m-elo,m-elo-all"],
+        ),
+    ] = None,
+    format: Annotated[BoardForm, Query()] = "json",  # noqa: A002  the parameter's public name
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Show the leaderboard.
 
-    The newest one, the one in force `as_of` a moment, or the one of a `snapshot` (which wins over `as_of`). An `ETag`
-    changes with the board and with the number of votes not in it yet; `If-None-Match` is answered 304 while it is the
-    same. Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first
-    publication, `not-found` for an unknown snapshot, `invalid` for a method or moment that cannot be read.
+    The newest one, the one in force `as_of` a moment, or the one of a `snapshot` (which wins over `as_of`), by one of
+    its methods, of all votes or of those with a `tag`, and where it has each model on other boards. An `ETag` changes
+    with what is shown, in JSON also with the number of votes not in the board yet, not with its age alone;
+    `If-None-Match` is answered 304 while it is the same. `arena-catalog` is JSON of another shape, category to model
+    to rating: the category `full` is all votes, the others are tags. Public, unless the service is set to require
+    scope `read`. Problems: `no-snapshot` before the first publication, `not-found` for an unknown snapshot,
+    `no-such-board` for a method or tag that the snapshot has no board of, `invalid` for a method or moment that cannot
+    be read.
     """
-    version = choose_leaderboard(conn, method=method, snapshot=snapshot, as_of=as_of)
-    tag = f'"{version.tag}-{format}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if _matches(if_none_match, tag):
+    others = cast("list[BoardMethod]", compare.split(",")) if compare else []
+    choice = BoardChoice(method, tag, tuple(others), snapshot, as_of, format)
+    if snapshot is None and as_of is None:
+        answer = await boards.read_newest(choice)
+    else:
+        async with database_turn(request):
+            answer = await boards.read_past(choice)
+    version = answer.version
+    headers = {"ETag": version.etag(format), "Cache-Control": "no-cache"}
+    if tag_matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    board = read_leaderboard(conn, version)
-    if format == "csv":
-        return Response(rows_csv(board.rows()), media_type="text/csv; charset=utf-8", headers=headers)
-    return Response(board.model_dump_json(), media_type="application/json", headers=headers)
+    if format == "parquet":
+        headers["Content-Disposition"] = f'attachment; filename="{_file_name(version)}"'
+    return Response(answer.content, media_type=MEDIA_TYPES[format], headers=headers)
 
 
-def _matches(if_none_match: str | None, tag: str) -> bool:
-    """Whether the header names the tag; proxies may have marked it weak."""
-    if if_none_match is None:
-        return False
-    named = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
-    return tag in named or "*" in named
+def _file_name(version: LeaderboardVersion) -> str:
+    """Return a name for a download; a tag may hold what a header or a file's name may not."""
+    tag = "".join(c if c.isascii() and c.isalnum() else "-" for c in version.tag or "")[:50]
+    return f"leaderboard-{version.snapshot.number}-{version.method}{tag and '-'}{tag}.parquet"

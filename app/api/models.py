@@ -8,10 +8,11 @@ from app.api.cursors import PageSize, read_cursor, write_cursor
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.problems import problem_responses
 from app.arena import model_changes, models
+from app.arena.boards import BoardMethod
 from app.arena.keys import Caller
 from app.arena.model_changes import ModelChange, NewAlias, NewModel
-from app.arena.models import HISTORY_LENGTH, Alias, HeadToHead, Model, PastFigures
-from app.rating.results import Method
+from app.arena.model_details import ModelDetail, describe_model
+from app.arena.models import Alias, Model
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -24,17 +25,6 @@ class ModelPage(BaseModel):
 
     items: list[Model]
     next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
-
-
-class ModelDetail(Model):
-    """A model with its other names, its figures and its votes."""
-
-    aliases: list[Alias]
-    newest: PastFigures | None = Field(description="In the newest snapshot; null where it is not on that board.")
-    history: list[PastFigures] = Field(
-        description=f"In the boards it was on, the newest first, at most {HISTORY_LENGTH}."
-    )
-    head_to_head: list[HeadToHead]
 
 
 @router.get("", dependencies=[require("read")], responses=problem_responses(401, 403, 422, 503))
@@ -89,23 +79,17 @@ def delete_alias(name: str, alias_id: UUID, caller: _Admin, conn: Transaction) -
 
 @router.get("/{name:path}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503))
 def get_model(
-    name: str, conn: ReadView, method: Annotated[Method, Query(description="Which boards.")] = "am-elo"
+    name: str,
+    conn: ReadView,
+    method: Annotated[BoardMethod, Query(description="Whose board `newest`, `history` and `chart` are of.")] = "am-elo",
 ) -> ModelDetail:
     """Show a model, by its name or an alias: figures, history, votes against each other model, other names.
 
-    `head_to_head` counts every vote on record, whether its annotator counts or not; it reads all votes, which takes
-    about a second where there are millions. Needs scope `read`. Problems: `not-authenticated`, `scope-missing`,
-    `not-found`; `invalid` for an unknown method.
+    Where it stands on every board of the newest snapshot, how it came there, how it fared against each other model in
+    the votes that this snapshot counts, and how much it would take to swap it with its neighbours. Needs scope `read`.
+    Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown method.
     """
-    found = models.find_model(conn, name)
-    history = models.list_figures(conn, found, method)
-    return ModelDetail(
-        **found.public().model_dump(),
-        aliases=models.list_aliases(conn, found),
-        newest=models.newest_of(conn, history),
-        history=history,
-        head_to_head=models.count_head_to_head(conn, found),
-    )
+    return describe_model(conn, models.find_model(conn, name), method)
 
 
 @router.patch("/{name:path}", responses=problem_responses(401, 403, 404, 409, 422, 503))

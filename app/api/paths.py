@@ -1,7 +1,8 @@
-"""Paths as they may be written down: annotators' keys stand in some of them."""
+"""Where the interface begins, and paths as they may be written down: annotators' keys stand in some of them."""
 
 from uuid import UUID
 
+PREFIX = "/api/v1"
 _BEFORE = "/annotators/"
 HIDDEN = "-"
 

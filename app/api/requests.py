@@ -7,12 +7,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.paths import without_keys
 from app.api.problems import problem_response
+from app.api.process_metrics import count_request
 from app.errors import StableArenaError
 from app.store.ids import new_id
 
 log = structlog.get_logger()
 
 _FIRST_SERVER_ERROR = 500
+_CALLER_LEFT = 499  # what proxies write down where nobody was left to be answered
 _ID_FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -52,6 +54,7 @@ class RequestTrail:
                 await self._app(scope, receive, send_with_id)
             except ClientDisconnect:
                 log.debug("caller_left", method=scope["method"], path=path)
+                count_request(scope, _CALLER_LEFT, time.perf_counter() - began)
                 return
             except Exception:  # a bug: logged under its request id, answered with a bare 500
                 log.exception("request_failed", method=scope["method"], path=path)
@@ -59,7 +62,9 @@ class RequestTrail:
                     raise  # half an answer is out: all that is left is to break the connection
                 failure = StableArenaError("the service failed; its log has the reason under this request's id")
                 await problem_response(scope, failure)(scope, receive, send_with_id)
-            _log_answer(scope, status, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            count_request(scope, status, seconds)
+            _log_answer(scope, status, seconds)
 
 
 def _request_id(scope: Scope) -> str:

@@ -11,10 +11,13 @@ from app.api import (
     imports,
     keys,
     leaderboard,
+    matchups,
+    metrics,
     models,
     policy,
     refits,
     retractions,
+    reviews,
     rewards,
     snapshots,
     vote_batches,
@@ -23,8 +26,8 @@ from app.api import (
 )
 from app.api.bodies import json_content
 from app.api.direct import DirectEndpoint
+from app.api.paths import PREFIX
 
-PREFIX = "/api/v1"
 DIRECT_ENDPOINTS: dict[tuple[str, str], DirectEndpoint] = {("POST", f"{PREFIX}/votes"): votes.post_vote_directly}
 """Routes that are also installed below, and served before the framework looks for them."""
 
@@ -38,9 +41,11 @@ def install_routes(app: FastAPI) -> None:
         retractions,
         refits,
         leaderboard,
+        matchups,
         models,
         snapshots,
         annotators,
+        reviews,
         appeals,
         rewards,
         audit,
@@ -53,3 +58,4 @@ def install_routes(app: FastAPI) -> None:
     app.include_router(api)
     app.include_router(imports.router, prefix=PREFIX)  # bodies of every kind
     app.include_router(health.router)
+    app.include_router(metrics.router)

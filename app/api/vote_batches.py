@@ -14,6 +14,7 @@ from app.api.bodies import documented_body
 from app.api.dependencies import database_turn, get_database, require
 from app.api.idempotency import claim_of, documented_key, keep_hours, respond
 from app.api.problems import ProblemFault, problem_responses
+from app.api.process_metrics import note_votes
 from app.api.vote_bodies import VoteBatch, parse_batch
 from app.arena.idempotency import Answer, Claim, answer_once
 from app.arena.keys import Caller
@@ -85,9 +86,11 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
         claim = claim_of(request, caller, body)
         async with database_turn(request):
             database, names = await get_database(request), request.app.state.known_names
+            tally: Counter[str] = Counter()
             answer = await run_in_threadpool(
-                _take_batch, database, names, body, caller, claim, keep_hours=keep_hours(request)
+                _take_batch, database, names, body, caller, claim, tally, keep_hours=keep_hours(request)
             )
+    note_votes(request.scope, tally)
     return respond(answer)
 
 
@@ -114,7 +117,14 @@ def _said_size(request: Request) -> int:
 
 
 def _take_batch(
-    database: Database, names: KnownNames, body: bytes, caller: Caller, claim: Claim | None, *, keep_hours: int
+    database: Database,
+    names: KnownNames,
+    body: bytes,
+    caller: Caller,
+    claim: Claim | None,
+    tally: Counter[str],
+    *,
+    keep_hours: int,
 ) -> Answer:
     parsed = [_if_allowed(each, caller) for each in parse_batch(body)] if caller.binding else parse_batch(body)
     receipts = {i: invalid_receipt(each) for i, each in enumerate(parsed) if isinstance(each, tuple)}
@@ -125,7 +135,9 @@ def _take_batch(
     whole = {places[i]: votes[places[i]] for i in valid}
     known = look_up_names(names, whole.values())
     with database.begin() as conn:
-        return answer_once(conn, claim, lambda: _record(conn, whole, receipts, caller, known), keep_hours=keep_hours)
+        return answer_once(
+            conn, claim, lambda: _record(conn, whole, receipts, caller, known, tally), keep_hours=keep_hours
+        )
 
 
 def _if_allowed(parsed: NewVote | tuple[Fault, ...], caller: Caller) -> NewVote | tuple[Fault, ...]:
@@ -135,13 +147,18 @@ def _if_allowed(parsed: NewVote | tuple[Fault, ...], caller: Caller) -> NewVote 
 
 
 def _record(
-    conn: Connection, votes: dict[int, NewVote], receipts: dict[int, VoteReceipt], caller: Caller, known: Known
+    conn: Connection,
+    votes: dict[int, NewVote],
+    receipts: dict[int, VoteReceipt],
+    caller: Caller,
+    known: Known,
+    tally: Counter[str],
 ) -> Answer:
     recorded = record_submissions(conn, [(vote, caller.key_id) for vote in votes.values()], known)
     receipts = {**receipts, **dict(zip(votes, recorded, strict=True))}
     results = [_result(i, receipt) for i, receipt in sorted(receipts.items())]
-    counts = VoteCounts.model_validate(Counter(receipt.status for receipt in receipts.values()))
-    return Answer(200, to_json({"results": results, "counts": counts}))
+    tally.update(receipt.status for receipt in receipts.values())
+    return Answer(200, to_json({"results": results, "counts": VoteCounts.model_validate(tally)}))
 
 
 def _result(index: int, receipt: VoteReceipt) -> dict[str, object]:

@@ -8,7 +8,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from app.api.bodies import parse_body, refuse_ambiguous
 from app.api.problems import validation_faults
 from app.arena.names import MAX_NAME_LENGTH
-from app.arena.votes import MAX_METADATA_LENGTH, MAX_TAGS, NewVote, Winner
+from app.arena.vote_extras import MAX_METADATA_LENGTH, MAX_TAGS
+from app.arena.votes import NewVote, Winner
 from app.errors import Fault
 
 MAX_BATCH = 10_000

@@ -9,6 +9,7 @@ from app.api.bodies import documented_body, json_content, parse_body
 from app.api.dependencies import authorise, bearer_secret, require
 from app.api.idempotency import claim_of, documented_key, json_answer, respond
 from app.api.problems import invalid_input, problem_response, problem_responses
+from app.api.process_metrics import note_votes
 from app.api.vote_bodies import Vote
 from app.arena.idempotency import Answer
 from app.arena.ingest import Keyed, VoteQueue
@@ -17,6 +18,8 @@ from app.arena.tokens import ForeignAnnotatorError
 from app.arena.votes import Status, VoteConflictError, VoteReceipt
 
 router = APIRouter(prefix="/votes", tags=["votes"])
+
+_STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
 
 
 class RecordedVoteAnswer(BaseModel):
@@ -60,8 +63,12 @@ async def post_vote(caller: Annotated[Caller, require("ingest", tokens=True)], r
     queue: VoteQueue = request.app.state.vote_queue
     render = partial(_answer, request)
     if claim is None:
-        return respond(render(await queue.submit(vote, caller.key_id)))
-    return respond(await queue.submit_once(vote, caller.key_id, Keyed(claim, render)))
+        receipt = await queue.submit(vote, caller.key_id)
+        note_votes(request.scope, {receipt.status: 1})
+        return respond(render(receipt))
+    answer = await queue.submit_once(vote, caller.key_id, Keyed(claim, render))
+    note_votes(request.scope, {} if answer.replayed else {_STATUS_ANSWERED[answer.status]: 1})
+    return respond(answer)
 
 
 async def post_vote_directly(request: Request) -> Response:

@@ -14,23 +14,30 @@ MAX_REPLACEMENTS = 1_000
 """How often one annotator may change the verdict on one battle."""
 
 
-def receive_repeated(conn: Connection, rows: Sequence[VoteRow]) -> dict[UUID, VoteReceipt]:
+def receive_repeated(
+    conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None
+) -> dict[UUID, VoteReceipt]:
     """Return the receipts, by id, of votes on battles that their annotators have judged already.
 
     The same verdict is a duplicate. Another one is a conflict and changes nothing, unless the policy says `replace`:
     then it is added and the one on record is retracted, each vote coming after those before it in `rows`. What a
-    reviewer has retracted nobody brings back by voting again.
+    reviewer has retracted nobody brings back by voting again. `import_id` is that of the file which they all come from.
     """
     pairs = {_pair(row) for row in rows}
     on_record = find_votes(conn, pairs)
     receipts = {row.id: _compare(row, on_record[_pair(row)]) for row in rows}
     conflicts = {_pair(row) for row in rows if receipts[row.id].status == "conflict"}
-    if conflicts and current_policy(conn).settings.on_conflict == "replace":
-        receipts |= _replace(conn, [row for row in rows if _pair(row) in conflicts])
+    if conflicts and replaces_conflicts(conn):
+        receipts |= _replace(conn, [row for row in rows if _pair(row) in conflicts], import_id)
     return receipts
 
 
-def _replace(conn: Connection, rows: Sequence[VoteRow]) -> dict[UUID, VoteReceipt]:
+def replaces_conflicts(conn: Connection) -> bool:
+    """Whether the policy lets an annotator change a verdict."""
+    return current_policy(conn).settings.on_conflict == "replace"
+
+
+def _replace(conn: Connection, rows: Sequence[VoteRow], import_id: UUID | None) -> dict[UUID, VoteReceipt]:
     pairs = {_pair(row) for row in rows}
     lock_pairs(conn, pairs)
     # Asked again behind the lock: another transaction may have replaced the vote meanwhile.
@@ -49,7 +56,7 @@ def _replace(conn: Connection, rows: Sequence[VoteRow]) -> dict[UUID, VoteReceip
             receipt = VoteReceipt("created", row.id, replaces=earlier.id)
         receipts[row.id] = receipt
     if added:
-        insert_votes(conn, added)
+        insert_votes(conn, added, import_id=import_id)
         retract_replaced(conn, replaced)
     return receipts
 

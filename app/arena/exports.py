@@ -11,11 +11,11 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.arena.leaderboard import choose_leaderboard, read_leaderboard
+from app.arena.boards import BoardMethod
+from app.arena.leaderboard import choose_leaderboard, read_published
 from app.arena.row_files import rows_csv, rows_parquet
 from app.arena.snapshots import find_snapshot
 from app.errors import NotFoundError
-from app.rating.results import Method
 from app.store import exports as store
 from app.store.database import Database
 from app.store.ids import new_id
@@ -37,7 +37,7 @@ class Filters:
     model : votes on this model.
     standing : annotators of this standing.
     snapshot : votes that this snapshot (id or number) was made of; its leaderboard.
-    method : which of the snapshot's leaderboards.
+    method, tag : which of the snapshot's leaderboards; no tag for the one of all votes.
     """
 
     since: datetime | None = None
@@ -45,7 +45,8 @@ class Filters:
     model: str | None = None
     standing: str | None = None
     snapshot: str | None = None
-    method: Method = "am-elo"
+    method: BoardMethod = "am-elo"
+    tag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def write_export(database: Database, what: What, form: Format, filters: Filters,
 
     Raises
     ------
-    NotFoundError, NoSnapshotError
+    NotFoundError, NoSnapshotError, NoSuchBoardError
     """
     with database.read() as conn:
         vote_set = read_vote_set(conn)
@@ -158,12 +159,13 @@ def _write_parquet(raw: Path, path: Path) -> None:
 
 
 def _write_leaderboard(conn: Connection, form: Format, filters: Filters, path: Path) -> int:
-    version = choose_leaderboard(conn, method=filters.method, snapshot=filters.snapshot)
-    rows = read_leaderboard(conn, version).rows()
+    version = choose_leaderboard(conn, method=filters.method, tag=filters.tag, snapshot=filters.snapshot)
+    board = read_published(conn, version)
+    rows, columns = board.rows(), board.columns()
     if form == "jsonl":
         path.write_text("".join(json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in rows))
     else:
-        path.write_bytes(rows_csv(rows) if form == "csv" else rows_parquet(rows))
+        path.write_bytes(rows_csv(rows, columns) if form == "csv" else rows_parquet(rows, columns))
     return len(rows)
 
 

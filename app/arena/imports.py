@@ -52,7 +52,9 @@ class ImportCounts(BaseModel):
 
     rows: int = Field(0, description="Records in the file; 0 before they are counted.")
     created: int = Field(0, description="Votes recorded.")
+    replaced: int = Field(0, description="Of these, votes that took the place of an earlier one, as the policy says.")
     duplicates: int = Field(0, description="Votes on record already: same battle, annotator and verdict.")
+    retracted: int = Field(0, description="Of these, votes whose one on record is retracted, and stays so.")
     conflicts: int = Field(0, description="Votes that contradict the record; it stays as it was.")
     rejected: int = Field(0, description="Records that are no valid votes.")
     skipped: int = Field(0, description="Records that say that nobody voted.")

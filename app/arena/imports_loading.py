@@ -1,5 +1,6 @@
 """The second of an import's readings: its votes go in, chunk by chunk, each with the count of what is done."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,11 +13,12 @@ from sqlalchemy import Connection, RowMapping
 from app.arena.files import VoteReader
 from app.arena.imports import MAX_FAULTS_STORED
 from app.arena.imports_names import ModelFault, number_votes
+from app.arena.imports_repeats import receive_left_out
 from app.arena.imports_survey import Survey
 from app.store import imports as store
 from app.store.database import Database, DatabaseContendedError
 from app.store.file_chunks import drop_chunks
-from app.store.vote_loading import LeftOut, load_votes
+from app.store.vote_loading import load_votes
 
 log = structlog.get_logger()
 
@@ -48,7 +50,7 @@ class ImportLoad:
     def begin(self, survey: Survey) -> None:
         """Record what the file holds and which of its records are left out; nothing happens if that is on record."""
         counts = {"rows": survey.rows, "rejected": survey.unreadable, "skipped": survey.skipped}
-        counts |= dict.fromkeys(("created", "duplicates", "conflicts"), 0)
+        counts |= dict.fromkeys(("created", "replaced", "duplicates", "retracted", "conflicts"), 0)
         with self._database.begin() as conn:
             row = store.lock_import(conn, self._id)
             if row["rows_total"] is None:
@@ -99,15 +101,17 @@ class ImportLoad:
         votes = votes.rename({"row": "record"})
         created, left_out = load_votes(conn, votes, import_id=self._id, expect_new=self._expect_new)
         self._expect_new = not left_out
-        conflicts = [one for one in left_out if not (one.same_models and one.same_outcome)]
-        counts = dict(row["counts"])
-        counts["created"] += created
-        counts["duplicates"] += len(left_out) - len(conflicts)
-        counts["conflicts"] += len(conflicts)
+        repeats = receive_left_out(conn, left_out, import_id=self._id)
+        counts = Counter(row["counts"])  # of an import that an earlier version began, some are not there
+        counts["created"] += created + repeats.replaced
+        counts["replaced"] += repeats.replaced
+        counts["duplicates"] += repeats.duplicates
+        counts["retracted"] += repeats.retracted
+        counts["conflicts"] += len(repeats.conflicts)
         counts["rejected"] += len(unknown)
         store.change_import(conn, self._id, rows_done=end, counts=counts)
         faults = [_fault(record, "", detail) for record, detail in unknown]
-        faults += [_conflict(one) for one in conflicts]
+        faults += [_fault(record, "", detail, "conflict") for record, detail in repeats.conflicts]
         if faults:
             room = max(0, MAX_FAULTS_STORED - store.count_faults(conn, self._id))
             store.add_faults(conn, self._id, faults[:room])
@@ -134,9 +138,3 @@ class ImportLoad:
 
 def _fault(record: int, place: str, detail: str, kind: str = "invalid") -> dict[str, Any]:
     return {"record": record, "place": place, "kind": kind, "detail": detail}
-
-
-def _conflict(one: LeftOut) -> dict[str, Any]:
-    how = "with another verdict" if one.same_models else "on other models"
-    detail = f"the annotator has voted in this battle already, {how}: vote {one.vote_id}"
-    return _fault(one.record, "", detail, "conflict")

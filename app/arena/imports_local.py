@@ -62,7 +62,7 @@ def import_file(
     The file is read twice: nothing is written before every record of it was checked. A file that was imported before,
     told by its SHA-256, is left alone unless `options.again`; one whose import was cut short is taken on with the
     options it began with. A row for a (battle, annotator) that is on record already is a duplicate or, with another
-    verdict, a conflict; both leave the record as it was.
+    verdict, a conflict; both leave the record as it was, unless the policy has other verdicts replace earlier ones.
 
     Parameters
     ----------

@@ -120,6 +120,11 @@ class VoteQueue:
             self._writer = asyncio.create_task(self._drain())
         return await answer
 
+    @property
+    def waiting(self) -> int:
+        """How many votes wait for a commit to share."""
+        return len(self._waiting)
+
     async def close(self) -> None:
         """Take no more votes, write those that were taken, and stop."""
         self._closed = True

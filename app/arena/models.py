@@ -4,12 +4,11 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
+from app.arena.boards import BoardMethod
 from app.arena.names import name_fault
 from app.errors import NotFoundError
-from app.rating.results import Method
 from app.store import aliases, models
 from app.store.aliases import read_names
-from app.store.snapshots import newest_snapshot
 
 HISTORY_LENGTH = 100
 
@@ -69,18 +68,6 @@ class PastFigures(BaseModel):
     votes: int
 
 
-class HeadToHead(BaseModel):
-    """The votes on record on a model against another one, whoever cast them; retracted ones left out."""
-
-    model_config = ConfigDict(frozen=True)
-
-    opponent: str
-    votes: int
-    wins: int
-    ties: int
-    losses: int
-
-
 def list_models(conn: Connection, *, limit: int, archived: bool = False, after: str | None = None) -> list[FoundModel]:
     """Return models by name, those after a name, the archived ones only where asked for."""
     rows = models.list_models(conn, archived=archived, limit=limit, after=after)
@@ -109,23 +96,12 @@ def list_aliases(conn: Connection, model: FoundModel) -> list[Alias]:
 
 
 def list_figures(
-    conn: Connection, model: FoundModel, method: Method, *, limit: int = HISTORY_LENGTH
+    conn: Connection, model: FoundModel, method: BoardMethod, *, limit: int = HISTORY_LENGTH
 ) -> list[PastFigures]:
     """Return how the model stood in the boards it was on, the newest first."""
     return [
         PastFigures.model_validate(dict(row)) for row in models.list_figures(conn, model.model_id, method, limit=limit)
     ]
-
-
-def newest_of(conn: Connection, figures: list[PastFigures]) -> PastFigures | None:
-    """Return those of a model's figures that are of the newest snapshot; None where it is not on that board."""
-    newest = newest_snapshot(conn)
-    return next((one for one in figures[:1] if newest is not None and one.snapshot_id == newest["id"]), None)
-
-
-def count_head_to_head(conn: Connection, model: FoundModel) -> list[HeadToHead]:
-    """Count the votes on the model against each other one. Reads every vote."""
-    return [HeadToHead.model_validate(dict(row)) for row in models.count_head_to_head(conn, model.model_id)]
 
 
 def get_model(conn: Connection, number: int) -> FoundModel:

@@ -16,8 +16,9 @@ from app.arena.snapshot_diff import ModelChange, compare_boards, tell_moves
 from app.errors import ConflictError, UnavailableError
 from app.rating.errors import RatingError
 from app.rating.results import Standing
+from app.store.boards import read_board
 from app.store.database import Database
-from app.store.snapshots import list_standing_changes, newest_snapshot, read_board, read_model_names
+from app.store.snapshots import list_standing_changes, newest_snapshot, read_model_names
 
 MAX_LISTED = 1_000
 _NO_METADATA = {"organization": None, "license": None, "link": None}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, RowMapping
 
 from app import __version__
+from app.arena.alarms import find_alarms
 from app.arena.audit import audit_head
 from app.arena.fits.evidence import count_rules, evidence_rows
 from app.arena.fits.task import Disclosures, Fitted, FragilePair, PairTable
@@ -37,18 +38,19 @@ def publish(
     """
     rating = fitted.rating
     names = model_names(conn, material.task.model_ids)
+    diagnostics: dict[str, Any] = {
+        **dataclasses.asdict(rating.diagnostics),
+        "seconds": dict(seconds),
+        "votes": account_votes(material, fitted),
+        "rules": count_rules(rating),
+        **disclosed(fitted.disclosures, names),
+        "audit": audit_head(conn),
+    }
     values = {
         "refit_id": refit_id,
         "policy_version": material.policy.version,
         "settings": dataclasses.asdict(rating.settings),
-        "diagnostics": {
-            **dataclasses.asdict(rating.diagnostics),
-            "seconds": dict(seconds),
-            "votes": account_votes(material, fitted),
-            "rules": count_rules(rating),
-            **disclosed(fitted.disclosures, names),
-            "audit": audit_head(conn),
-        },
+        "diagnostics": diagnostics,
         "held": material.task.annotator_ids[rating.crowd.held].tolist(),
         "votes_read": material.votes_read,
         "votes_used": round(rating.votes_used),
@@ -56,7 +58,10 @@ def publish(
         "votes_hash": fitted.votes_hash,
         "code_version": __version__,
     }
+    alarms = find_alarms(conn, diagnostics)
+    diagnostics["alarms"] = [dataclasses.asdict(alarm) for alarm in alarms]
     snapshot = insert_snapshot(conn, values)
+    events.announce_alarms(conn, snapshot, alarms)
     insert_boards(conn, snapshot["id"], board_rows(fitted, material.task.model_ids))
     insert_matchups(conn, snapshot["id"], matchup_columns(fitted.pairs, material.task.model_ids))
     # Every board, and with it every vote that came in by the key of somebody just erased, passes here.
@@ -160,9 +165,11 @@ def disclosed(disclosures: Disclosures | None, names: Mapping[int, str]) -> dict
     fragility = None
     if disclosures.fragility is not None:
         fragility = [_fragile_row(pair, names) for pair in disclosures.fragility]
-    budget = None if disclosures.budget is None else dataclasses.asdict(disclosures.budget)
-    if budget is not None:
-        budget["places"] = [{**place, "model": names[place["model"]]} for place in budget["places"]]
+    places = [
+        {**dataclasses.asdict(place), "model": names[place.model], "complete": place.complete}
+        for place in disclosures.budget.places
+    ]
+    budget = {**dataclasses.asdict(disclosures.budget), "places": places}
     return {"fragility": fragility, "attack_budget": budget}
 
 

@@ -83,7 +83,7 @@ def reproduce(database: Database, reference: str) -> Reproduction:
         snapshot = find_snapshot(conn, reference)
         if holds_foreign_rows(conn):
             raise NotReproducibleError("votes were restored from a dump: the vote sets name another cluster's rows")
-        task, overrides = _past_task(conn, snapshot)
+        task, overrides = past_task(conn, snapshot)
         names = model_names(conn, task.model_ids)
         models, annotators = read_models(conn, snapshot.id), read_annotators(conn, snapshot.id)
     fitted = fit(task, disclosing=False)
@@ -99,7 +99,7 @@ def reproduce(database: Database, reference: str) -> Reproduction:
     )
 
 
-def _past_task(conn: Connection, snapshot: Snapshot) -> tuple[FitTask, list[str | None]]:
+def past_task(conn: Connection, snapshot: Snapshot) -> tuple[FitTask, list[str | None]]:
     """Return what the snapshot's refit worked on, but for names that came later: they have no votes in the set."""
     annotator_ids = np.array([annotator_id for annotator_id, _, _ in read_crowd(conn)], dtype=np.int32)
     model_ids = np.array(read_model_ids(conn), dtype=np.int32)
@@ -114,12 +114,12 @@ def _past_task(conn: Connection, snapshot: Snapshot) -> tuple[FitTask, list[str 
     # Of those marked before, only who was held is known; nobody else's verdict depended on it.
     was_low = np.isin(annotator_ids, read_held(conn, snapshot.id))
     task = make_task(
-        votes, annotator_ids, model_ids, overrides, was_low=was_low, tags=tags, settings=_past_settings(snapshot)
+        votes, annotator_ids, model_ids, overrides, was_low=was_low, tags=tags, settings=past_settings(snapshot)
     )
     return task, overrides
 
 
-def _past_settings(snapshot: Snapshot) -> LoopSettings:
+def past_settings(snapshot: Snapshot) -> LoopSettings:
     known, given = {field.name for field in fields(LoopSettings)}, set(snapshot.settings)
     if not given <= known:
         named = ", ".join(sorted(given - known))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from app.arena.fits.process import FitCancelledError, FitProcess
 from app.arena.fits.task import Fitted
@@ -82,7 +83,8 @@ class RefitRunner:
         if run is None:
             return None
         try:
-            with LeaseRenewal(self._database, REFIT_LEASE, run.epoch, self._lease_seconds):
+            renewal = LeaseRenewal(self._database, REFIT_LEASE, run.epoch, self._lease_seconds)
+            with bound_contextvars(refit=str(run.id)), renewal:
                 self._run(run)
         finally:
             self._release(run)
@@ -131,10 +133,10 @@ class RefitRunner:
         except (RatingError, StableArenaError) as error:
             self._end(run, "failed", str(error))
         except Exception as error:  # a bug: it ends on the log and on the refit's record, not the worker
-            log.exception("refit_broke", refit=str(run.id))
+            log.exception("refit_broke")
             self._end(run, "failed", f"unexpected {type(error).__name__}")
         else:
-            log.info("refit_done", refit=str(run.id), seconds=round(time.perf_counter() - started, 3))
+            log.info("refit_done", seconds=round(time.perf_counter() - started, 3))
 
     def _fit(self, run: _Run) -> tuple[Material, Fitted]:
         started = time.perf_counter()
@@ -145,7 +147,7 @@ class RefitRunner:
         fitted = self._process.fit(material.task, cancelled=lambda: self._is_cancelled(run))
         run.seconds.update(fitted.seconds)
         if not run.accept_exclusions:
-            _refuse_large_exclusion(fitted, material)
+            _refuse_unreviewed(fitted, material)
         return material, fitted
 
     def _publish(self, run: _Run, material: Material, fitted: Fitted) -> None:
@@ -169,14 +171,18 @@ class RefitRunner:
             return cancel_is_asked(conn, run.id)
 
     def _end(self, run: _Run, state: str, detail: str) -> None:
-        log.warning("refit_not_published", refit=str(run.id), state=state, detail=detail)
+        log.warning("refit_not_published", state=state, detail=detail)
         with self._database.begin() as conn:
             end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
             if state in ("failed", "needs_review"):
                 announce(conn, "refit.failed", {"refit": str(run.id), "state": state, "detail": detail})
 
 
-def _refuse_large_exclusion(fitted: Fitted, material: Material) -> None:
+def _refuse_unreviewed(fitted: Fitted, material: Material) -> None:
+    """Refuse a board that nobody but an admin should publish."""
     share, most = newly_excluded_share(fitted, material), material.policy.settings.max_excluded_share
     if share > most:
         raise NeedsReviewError(f"it would newly exclude {share:.1%} of the votes, more than the policy's {most:.1%}")
+    for notice in fitted.rating.diagnostics.warnings:
+        if notice.code == "opposed-camps":  # which of the two is right, votes do not tell
+            raise NeedsReviewError(notice.detail)

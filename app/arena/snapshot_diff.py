@@ -4,11 +4,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.arena.leaderboard import BoardRow
+from app.arena.boards import BoardMethod
+from app.arena.leaderboard import BoardRow, check_board
 from app.arena.snapshots import Snapshot, SnapshotHead, find_snapshot
-from app.rating.results import Method
+from app.store.boards import read_board
 from app.store.snapshot_changes import count_annotator_changes
-from app.store.snapshots import read_board
 
 
 class AnnotatorChanges(BaseModel):
@@ -31,10 +31,22 @@ class Causes(BaseModel):
     votes_read: int = Field(description="Votes read by the later snapshot, less those read by the earlier.")
     votes_used: int = Field(description="The same of the votes that count.")
     same_votes: bool = Field(description="Whether both read exactly the same votes.")
-    annotators: AnnotatorChanges
+    annotators: AnnotatorChanges | None = Field(
+        description="Null where a snapshot is so old that it has let go of its annotators' rows."
+    )
     settings: dict[str, tuple[Any, Any]] = Field(description="Settings of the fit that changed: before, after.")
     policy_version: tuple[int, int]
     code_version: tuple[str, str]
+
+
+class Shares(BaseModel):
+    """How much of a move is due to what, in Elo points; together they are the whole move."""
+
+    model_config = ConfigDict(frozen=True)
+
+    policy: float = Field(description="How scores are estimated: prior, cap, base, quota, version of the service.")
+    crowd: float = Field(description="Who counts: annotators in or out, by δ, the rule or decisions.")
+    votes: float = Field(description="New votes and retractions.")
 
 
 class ModelChange(BaseModel):
@@ -52,6 +64,9 @@ class ModelChange(BaseModel):
     rank_after: int | None = None
     votes_before: int = 0
     votes_after: int = 0
+    because: Shares | None = Field(
+        None, description="Where causes were asked for; null where the model has no score in a state between the two."
+    )
 
 
 class SnapshotDiff(BaseModel):
@@ -61,18 +76,18 @@ class SnapshotDiff(BaseModel):
 
     before: SnapshotHead
     after: SnapshotHead
-    method: Method
+    method: BoardMethod
     summary: list[str] = Field(description="The same in words, the most important first.")
     causes: Causes
     models: list[ModelChange] = Field(description="As ranked in the later snapshot, those that left at the end.")
 
 
-def compare_snapshots(conn: Connection, before: str, after: str, *, method: Method = "am-elo") -> SnapshotDiff:
+def compare_snapshots(conn: Connection, before: str, after: str, *, method: BoardMethod = "am-elo") -> SnapshotDiff:
     """Say what moved from one snapshot to another, in words and numbers.
 
     Raises
     ------
-    NotFoundError
+    NotFoundError, NoSuchBoardError
     """
     old, new = find_snapshot(conn, before), find_snapshot(conn, after)
     models = list(compare_boards(_board(conn, old, method), _board(conn, new, method)))
@@ -87,7 +102,8 @@ def compare_snapshots(conn: Connection, before: str, after: str, *, method: Meth
     )
 
 
-def _board(conn: Connection, snapshot: Snapshot, method: Method) -> dict[str, BoardRow]:
+def _board(conn: Connection, snapshot: Snapshot, method: BoardMethod) -> dict[str, BoardRow]:
+    check_board(conn, snapshot, method)
     return {row["model"]: BoardRow.model_validate(dict(row)) for row in read_board(conn, snapshot.id, method)}
 
 
@@ -136,11 +152,17 @@ def _causes(conn: Connection, old: Snapshot, new: Snapshot) -> Causes:
         votes_read=new.votes_read - old.votes_read,
         votes_used=new.votes_used - old.votes_used,
         same_votes=new.votes_hash == old.votes_hash,
-        annotators=AnnotatorChanges.model_validate(dict(count_annotator_changes(conn, old.id, new.id))),
+        annotators=_annotator_changes(conn, old, new),
         settings=settings,
         policy_version=(old.policy_version, new.policy_version),
         code_version=(old.code_version, new.code_version),
     )
+
+
+def _annotator_changes(conn: Connection, old: Snapshot, new: Snapshot) -> AnnotatorChanges | None:
+    if old.crowd_pruned_at is not None or new.crowd_pruned_at is not None:
+        return None
+    return AnnotatorChanges.model_validate(dict(count_annotator_changes(conn, old.id, new.id)))
 
 
 def tell_moves(models: list[ModelChange]) -> Iterator[str]:
@@ -171,11 +193,21 @@ def _tell_move(one: ModelChange) -> str:
 
 
 def _tell_causes(causes: Causes) -> Iterator[str]:
-    annotators = causes.annotators
     if causes.same_votes:
         yield "Both were made from exactly the same votes."
     else:
         yield f"{_signed(causes.votes_read)} votes on record, {_signed(causes.votes_used)} that count."
+    yield from _tell_annotators(causes.annotators)
+    for name, (before, after) in causes.settings.items():
+        yield f"The setting {name} changed from {before} to {after}."
+    if causes.code_version[0] != causes.code_version[1]:
+        yield f"The service's version changed from {causes.code_version[0]} to {causes.code_version[1]}."
+
+
+def _tell_annotators(annotators: AnnotatorChanges | None) -> Iterator[str]:
+    if annotators is None:
+        yield "Which annotators changed their standing is no longer on record for both."
+        return
     if annotators.newly_excluded:
         votes = f"{annotators.newly_excluded_votes:,} votes"
         yield f"{_annotators(annotators.newly_excluded)} newly excluded, with {votes}."
@@ -183,10 +215,6 @@ def _tell_causes(causes: Causes) -> Iterator[str]:
         yield f"{_annotators(annotators.entered)} count now and did not before."
     if annotators.newly_flagged or annotators.cleared:
         yield f"{_annotators(annotators.newly_flagged)} newly flagged, {annotators.cleared:,} cleared."
-    for name, (before, after) in causes.settings.items():
-        yield f"The setting {name} changed from {before} to {after}."
-    if causes.code_version[0] != causes.code_version[1]:
-        yield f"The service's version changed from {causes.code_version[0]} to {causes.code_version[1]}."
 
 
 def _annotators(number: int) -> str:

@@ -5,8 +5,10 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
+from app.arena.boards import BoardMethod
 from app.errors import NotFoundError
 from app.store import snapshots as store
+from app.store.boards import list_boards
 
 _LARGEST_NUMBER = 2**31 - 1
 
@@ -16,6 +18,13 @@ class NoSnapshotError(NotFoundError):
 
     code = "no-snapshot"
     title = "No leaderboard has been published yet"
+
+
+class NoSuchBoardError(NotFoundError):
+    """The snapshot is there and does not have the board that was asked for."""
+
+    code = "no-such-board"
+    title = "The snapshot has no such board"
 
 
 class SnapshotHead(BaseModel):
@@ -40,6 +49,17 @@ class Snapshot(SnapshotHead):
     diagnostics: dict[str, Any] = Field(description="How the fit went.")
     vote_set: str = Field(description="The database transactions whose votes were read, as a pg_snapshot.")
     code_version: str
+    crowd_pruned_at: datetime | None = Field(
+        description="Since when its matchups and most of its annotators' rows are gone, to save space: kept are those "
+        "whose standing differs from the snapshot before or after, or on whom a decision was taken. Null: it is whole."
+    )
+
+
+class SnapshotDetail(Snapshot):
+    """A published leaderboard without its rows, and which rows there are."""
+
+    boards: list[BoardMethod] = Field(description="The methods that there is a board of all votes of.")
+    tags: list[str] = Field(description="The tags that there is an am-elo board of, by name.")
 
 
 def find_snapshot(conn: Connection, reference: str | None = None, as_of: datetime | None = None) -> Snapshot:
@@ -52,15 +72,24 @@ def find_snapshot(conn: Connection, reference: str | None = None, as_of: datetim
     NoSnapshotError
         None was asked for by name and none had been published.
     """
-    if reference is None:
-        row = store.newest_snapshot(conn, as_of)
-        if row is None:
-            raise NoSnapshotError("no refit has published a leaderboard" + (f" by {as_of}" if as_of else " yet"))
-    else:
-        row = _get(conn, reference)
-        if row is None:
-            raise NotFoundError(f"there is no snapshot {reference}")
+    row = store.newest_snapshot(conn, as_of) if reference is None else _get(conn, reference)
+    if row is None:
+        raise missing_snapshot(reference, as_of)
     return Snapshot.model_validate(dict(row))
+
+
+def find_snapshot_detail(conn: Connection, reference: str) -> SnapshotDetail:
+    """Return the snapshot with this id or number and which boards it has.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    snapshot = find_snapshot(conn, reference)
+    kept = list_boards(conn, snapshot.id)
+    methods = [method for method, tag in kept if not tag]
+    tags = sorted({tag for _, tag in kept if tag})
+    return SnapshotDetail.model_validate({**snapshot.model_dump(), "boards": methods, "tags": tags})
 
 
 def list_snapshots(conn: Connection, *, limit: int, before: int | None = None) -> list[Snapshot]:
@@ -69,10 +98,28 @@ def list_snapshots(conn: Connection, *, limit: int, before: int | None = None) -
 
 
 def _get(conn: Connection, reference: str) -> Any:
+    match parse_reference(reference):
+        case int() as number:
+            return store.get_snapshot(conn, number=number)
+        case UUID() as snapshot_id:
+            return store.get_snapshot(conn, snapshot_id=snapshot_id)
+        case _:
+            return None
+
+
+def parse_reference(reference: str) -> UUID | int | None:
+    """Return the id or the number by which a snapshot is named; None for what is neither."""
     if reference.isascii() and reference.isdigit():
         number = int(reference[:11])
-        return store.get_snapshot(conn, number=number) if number <= _LARGEST_NUMBER else None
+        return number if number <= _LARGEST_NUMBER else None
     try:
-        return store.get_snapshot(conn, snapshot_id=UUID(reference))
+        return UUID(reference)
     except ValueError:
         return None
+
+
+def missing_snapshot(reference: str | None, as_of: datetime | None = None) -> NotFoundError:
+    """Return the error of a snapshot that is not there."""
+    if reference is not None:
+        return NotFoundError(f"there is no snapshot {reference}")
+    return NoSnapshotError("no refit has published a leaderboard" + (f" by {as_of}" if as_of else " yet"))

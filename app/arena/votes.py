@@ -1,21 +1,16 @@
-import json
-import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 from uuid import UUID
 
 from app.arena.names import name_fault
+from app.arena.vote_extras import metadata_fault, tag_faults
 from app.errors import ConflictError, Fault
 from app.store.aliases import ModelNames
 
 Winner = Literal["model_a", "model_b", "tie", "tie (bothbad)"]
 WINNERS: tuple[Winner, ...] = get_args(Winner)
 """The outcome words; a word's place is the number that stands for it in the votes table."""
-
-MAX_TAGS = 50
-MAX_METADATA_LENGTH = 16_000
-MAX_METADATA_DEPTH = 20
 
 Status = Literal["created", "duplicate", "conflict", "invalid"]
 
@@ -73,8 +68,8 @@ def check_vote(vote: NewVote) -> tuple[Fault, ...]:
     if vote.voted_at is not None and not storable_moment(vote.voted_at):
         faults.append(Fault("/voted_at", "must have a time zone and lie between the years 1970 and 9999"))
     if vote.tags:
-        faults += _tag_faults(vote.tags)
-    if vote.metadata and (fault := _metadata_fault(vote.metadata)):
+        faults += tag_faults(vote.tags)
+    if vote.metadata and (fault := metadata_fault(vote.metadata)):
         faults.append(Fault("/metadata", fault))
     return tuple(faults)
 
@@ -93,37 +88,9 @@ def invalid_receipt(faults: tuple[Fault, ...]) -> VoteReceipt:
     return VoteReceipt("invalid", detail="the vote is not valid", faults=faults)
 
 
-def _tag_faults(tags: tuple[str, ...]) -> list[Fault]:
-    faults = [Fault("/tags", f"must be at most {MAX_TAGS}")] if len(tags) > MAX_TAGS else []
-    return faults + [Fault(f"/tags/{i}", fault) for i, tag in enumerate(tags[:MAX_TAGS]) if (fault := name_fault(tag))]
-
-
 def storable_moment(moment: datetime) -> bool:
     """Whether a moment has a time zone and lies where PostgreSQL and every reader can take it."""
     if moment.tzinfo is None:
         return False
     earliest, latest = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
     return earliest <= moment <= latest
-
-
-def _metadata_fault(metadata: dict[str, Any]) -> str | None:
-    """Return what PostgreSQL's jsonb, or who reads it back, could not take."""
-    waiting: list[tuple[Any, int]] = [(metadata, 1)]
-    while waiting:
-        value, depth = waiting.pop()
-        if depth > MAX_METADATA_DEPTH:
-            return f"must not nest deeper than {MAX_METADATA_DEPTH} levels"
-        if isinstance(value, dict):
-            waiting += [(part, depth + 1) for pair in value.items() for part in pair]
-        elif isinstance(value, list):
-            waiting += [(part, depth + 1) for part in value]
-        elif isinstance(value, float) and not math.isfinite(value):
-            return "must not contain NaN or Infinity"
-        elif isinstance(value, str) and not _storable_text(value):
-            return "must not contain the character U+0000 or half of a surrogate pair"
-    length = len(json.dumps(metadata, ensure_ascii=False))
-    return f"must have at most {MAX_METADATA_LENGTH} characters as JSON" if length > MAX_METADATA_LENGTH else None
-
-
-def _storable_text(value: str) -> bool:
-    return "\x00" not in value and not any("\ud800" <= c <= "\udfff" for c in value)

@@ -11,6 +11,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from app.arena.file_jobs import FileJobs
 from app.arena.fits.process import FitLimits, FitProcess
 from app.arena.policy import current_policy
+from app.arena.retention import Pruner, Retention
 from app.arena.runner import RefitRunner
 from app.arena.schedule import work_waits
 from app.arena.webhooks.delivery import Deliverer
@@ -20,11 +21,14 @@ from app.store.database import Database
 
 log = structlog.get_logger()
 
+_PRUNE_SECONDS = 300.0
+
 
 class Worker:
     """Looks every tick whether a refit is due and whether webhooks wait. Any number may share one database.
 
-    Imports and exports run beside refits, in another thread, where `file_jobs` are given.
+    Imports and exports run beside refits, in another thread, where `file_jobs` are given. Old snapshots are pruned in a
+    third, every five minutes, where there is a `retention`.
     """
 
     def __init__(
@@ -36,13 +40,15 @@ class Worker:
         limits: FitLimits | None = None,
         file_jobs: FileJobs | None = None,
         private_webhooks: bool = False,
+        retention: Retention | None = None,
     ) -> None:
         self._database = database
         self._deliverer = Deliverer(database, allow_private=private_webhooks)
         self._runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(limits))
         self._unavailable = False
         self._file_jobs = file_jobs
-        executors = {name: ThreadPoolExecutor(1) for name in ("default", "files", "webhooks")}
+        self._pruner = None if retention is None else Pruner(database, retention, lease_seconds=lease_seconds)
+        executors = {name: ThreadPoolExecutor(1) for name in ("default", "files", "webhooks", "retention")}
         self._scheduler = BackgroundScheduler(timezone=UTC, executors=executors)
         # A tick that finds the last one still at its refit is nothing to report.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
@@ -51,6 +57,8 @@ class Worker:
         self._scheduler.add_job(self.tell, "interval", seconds=tick_seconds, executor="webhooks", **ticking)
         if file_jobs is not None:
             self._scheduler.add_job(self.tick_files, "interval", seconds=tick_seconds, executor="files", **ticking)
+        if self._pruner is not None:
+            self._scheduler.add_job(self.prune, "interval", seconds=_PRUNE_SECONDS, executor="retention", **ticking)
 
     def start(self) -> None:
         """Begin to tick, in a thread of its own."""
@@ -64,6 +72,8 @@ class Worker:
         self._runner.stop()
         if self._file_jobs is not None:
             self._file_jobs.stop()
+        if self._pruner is not None:
+            self._pruner.stop()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
 
@@ -97,3 +107,9 @@ class Worker:
         assert self._file_jobs is not None  # noqa: S101  the job is only added with them
         with suppress(UnavailableError):  # said by the other tick
             self._file_jobs.run_waiting()
+
+    def prune(self) -> None:
+        """Prune old snapshots."""
+        assert self._pruner is not None  # noqa: S101  the job is only added with it
+        with suppress(UnavailableError):  # said by the other tick
+            self._pruner.prune()

@@ -6,10 +6,12 @@ from rich.table import Table
 from rich.text import Text
 
 from app.arena import decisions, pseudonyms
-from app.arena.annotators import Annotator, list_annotators
+from app.arena.annotators import Annotator, find_annotator, list_annotators
 from app.arena.decisions import Action
+from app.arena.review.case import make_case
 from app.arena.row_files import rows_csv
 from app.cli.boards import watched_console
+from app.cli.cases import case_tables
 from app.cli.outputs import write_output
 from app.cli.session import open_session
 from app.cli.tables import render
@@ -19,11 +21,13 @@ from app.rating.results import Standing
 _ALL = 2**31 - 1
 _LONGEST_REASON = 2000
 
-annotators = typer.Typer(help="List annotators and decide on them.", invoke_without_command=True, add_completion=False)
+annotators = typer.Typer(
+    help="List annotators, see the evidence, and decide on them.", invoke_without_command=True, add_completion=False
+)
 
 
 @annotators.callback()
-def show(
+def list_all(
     context: typer.Context,
     standing: Annotated[Standing | None, typer.Option(help="Only those of this standing.")] = None,
     output_format: Annotated[
@@ -42,6 +46,24 @@ def show(
         content = rows_csv(rows)
     else:
         content = render([_table(found)], console=watched_console()).encode()
+    write_output(content, None)
+
+
+@annotators.command()
+def show(
+    annotator: Annotated[str, typer.Argument(help="The annotator's id or key.")],
+    output_format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
+) -> None:
+    """Show the evidence for and against an annotator, beside the newest board."""
+    with open_session() as session, session.database.read() as conn:
+        found = find_annotator(conn, annotator)
+        case = make_case(conn, found)
+    if output_format == "json":
+        whole = {**found.public().model_dump(mode="json"), "evidence": case and case.model_dump(mode="json")}
+        content = (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+    else:
+        parts = [_table([found.public()]), *(case_tables(case) if case else [])]
+        content = render(parts, console=watched_console()).encode()
     write_output(content, None)
 
 

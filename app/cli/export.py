@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.arena.boards import BoardMethod
 from app.arena.exports import Exported, Filters, Format, What, write_export
 from app.cli.outputs import check_output
 from app.cli.session import open_session
@@ -34,7 +35,8 @@ def export(
     snapshot: Annotated[
         str | None, typer.Option(help="Votes that this snapshot (id or number) was made of; its leaderboard.")
     ] = None,
-    method: Annotated[Literal["am-elo", "m-elo"], typer.Option(help="Which of the leaderboards.")] = "am-elo",
+    method: Annotated[BoardMethod, typer.Option(help="Which of the leaderboards.")] = "am-elo",
+    tag: Annotated[str | None, typer.Option(help="The leaderboard of the votes with this tag.")] = None,
 ) -> None:
     """Write votes, annotators or the leaderboard to a file.
 
@@ -53,6 +55,7 @@ def export(
         standing=standing,
         snapshot=snapshot,
         method=method,
+        tag=tag,
     )
     # Beside the output, so that the finished file takes its place in one step.
     with (

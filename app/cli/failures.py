@@ -24,7 +24,8 @@ def run_guarded(command: Callable[[], object]) -> int:
     try:
         status = command()
     except TyperException as error:
-        _tell(error.format_message())
+        if message := error.format_message():  # a family of commands without one has shown its help instead
+            _tell(message)
         return error.exit_code
     except StableArenaError as error:
         places = [f"{fault.pointer}: {fault.detail}" for fault in error.faults[:SHOWN_FAULTS]]

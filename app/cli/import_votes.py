@@ -92,7 +92,10 @@ def _sentence(file: Path, receipt: ImportReceipt) -> str:
             f"{counts.rejected:,} not valid. Nothing was recorded."
         )
     skipped = f", {counts.skipped:,} skipped" if counts.skipped else ""
+    replaced = f" ({counts.replaced:,} in place of earlier ones)" if counts.replaced else ""
+    retracted = f" ({counts.retracted:,} of retracted votes)" if counts.retracted else ""
     return (
-        f"{name}: {counts.rows:,} records, {counts.created:,} votes recorded, {counts.duplicates:,} duplicates, "
-        f"{counts.conflicts:,} conflicts, {counts.rejected:,} not valid{skipped}."
+        f"{name}: {counts.rows:,} records, {counts.created:,} votes recorded{replaced}, "
+        f"{counts.duplicates:,} duplicates{retracted}, {counts.conflicts:,} conflicts, "
+        f"{counts.rejected:,} not valid{skipped}."
     )

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import threading
 
 import structlog
 from structlog.typing import Processor
@@ -33,3 +34,13 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     )
     # Libraries announce every step at info; what they have to complain about is enough.
     logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=True)
+    logging.captureWarnings(True)
+    threading.excepthook = _log_thread_failure
+
+
+def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
+    """Say in a line, too, what Python would print over many: that a thread died of something nobody caught."""
+    if failure.exc_type is SystemExit:
+        return
+    log = structlog.get_logger()
+    log.error("thread_failed", thread=failure.thread and failure.thread.name, exc_info=failure.exc_value)

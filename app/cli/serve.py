@@ -1,19 +1,19 @@
 import os
-import signal
 import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from logging import getLevelNamesMapping
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-import uvicorn
 
-from app.cli.interpreter import tune_for_serving
 from app.cli.logs import log_to_stderr
+from app.cli.serving import serve_here, serve_in_children, stop_on_signals
 from app.cli.session import open_database_of, read_settings
 from app.errors import StableArenaError
 from app.settings import Settings
-
-_GRACE_SECONDS = 10
+from app.store.naming import require_pseudonym_key
 
 
 class CannotListenError(StableArenaError):
@@ -23,44 +23,53 @@ class CannotListenError(StableArenaError):
     title = "The address cannot be listened on"
 
 
-class _Server(uvicorn.Server):
-    """A server that says where it listens once it does."""
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            tune_for_serving()
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            typer.echo(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-
-
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on [STABLE_ARENA_SERVER__HOST].")] = None,
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Port to listen on, 0 for a free one [STABLE_ARENA_SERVER__PORT]."),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Processes that answer requests [STABLE_ARENA_SERVER__WORKERS]."),
+    ] = None,
     worker: Annotated[
-        bool | None, typer.Option("--worker/--no-worker", help="Whether to run refits too [on].", show_default=False)
+        bool | None,
+        typer.Option(
+            "--worker/--no-worker", help="Whether to run refits too, in a process beside [on].", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Run the HTTP service until told to stop (Ctrl-C or SIGTERM); prints its address once it answers."""
-    settings = _chosen(read_settings(), host, port, worker)
-    log_to_stderr(getLevelNamesMapping()[settings.server.log_level.upper()])
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, _stop)
+    settings = _chosen(read_settings(), host, port, workers, worker)
+    level = getLevelNamesMapping()[settings.server.log_level.upper()]
+    log_to_stderr(level)
+    stop_on_signals()
     # Opened here first, so that what is wrong with the database is told in one line; and held, so that
     # the embedded server stops after everything that uses it.
-    with _listening_socket(settings) as address, open_database_of(settings):
-        server = _Server(_config(settings))
-        try:
-            server.run([address])
-        finally:
-            # Whoever is impatient must not leave the database half-stopped.
-            for name in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(name, signal.SIG_IGN)
-    if not server.started:
+    with _shared_metrics(settings), _listening_socket(settings) as address, open_database_of(settings) as database:
+        with database.read() as conn:
+            require_pseudonym_key(conn)
+        # A worker is a process beside: whoever assembles the application does not do its work too.
+        os.environ["STABLE_ARENA_WORKER__RUN_IN_SERVER"] = "false"
+        with_worker, workers = settings.worker.run_in_server, settings.server.workers
+        if workers == 1:
+            answered = serve_here(address, with_worker=with_worker, log_level=level)
+        else:
+            answered = serve_in_children(address, workers, with_worker=with_worker, log_level=level)
+    if not answered:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _shared_metrics(settings: Settings) -> Iterator[None]:
+    """Let the metrics of several processes be counted together, in files that end with the service."""
+    if settings.server.workers == 1 and not settings.worker.run_in_server:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="stable-arena-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # read when prometheus_client is first imported
+        yield
 
 
 def _listening_socket(settings: Settings) -> socket.socket:
@@ -75,13 +84,10 @@ def _listening_socket(settings: Settings) -> socket.socket:
     return address
 
 
-def _stop(*_: object) -> NoReturn:
-    # uvicorn takes the signal while it runs, and hands it on here when it has finished.
-    raise SystemExit(0)
-
-
-def _chosen(settings: Settings, host: str | None, port: int | None, worker: bool | None) -> Settings:
-    server = {"host": host, "port": port}
+def _chosen(
+    settings: Settings, host: str | None, port: int | None, workers: int | None, worker: bool | None
+) -> Settings:
+    server = {"host": host, "port": port, "workers": workers}
     given = {name: value for name, value in server.items() if value is not None}
     running = {} if worker is None else {"run_in_server": worker}
     return settings.model_copy(
@@ -89,18 +95,4 @@ def _chosen(settings: Settings, host: str | None, port: int | None, worker: bool
             "server": settings.server.model_copy(update=given),
             "worker": settings.worker.model_copy(update=running),
         }
-    )
-
-
-def _config(settings: Settings) -> uvicorn.Config:
-    # The application is named, not imported: it is assembled above this layer, and reads the environment itself.
-    os.environ["STABLE_ARENA_WORKER__RUN_IN_SERVER"] = str(settings.worker.run_in_server)
-    return uvicorn.Config(
-        "app.main:create_app",
-        factory=True,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=_GRACE_SECONDS,
     )

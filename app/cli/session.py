@@ -50,7 +50,10 @@ def open_database_of(settings: Settings) -> AbstractContextManager[Database]:
         pool_size=settings.database.pool_size,
         connect_timeout=settings.database.connect_timeout_seconds,
         naming=Naming.chosen(
-            settings.ingest.unknown_models, settings.pseudonym_secrets(), settings.pseudonym_key_version
+            settings.ingest.unknown_models,
+            settings.pseudonym_secrets(),
+            settings.pseudonym_key_version,
+            raw_beside=settings.allow_raw_keys,
         ),
     )
 

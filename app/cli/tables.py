@@ -13,6 +13,8 @@ Rows = Sequence[Mapping[str, Any]]
 WIDE = 4_000
 """Columns when nobody watches: text in a file or a pipe is never cut."""
 
+AS_GOOD_AS_TIED = "≈"
+
 
 def leaderboard_table(models: Rows) -> RenderableType:
     """Return the models as one table for each component of the comparison graph."""
@@ -75,8 +77,11 @@ def _table(title: str | None, *columns: str, text: str) -> Table:
 
 
 def _rank(row: Mapping[str, Any]) -> str:
+    """Show the rank and its spread, marked where a handful of votes decides the order with the model above."""
     best, worst = row["best_rank"], row["worst_rank"]
-    return f"{row['rank']}" if best == worst == row["rank"] else f"{row['rank']} ({best}–{worst})"
+    mark = AS_GOOD_AS_TIED if row.get("tied") else ""
+    surely = best is None or best == worst == row["rank"]
+    return f"{mark}{row['rank']}" if surely else f"{mark}{row['rank']} ({best}–{worst})"
 
 
 def _score(row: Mapping[str, Any]) -> str:

@@ -1,18 +1,41 @@
+import os
 import signal
 import threading
+from multiprocessing.connection import Connection
 
 from app.assembly import build_worker
+from app.cli.children import become_child
 from app.cli.logs import log_to_stderr
 from app.cli.session import open_session
+from app.store.naming import require_pseudonym_key
+
+_NICENESS = 10
 
 
 def worker() -> None:
     """Run refits, imports and exports until told to stop (Ctrl-C or SIGTERM)."""
     log_to_stderr()
+    _work_until_told(signal.SIGINT, signal.SIGTERM)
+
+
+def work_as_child(lifeline: Connection, log_level: int) -> None:
+    """Do the same as the child of a server, until that says so or is gone, and let its requests go first."""
+    become_child(lifeline)
+    # Before anything starts a thread: on Linux every thread has its own, and takes it from the one that starts it.
+    os.nice(_NICENESS)
+    if hasattr(os, "SCHED_BATCH"):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    log_to_stderr(log_level)
+    _work_until_told(signal.SIGTERM)
+
+
+def _work_until_told(*signals: signal.Signals) -> None:
     stopped = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
+    for name in signals:
         signal.signal(name, lambda *_: stopped.set())
     with open_session() as session:
+        with session.database.read() as conn:
+            require_pseudonym_key(conn)
         running = build_worker(session.database, session.settings)
         running.start()
         try:

@@ -1,66 +1,132 @@
 """What it costs to lift a model by one rank: attackers added to real votes until the board gives way."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.lab.attacks.honest import Honest
-from app.lab.attacks.strategies import STRATEGIES, Scene
-from app.lab.simulate import NATURAL_PER_ELO, draw_pairs
+from app.lab.attacks.joining import Attack, join, share_of_ties, votes_of_attackers
+from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.errors import RatingError
-from app.rating.evidence.judge import weigh
-from app.rating.results import Board, LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.influence import find_influence
+from app.rating.results import LoopSettings, Start
+from app.rating.stable_arena import Turn, turn_loop
+from app.rating.votes import Cells
 
+Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Defence = Literal["m-elo", "none", "ε", "evidence, then ε"]
+Defence = Literal["m-elo", "none", "threshold", "probability", "evidence"]
 DEFENCES: tuple[Defence, ...] = get_args(Defence)
-TIES_AT_MOST = 0.49
+MOST = 64
+SECONDS = 10.0
+PLACES = 5
+NEED_MORE = ("side", "copy")  # tests that need more than cells
+STEP = 8  # the first step from a guess is an eighth of it
 
 
 @dataclass(frozen=True)
-class Attack:
-    """How every attacker behaves.
+class Place:
+    """The least that lifts one model by a rank.
 
     Attributes
     ----------
-    strategy : of `STRATEGIES`, but for those that need other annotators' votes (copycats, framing-by-copy)
-    votes_each : battles of each
-    chosen : whether every battle is one of the target's, as where voters pick what they compare; else uniform pairs
-    """
-
-    strategy: str = "target-only"
-    votes_each: int = 51
-    chosen: bool = False
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The least that lifts one model by one rank.
-
-    Attributes
-    ----------
-    defence : in force: "m-elo" (Bradley-Terry, nobody left out), "none" (the settings' own board, nobody left out),
-        "ε" (those at or below it left out), "evidence, then ε" (those whom a test marks left out first)
+    model : index as in the votes
     rank : before the attack, within the component
-    annotators, votes : of the attackers; None where not even `most` of them are enough
+    annotators, votes : of attackers that are enough; None where no number was found that is
+    at_least : attackers below this number are not enough; the same as `annotators` where the search was finished
     most : attackers tried at most
     """
 
-    defence: Defence
     model: int
     rank: int
     annotators: int | None
     votes: int | None
+    at_least: int
     most: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether the number is the smallest, or not even `most` are enough."""
+        return self.at_least == self.annotators or self.at_least > self.most
+
+
+@dataclass(frozen=True)
+class AttackBudget:
+    """What attackers need for a place on the board under the policy in force.
+
+    Attributes
+    ----------
+    strategy, votes_each : of every attacker
+    places : the best first
+    complete : whether every place's search was finished in time
+    seconds : that it took
+    """
+
+    strategy: str
+    votes_each: int
+    places: list[Place]
+    complete: bool
+    seconds: float
+
+
+def attack_budget(
+    cells: Cells,
+    settings: LoopSettings,
+    *,
+    turn: Turn | None = None,
+    keep_always: Mask | None = None,
+    keep_never: Mask | None = None,
+    attack: Attack | None = None,
+    places: int = PLACES,
+    most: int = MOST,
+    seconds: float = SECONDS,
+    seed: int = 0,
+) -> AttackBudget:
+    """Find what each of the first places takes: attackers who lift the model below it by a rank, or hold the first.
+
+    Parameters
+    ----------
+    cells : every vote on record
+    settings : in force: whom the rule excludes is excluded, attackers too; whom it only flags stays in
+    turn : of the loop with these votes and settings, if there is one already
+    keep_always, keep_never : as for `run_stable_arena`
+    attack : default target-only with one vote more than δ each, at least 51, on battles as they come
+    places : models from the second on the largest component's board that are tried
+    most : attackers tried at most
+    seconds : no trial begins that would end later, if it took as long as the longest one so far (the first: the turn)
+
+    Notes
+    -----
+    A trial is one turn of the loop, from the fit at hand. The first is at the number at which the attackers' influences
+    add up to the distance; from there the bracket is stepped out and halved: three or four trials a place, each the
+    cost of a refit from a warm start. Places are taken in turn, the cheapest questions first, so that what time allows
+    is spread. Tests that need more than cells do not speak.
+    """
+    began = time.perf_counter()
+    attack = attack or Attack(votes_each=max(51, settings.min_votes + 1))
+    trials = _Trials(cells, settings, attack, most, seed, turn, keep_always, keep_never)
+    board = trials.turn.rating.board
+    first = np.flatnonzero(board.identified & (board.component == 0) & (board.rank > 1))
+    targets = first[np.argsort(board.rank[first], kind="stable")][:places].tolist()
+    searches = [_Search(trials.lifts(model), trials.guess(model), most) for model in targets]
+    expected, longest = sum(trials.turn.rating.diagnostics.seconds.values()), 0.0
+    for search in sorted(searches, key=lambda search: search.next):
+        while not search.finished and time.perf_counter() - began + expected <= seconds:
+            before = time.perf_counter()
+            search.step()
+            longest = max(longest, time.perf_counter() - before)
+            expected = longest
+    found = [trials.place(model, search) for model, search in zip(targets, searches, strict=True)]
+    complete = all(place.complete for place in found)
+    return AttackBudget(attack.strategy, attack.votes_each, found, complete, time.perf_counter() - began)
 
 
 def find_budget(
     cells: Cells, settings: LoopSettings, model: int, attack: Attack, defence: Defence, *, most: int, seed: int = 0
-) -> Budget:
+) -> Place:
     """Find the smallest number of attackers that lifts a model by a rank or more on the board that the defence leaves.
 
     Parameters
@@ -68,98 +134,141 @@ def find_budget(
     cells : the votes on record
     settings : of the board
     model : the target, a model with a score that is not the first
+    defence : "m-elo" (Bradley-Terry, nobody left out), "none" (the settings' own board, nobody left out), or a flag
+        rule by which annotators are left out
     most : attackers to try at most
 
     Notes
     -----
-    By doubling and halving, about 2 log₂(most) fits; the same seed gives an attacker the same votes whatever their
-    number. More attackers are taken to do at least as much as fewer.
+    As `attack_budget`, without a limit of time. The same seed gives an attacker the same votes whatever their number.
+    More attackers are taken to do at least as much as fewer.
 
     Raises
     ------
     ValueError
         The model has no score, or is the first already.
     """
-    before = _board(cells, settings, defence)
-    if not before.identified[model] or before.rank[model] == 1:
-        raise ValueError(f"model {model} has no score, or is the first already")
-    rank = int(before.rank[model])
-    public = np.where(before.identified, before.score, np.nanmin(before.score))
-    tie_share = _tie_share(cells, public)
-
-    def lifted(number: int) -> bool:
-        joined = add_attackers(cells, public, model, attack, number=number, tie_share=tie_share, seed=seed)
-        try:
-            after = _board(joined, settings, defence)
-        except RatingError:
-            return False
-        return bool(after.identified[model] and after.rank[model] < rank)
-
-    too_few, enough = 0, 1
-    while not lifted(enough):
-        if enough >= most:
-            return Budget(defence, model, rank, None, None, most)
-        too_few, enough = enough, min(2 * enough, most)
-    while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        if lifted(middle):
-            enough = middle
-        else:
-            too_few = middle
-    return Budget(defence, model, rank, enough, enough * attack.votes_each, most)
-
-
-def add_attackers(
-    cells: Cells, public: Floats, target: int, attack: Attack, *, number: int, tie_share: float, seed: int
-) -> Cells:
-    """Return the cells with the votes of attackers, new annotators after all others."""
-    parts = [_votes_of(public, target, attack, tie_share, np.random.default_rng([seed, k])) for k in range(number)]
-    left, right, outcome = (np.concatenate(column) for column in zip(*parts, strict=True))
-    annotator = np.repeat(np.arange(number), attack.votes_each)
-    new = aggregate(annotator, left, right, outcome, n_annotators=number, n_models=cells.n_models)
-    return Cells(
-        np.concatenate([cells.annotator, new.annotator + cells.n_annotators]).astype(np.int32),
-        np.concatenate([cells.model_a, new.model_a]),
-        np.concatenate([cells.model_b, new.model_b]),
-        np.concatenate([cells.n, new.n]),
-        np.concatenate([cells.s, new.s]),
-        np.concatenate([cells.ties, new.ties]),
-        cells.n_annotators + number,
-        cells.n_models,
-    )
-
-
-def _votes_of(
-    public: Floats, target: int, attack: Attack, tie_share: float, generator: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-    """Draw one attacker's battles and verdicts."""
-    size, each = len(public), attack.votes_each
-    left, right = draw_pairs(generator, size, each)
-    if attack.chosen:
-        left = np.full(each, target)
-        right = (target + generator.integers(1, size, each)) % size
-    one = Honest(np.ones(1), public[None, :], np.array([tie_share]), np.zeros(1))
-    nobody = np.zeros(each, dtype=np.int64)
-    honest = one.vote(nobody, left, right, generator)
-    age = (np.arange(each) + 0.5) / each
-    scene = Scene(nobody, left, right, honest, age, public, target, tie_share)
-    return left, right, STRATEGIES[attack.strategy](scene, generator)
-
-
-def _board(cells: Cells, settings: LoopSettings, defence: Defence) -> Board:
-    quiet = replace(settings, interval="none", exclude=defence in ("ε", "evidence, then ε"))
     if defence == "m-elo":
-        return run_stable_arena(cells, replace(quiet, method="m-elo")).board
-    if defence != "evidence, then ε":
-        return run_stable_arena(cells, quiet).board
-    first = run_stable_arena(cells, replace(quiet, exclude=False))
-    judged = cells.where(~np.isnan(first.crowd.ability)[cells.annotator])
-    guilty = weigh(judged, NATURAL_PER_ELO * (first.board.score - settings.base)).flagged()
-    return run_stable_arena(cells, quiet, keep_never=guilty).board
+        policy = replace(settings, method="m-elo", flag_rule="threshold", exclude=False)
+    elif defence == "none":
+        policy = replace(settings, flag_rule="threshold", exclude=False)
+    else:
+        policy = replace(settings, flag_rule=defence, exclude=True)
+    trials = _Trials(cells, policy, attack, most, seed)
+    board = trials.turn.rating.board
+    if not board.identified[model] or board.rank[model] == 1:
+        raise ValueError(f"model {model} has no score, or is the first already")
+    search = _Search(trials.lifts(model), trials.guess(model), most)
+    while not search.finished:
+        search.step()
+    return trials.place(model, search)
 
 
-def _tie_share(cells: Cells, public: Floats) -> float:
-    """Share of ties between equals, from the votes at hand."""
-    p = 1.0 / (1.0 + np.exp(-NATURAL_PER_ELO * (public[cells.model_a] - public[cells.model_b])))
-    share = float(cells.ties.sum() / (cells.n @ (4.0 * p * (1.0 - p))))
-    return min(share, TIES_AT_MOST)
+class _Search:
+    """The smallest number, at most `most`, for which `enough` holds, sought from a guess.
+
+    Attributes
+    ----------
+    too_few, found : the largest number known not to be enough, the smallest known to be (None as long as none is)
+    next : the number to be tried next
+    """
+
+    def __init__(self, enough: Callable[[int], bool], guess: int, most: int) -> None:
+        self._enough, self._most = enough, most
+        self._step = max(1, guess // STEP)
+        self.too_few, self.next = 0, min(max(1, guess), most)
+        self.found: int | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the number is known, or known not to exist."""
+        return self.too_few == self._most or self.found == self.too_few + 1
+
+    def step(self) -> None:
+        """Try one number, and choose the next: away from the guess in doubling steps, then by halves."""
+        if self._enough(self.next):
+            self.found = self.next
+        else:
+            self.too_few = self.next
+        if self.found is None:
+            self.next = min(self.too_few + self._step, self._most)
+        elif self.too_few == 0 and self.found > self._step:
+            self.next = self.found - self._step
+        else:
+            self.next = (self.too_few + self.found) // 2
+        self._step *= 2
+
+
+class _Trials:
+    """Boards with attackers added, each begun from the fit without them."""
+
+    def __init__(
+        self, cells: Cells, settings: LoopSettings, attack: Attack, most: int, seed: int,
+        turn: Turn | None = None, keep_always: Mask | None = None, keep_never: Mask | None = None,
+    ) -> None:  # fmt: skip
+        nobody = np.zeros(cells.n_annotators, dtype=bool)
+        self.settings = replace(settings, interval="none")
+        self.keep = [nobody if mask is None else mask for mask in (keep_always, keep_never)]
+        self.turn = turn or turn_loop(cells, self.settings, keep_always=self.keep[0], keep_never=self.keep[1])
+        crowd = self.turn.rating.crowd
+        if self.settings.exclude:  # what the trials' cells cannot tell, the turn has told
+            self.keep[1] = self.keep[1] | ((crowd.standing == "excluded") & np.isin(crowd.rule, NEED_MORE))
+        self.cells, self.attack, self.most, self.seed = cells, attack, most, seed
+        board = self.turn.rating.board
+        known = board.identified & (board.component == 0)
+        self.public = np.where(known, board.score, np.min(board.score, initial=np.inf, where=known))
+        self.tie_share = share_of_ties(cells, self.public)
+
+    def attackers(self, model: int, number: int) -> Cells:
+        """Return the votes of so many, annotators from 0 on."""
+        return votes_of_attackers(
+            self.public, model, self.attack, number=number, tie_share=self.tie_share, seed=self.seed
+        )
+
+    def lifts(self, model: int) -> Callable[[int], bool]:
+        """Return what says whether a number of attackers lifts the model."""
+        rank = int(self.turn.rating.board.rank[model])
+
+        def lifted(number: int) -> bool:
+            joined = join(self.cells, self.attackers(model, number))
+            always, never = (np.append(mask, np.zeros(number, dtype=bool)) for mask in self.keep)
+            optimum = self.turn.rating.optimum
+            start = Start(optimum.score, np.append(optimum.ability, np.full(number, np.nan)), optimum.median_ability)
+            try:
+                after = turn_loop(joined, self.settings, keep_always=always, keep_never=never, start=start).rating.board
+            except RatingError:
+                return False
+            return bool(after.identified[model] and after.rank[model] < rank)
+
+        return lifted
+
+    def guess(self, model: int) -> int:
+        """How many attackers it takes if their influences, from the fit at hand, add up; at most `most`.
+
+        Each vote moves the distance to the next model by (W − p) (y_a − y_b), H y the contrast of the two.
+        """
+        board, models = self.turn.rating.board, self.turn.estimate.small.models
+        places = board.rank == board.rank[model] - 1
+        above = np.flatnonzero(places & (board.component == board.component[model]) & board.identified)
+        if len(above) == 0:
+            return 1
+        contrast = np.zeros(len(models))
+        contrast[np.searchsorted(models, [model, above[0]])] = 1.0, -1.0
+        y = np.zeros(len(board.score))
+        try:
+            y[models] = find_influence(self.turn.estimate).observed.solve(contrast)
+        except RatingError:  # a saddle: no small change can be told from it
+            return 1
+        new = self.attackers(model, self.most)
+        gap = NATURAL_PER_ELO * (self.public[above[0]] - self.public[model])
+        d = NATURAL_PER_ELO * (self.public[new.model_a] - self.public[new.model_b])
+        moved = (new.s - new.n / (1.0 + np.exp(-d))) * (y[new.model_a] - y[new.model_b])
+        total = np.cumsum(np.bincount(new.annotator, moved, self.most))
+        return 1 + int(np.argmax(total > gap)) if (total > gap).any() else self.most
+
+    def place(self, model: int, search: _Search) -> Place:
+        """Return what a search has found so far."""
+        found = search.found
+        votes = None if found is None else found * self.attack.votes_each
+        rank = int(self.turn.rating.board.rank[model])
+        return Place(model, rank, found, votes, search.too_few + 1, self.most)

@@ -34,6 +34,8 @@ def outside_bounds(
     """
     lower = np.where(core, np.nan, -np.inf)
     upper = np.where(core, np.nan, np.inf)
+    if core.all():
+        return lower, upper
     touching = core[cells.model_a] != core[cells.model_b]
     edge = cells.where(touching & (theta[cells.annotator] != 0))
     if len(edge.n) == 0:

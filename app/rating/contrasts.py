@@ -9,41 +9,40 @@ from scipy.stats import norm
 
 from app.rating.sums import Floats
 
+Models = NDArray[np.int64]
+
 DRAWS = 20_000
 
 
 @dataclass(frozen=True)
 class WinProbabilities:
-    """P(row beats column) for the typical annotator, shape (n_models, n_models) each; the diagonal is ½."""
+    """P(one model beats another) for the typical annotator, with its interval; arrays of one shape."""
 
     probability: Floats
     lower: Floats
     upper: Floats
 
 
-def win_probabilities(R: Floats, covariance: Floats, *, critical_value: float) -> WinProbabilities:
+def win_probabilities(difference: Floats, half: Floats) -> WinProbabilities:
     """Probability that one model beats another, σ(R_i − R_j), with intervals made on the log-odds.
 
     Parameters
     ----------
-    R : scores in natural units of the typical annotator, shape (n_models,)
-    covariance : of R, shape (n_models, n_models)
-    critical_value : half-width of an interval in standard errors
+    difference : R_i − R_j in natural units of the typical annotator, any shape
+    half : half the width of its interval, same shape
 
     Returns
     -------
     WinProbabilities
         A tie counts as half a win for each.
     """
-    difference = R[:, None] - R[None, :]
-    half = critical_value * contrast_errors(covariance)
     return WinProbabilities(expit(difference), expit(difference - half), expit(difference + half))
 
 
-def contrast_errors(covariance: Floats) -> Floats:
-    """Return the standard errors of R_i − R_j, shape (n_models, n_models)."""
+def contrast_errors(covariance: Floats, i: Models, j: Models) -> Floats:
+    """Return the standard errors of R_i − R_j, of the shape to which i and j broadcast."""
     variance = np.diag(covariance)
-    errors: Floats = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2.0 * covariance, 0.0))
+    errors: Floats = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
     return errors
 
 
@@ -69,7 +68,8 @@ def simultaneous_ranks(
     Mogstad, Romano, Shaikh and Wilhelm, Inference for Ranks, Review of Economic Studies 2024, §3.
     """
     n = len(R)
-    errors = contrast_errors(covariance)
+    every = np.arange(n)
+    errors = contrast_errors(covariance, every[:, None], every)
     above = np.triu_indices(n, 1)
     known = errors[above] > 0
     i, j, se = above[0][known], above[1][known], errors[above][known]

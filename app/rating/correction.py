@@ -4,7 +4,7 @@ import numpy as np
 
 from app.rating.fit import Fit
 from app.rating.observed import Observed
-from app.rating.second_order import MOST, score_pull
+from app.rating.second_order import MOST, held_pull, score_pull
 from app.rating.shadow import shadow_abilities
 from app.rating.sums import Floats
 
@@ -37,11 +37,36 @@ def correct_bias(fit: Fit, observed: Observed, *, prior_sd: float, ability_cap: 
     """
     likelihood = observed.likelihood
     pull = score_pull(likelihood, fit.R, fit.theta, observed.ability_inverse())
+    R = fit.R - _shift(observed, pull)
+    own = observed.point.gradient_abilities + likelihood.times_rows(observed.point.cross, R - fit.R)
+    begin = fit.theta - observed.arrow.inverse_D * own  # where Newton's first step from the fit ends
+    theta, _ = shadow_abilities(
+        likelihood.cells, R, prior_sd=prior_sd, ability_cap=ability_cap, bias_correction=True, start=begin
+    )
+    return R, np.where(fit.undecided, 1.0, theta)
+
+
+def correct_held(fit: Fit, observed: Observed, *, inverse: Floats, spread: Floats) -> Floats:
+    """Take the first-order bias out of scores that were fitted to held abilities, themselves estimated without bias.
+
+    Parameters
+    ----------
+    fit : of the scores, θ held
+    observed : at the fit
+    inverse, spread : how far an ability answers its own gradient, and its variance, in the fit it comes from, shape
+        (n_annotators,)
+
+    Returns
+    -------
+    R : in the fit's units, moved by no more than half a standard error in the root mean square
+    """
+    pull = held_pull(observed.likelihood, fit.R, fit.theta, inverse, spread)
+    return fit.R - _shift(observed, pull)
+
+
+def _shift(observed: Observed, pull: Floats) -> Floats:
+    """S⁻¹ times the mean gradient, cut where a first-order expansion says little."""
     shift = observed.solve(pull)
     length = math.sqrt(max(float(shift @ pull), 0.0))  # in standard errors, of all scores jointly
     allowed = MOST * math.sqrt(observed.freedom)
-    R = fit.R - shift * (allowed / length if length > allowed else 1.0)
-    theta, _ = shadow_abilities(
-        likelihood.cells, R, prior_sd=prior_sd, ability_cap=ability_cap, bias_correction=True, start=fit.theta
-    )
-    return R, np.where(fit.undecided, 1.0, theta)
+    return shift * (allowed / length if length > allowed else 1.0)

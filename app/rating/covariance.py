@@ -27,7 +27,7 @@ class Covariance:
         matrix should have (`app.rating.likelihood.MOST_DENSE`)
     variance : its diagonal, shape (n_models,)
     ability_se : standard error of θ_k, shape (n_annotators,); for one at the cap, as if the cap did not hold it;
-        NaN for m-ELO
+        NaN where abilities are known
     kind : the interval that was made: "clustered" becomes "sandwich" below 20 annotators
     clusters : annotators with a counted vote
     """
@@ -62,7 +62,7 @@ def covariance(
     kind : "clustered" (sandwich, clusters are annotators, factor G/(G − 1)), "sandwich" (votes independent) or
         "information" (inverse observed information: the model taken at its word)
     prior_sd : of the fit
-    abilities : False for m-ELO, whose abilities are known to be 1
+    abilities : False where they are known: 1 for m-ELO, the whole's for a slice
     observed : the information at the fit, where it is known already
 
     Raises
@@ -84,7 +84,7 @@ def covariance(
     clusters = int(np.count_nonzero(np.bincount(cells.annotator)))
     if kind == "clustered" and clusters < FEWEST_CLUSTERS:
         kind = "sandwich"
-    if not abilities and kind != "clustered":
+    if not abilities and kind != "clustered" and np.all(fit.theta == 1.0):
         cells, fit = pool_annotators(cells), replace(fit, theta=np.ones(1))  # nothing else depends on who voted
         observed = None
     if observed is None:

@@ -28,6 +28,20 @@ class NoFiniteMaximumError(RatingError):
         return type(self), (self.annotators, self.word)
 
 
+class NoFiniteScoreError(RatingError):
+    """m-ELO has no finite maximum: `models` (indices) cannot be reached from every other along wins, or the reverse."""
+
+    def __init__(self, models: NDArray[np.int64]) -> None:
+        super().__init__(
+            f"m-ELO has no finite maximum: {len(models)} model(s) only won or only lost against the others of their "
+            "component, or hang on one that did"
+        )
+        self.models = models
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.models,)
+
+
 class NotConvergedError(RatingError):
     """The solver stopped before its result met the convergence criteria; `R` and `theta` are where it stood."""
 

@@ -125,8 +125,11 @@ def _identify_and_solve(
     """
     barred = np.zeros(cells.n_models, dtype=bool)
     core = find_cores(cells, components, np.ones(cells.n_annotators))
-    for last in (*[False] * IDENTIFICATION_ROUNDS, True):
-        small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
+    rounds = 0
+    while True:
+        rounds += 1
+        last = rounds > IDENTIFICATION_ROUNDS
+        small = compact(_between(cells, core))
         label = components.label[small.models]
         try:
             solution = _solve(small, label, settings, start)
@@ -143,13 +146,17 @@ def _identify_and_solve(
         sign[small.annotators] = solution.fit.theta
         agreed = find_cores(_without(cells, barred), components, sign)
         if last or np.array_equal(agreed, core):
-            break
+            return core, small, solution
         core = agreed
-    return core, small, solution
 
 
 def _without(cells: Cells, barred: NDArray[np.bool_]) -> Cells:
-    return cells.where(~barred[cells.model_a] & ~barred[cells.model_b])
+    return _between(cells, ~barred)
+
+
+def _between(cells: Cells, kept: NDArray[np.bool_]) -> Cells:
+    """Return the cells between two of these models."""
+    return cells if kept.all() else cells.where(kept[cells.model_a] & kept[cells.model_b])
 
 
 def _middle(R: Floats, label: NDArray[np.int64]) -> Floats:

@@ -5,11 +5,14 @@ from numpy.typing import NDArray
 
 from app.rating.arrow import Problem
 from app.rating.compact import pool_annotators
-from app.rating.errors import NoFiniteMaximumError, NotConvergedError
+from app.rating.errors import NoFiniteMaximumError, NoFiniteScoreError, NotConvergedError
+from app.rating.following import count_following
 from app.rating.gauge import typical_ability
-from app.rating.likelihood import Likelihood
+from app.rating.graph import find_components, find_cores, strong_classes
+from app.rating.likelihood import Curvature, Likelihood
 from app.rating.newton import minimise
 from app.rating.own import own_abilities
+from app.rating.partition import CellRows
 from app.rating.scale import find_scale
 from app.rating.sums import Floats
 from app.rating.votes import Cells
@@ -30,6 +33,7 @@ class Fit:
     undecided : abilities that the votes leave open, held at 1 (`app.rating.solve`)
     log_likelihood : of the votes alone
     iterations : Newton iterations
+    end : what was solved, and its observed Hessian at the maximum, where the solver leaves one
     """
 
     R: Floats
@@ -38,6 +42,7 @@ class Fit:
     log_likelihood: float
     iterations: int
     undecided: NDArray[np.bool_]
+    end: tuple[Problem, Curvature] | None = None
 
     @property
     def held(self) -> NDArray[np.bool_]:
@@ -62,6 +67,8 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
 
     Raises
     ------
+    NoFiniteScoreError
+        Some model is not so connected: the maximum lies at infinity.
     NotConvergedError
 
     Notes
@@ -72,6 +79,16 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
     ----------
     Liu et al., Am-ELO, ICML 2025, eq. 4; Bradley and Terry (1952).
     """
+    pairs = pool_annotators(cells)
+    strong = strong_classes(pairs, np.ones(1))
+    if len(np.unique(strong)) > len(np.unique(component)):
+        largest = find_cores(pairs, find_components(pairs), np.ones(1))
+        raise NoFiniteScoreError(np.flatnonzero(~largest))
+    return climb_m_elo(cells, component, start)
+
+
+def climb_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None = None) -> Fit:
+    """Maximise as `fit_m_elo`, to a flat place far out where the maximum lies at infinity: where others may start."""
     likelihood = Likelihood(pool_annotators(cells), None)
     R, one = np.zeros(cells.n_models) if start is None else start, np.ones(1)
     optimum = minimise(Problem(likelihood, component, None), R, one)
@@ -133,17 +150,18 @@ def fit_am_elo(
         optimum = minimise(problem, R, theta, near=start is not None)
     except NotConvergedError as failure:
         if prior_sd is None:
-            _refuse_unbounded(cells, failure.R)
+            _refuse_unbounded(likelihood.rows, failure.R)
         # the constraint holds the typical ability up; what annotators' own votes say at these scores may be no ranking
         own = own_abilities(likelihood.rows, failure.R, failure.theta, precision=likelihood.precision).theta
         typical_ability(own if ability_cap is None else np.minimum(own, ability_cap))
         raise
     if prior_sd is None:
-        _refuse_unbounded(cells, optimum.R)
+        _refuse_unbounded(likelihood.rows, optimum.R)
     nobody = np.zeros(len(theta), dtype=bool)
     at_cap = nobody if ability_cap is None else optimum.theta >= ability_cap
     log_likelihood = likelihood.prior(optimum.theta) - optimum.value
-    return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations, nobody)
+    end = None if optimum.point is None else (problem, optimum.point)
+    return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations, nobody, end)
 
 
 def _balanced_start(likelihood: Likelihood, component: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -152,18 +170,15 @@ def _balanced_start(likelihood: Likelihood, component: NDArray[np.int64]) -> tup
     Plain m-ELO believes whoever votes most often on a model; from there a ring that floods one model's battles is
     taken for reliable, and am-ELO climbs to a poorer maximum (docs/math.md, "The solver").
     """
-    R = fit_m_elo(likelihood.balanced_pairs(), component).R
+    R = climb_m_elo(likelihood.balanced_pairs(), component).R
     one = np.ones(likelihood.cells.n_annotators)
     return R, likelihood.judge(R, one, steps=FIRST_JUDGEMENTS, furthest=FURTHEST_START)
 
 
-def _refuse_unbounded(cells: Cells, R: Floats) -> None:
+def _refuse_unbounded(rows: CellRows, R: Floats) -> None:
     """Raise where some annotator's votes all follow, or all oppose, the ranking: no finite ability is best."""
-    d = R[cells.model_a] - R[cells.model_b]
-    against = np.where(d > 0, cells.s < cells.n, cells.s > 0) & (d != 0)
-    along = np.where(d > 0, cells.s > 0, cells.s < cells.n) & (d != 0)
-    for votes, word in ((against, "follow"), (along, "oppose")):
-        counter = np.bincount(cells.annotator[votes], minlength=cells.n_annotators)
+    along, against = count_following(rows, R)
+    for counter, word in ((against, "follow"), (along, "oppose")):
         unbounded = np.flatnonzero(counter == 0)
         if len(unbounded):
             raise NoFiniteMaximumError(unbounded, word)

@@ -74,7 +74,7 @@ def find_fragility(result: Estimate, influence: Influence | None = None) -> Frag
         for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
             held, verdict = _strongest(influence, i, j, gap[pair])
             votes[pair] = _enough(held, influence.verdicts.size[verdict], gap[pair])
-            held, annotator = _strongest_annotators(result, change, i, j)
+            held, annotator = _strongest_annotators(result, change, i, j, gap[pair])
             annotators[pair] = _enough(held, np.ones(len(annotator)), gap[pair])
     models = result.small.models
     return Fragility(models[upper], models[lower], ELO_PER_NATURAL * result.unit[upper] * gap, votes, annotators)
@@ -120,7 +120,7 @@ def verify_annotators(
     """
     i, j = _places(result, upper, lower)
     change = leave_annotators_out(influence or find_influence(result))
-    held, annotator = _strongest_annotators(result, change, i, j)
+    held, annotator = _strongest_annotators(result, change, i, j, np.inf)
     guess = _enough(held, np.ones(len(held)), float(result.solution.R[i] - result.solution.R[j]))
     cells = result.small.cells
 
@@ -181,24 +181,27 @@ def _strongest(influence: Influence, i: int, j: int, gap: float) -> tuple[Floats
     """Return the verdicts that hold up i over j, the strongest first, at least until they add up to the gap."""
     contrast = np.zeros(influence.estimate.small.cells.n_models)
     contrast[i], contrast[j] = 1.0, -1.0
-    held = influence.of_votes(contrast)
-    positive = np.flatnonzero(held > 0)
-    held, look = held[positive], FIRST_LOOK
+    held, size = influence.of_votes(contrast), influence.verdicts.size
+    return _largest(held, lambda top: float(np.maximum(held[top], 0.0) @ size[top]) > gap)
+
+
+def _strongest_annotators(result: Estimate, change: Floats, i: int, j: int, gap: float) -> tuple[Floats, Counts]:
+    """Return the annotators who hold up i over j, the strongest first, in the solver's units."""
+    held = (change[:, j] - change[:, i]) / (ELO_PER_NATURAL * result.unit[i])
+    return _largest(np.nan_to_num(held, nan=-np.inf), lambda top: float(np.maximum(held[top], 0.0).sum()) > gap)
+
+
+def _largest(held: Floats, enough: Callable[[Counts], bool]) -> tuple[Floats, Counts]:
+    """Return what is above 0, the largest first, at least until it is enough, and where it stands."""
+    look = FIRST_LOOK
     while True:
         look = min(look, len(held))
         top = np.argpartition(-held, look - 1)[:look] if look < len(held) else np.arange(len(held))
-        if look == len(held) or float(held[top] @ influence.verdicts.size[positive[top]]) >= gap:
+        if look == len(held) or enough(top):
             top = top[np.argsort(-held[top], kind="stable")]
-            return held[top], positive[top]
+            top = top[held[top] > 0]
+            return held[top], top
         look *= 8
-
-
-def _strongest_annotators(result: Estimate, change: Floats, i: int, j: int) -> tuple[Floats, Counts]:
-    """Return the annotators who hold up i over j, the strongest first, in the solver's units."""
-    held = (change[:, j] - change[:, i]) / (ELO_PER_NATURAL * result.unit[i])
-    order = np.argsort(-held, kind="stable")
-    order = order[held[order] > 0]  # nor is NaN
-    return held[order], order
 
 
 def _enough(held: Floats, size: Floats, gap: float) -> int:

@@ -13,10 +13,18 @@ from app.rating.votes import WORTH_A_THREAD, Cells
 
 
 class Components(NamedTuple):
-    """Connected components of the comparison graph: their number and each model's label (−1: no counted vote)."""
+    """Connected components of the comparison graph.
+
+    Attributes
+    ----------
+    number : of components
+    label : of each model's; −1 for a model without a counted vote
+    votes : counted votes that named each model
+    """
 
     number: int
     label: NDArray[np.int64]
+    votes: Floats
 
 
 def find_components(cells: Cells) -> Components:
@@ -31,7 +39,7 @@ def find_components(cells: Cells) -> Components:
     weight = sum_by(lowest, votes, cells.n_models)[roots]
     label = np.full(cells.n_models, -1, dtype=np.int64)
     label[roots[np.lexsort((roots, -weight))]] = np.arange(len(roots))
-    return Components(len(roots), label[lowest])
+    return Components(len(roots), label[lowest], votes)
 
 
 def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -50,12 +58,9 @@ def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating])
     -------
     bool array, shape (n_models,)
     """
-    winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
-    size_of_graph = (cells.n_models, cells.n_models)
-    graph = coo_array((np.ones(len(winner), dtype=np.int8), (winner, loser)), shape=size_of_graph).tocsr()
-    _, strong = connected_components(graph, connection="strong")
+    strong = strong_classes(cells, sign)
     size = np.bincount(strong)
-    votes = sum_by(strong, _votes_by_model(pool_annotators(cells)), len(size))
+    votes = sum_by(strong, components.votes, len(size))
     model = np.arange(cells.n_models)
     order = np.lexsort((model, -votes[strong], -size[strong], components.label))
     _, first = np.unique(components.label[order], return_index=True)
@@ -65,6 +70,15 @@ def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating])
     kept[strong[best]] = True
     core: NDArray[np.bool_] = kept[strong]
     return core
+
+
+def strong_classes(cells: Cells, sign: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Label the strongly connected classes of the graph of wins, as `find_cores` has it, shape (n_models,)."""
+    winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
+    size_of_graph = (cells.n_models, cells.n_models)
+    graph = coo_array((np.ones(len(winner), dtype=np.int8), (winner, loser)), shape=size_of_graph).tocsr()
+    strong: NDArray[np.int64] = connected_components(graph, connection="strong")[1].astype(np.int64)
+    return strong
 
 
 def _votes_by_model(cells: Cells) -> NDArray[np.float64]:

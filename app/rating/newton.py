@@ -19,18 +19,27 @@ SLOW = 0.5  # so does it where a step of Fisher's leaves more than this of the l
 NEAR_EACH = 0.01  # or below this for every score and ability: near the optimum for each, many as they are
 STEPS_WORTH_A_HESSIAN = 3  # which an earlier one may still have to serve for, rather than making another
 HOPELESS = 100.0  # natural units between two scores: σ(100) is 1 long before
-SETTLED = 1e-20  # squared Newton decrement at which steps are about 1e-10 standard errors long
+LAST_STEP = 1e-12  # squared Newton decrement of a step so short that the Hessian before it serves after it
+SETTLED = 1e-18  # squared Newton decrement at which steps are about 1e-9 standard errors long
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """A point at which the gradient is settled: the objective's `value` and squared Newton `decrement` there."""
+    """A point at which the gradient is settled.
+
+    Attributes
+    ----------
+    value : of the objective
+    decrement : squared Newton decrement that is left
+    point : gradient and observed Hessian a last, tiny step before it; None where Fisher's was the last
+    """
 
     R: Floats
     theta: Floats
     value: float
     iterations: int
     decrement: float
+    point: Curvature | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,10 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
         When the gradient and the Newton decrement have not settled after 200 iterations, or no step decreases the
         objective.
 
+    Notes
+    -----
+    It stops at the step that, at the rate of the last ones, leaves a squared decrement of 1e-18, and takes it.
+
     References
     ----------
     Nocedal and Wright, Numerical Optimization, 2nd ed., §3.4; docs/math.md, "The solver".
@@ -75,8 +88,10 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
         if system is not None and np.array_equal(held, system.held):
             step = system.next(point, theta)
             at_cap = problem.cap is None or bool(np.all(theta[held] == problem.cap))
-            if step is not None and step.decrement <= SETTLED and at_cap:
-                return Optimum(R, theta, point.value, iteration, step.decrement)
+            left = np.inf if step is None else step.decrement * _rate(step, decrement)
+            if step is not None and step.decrement <= LAST_STEP and left <= SETTLED and at_cap:
+                R, theta = _normalise(problem, *_moved(problem, R, theta, step, 1.0))
+                return Optimum(R, theta, point.value, iteration + 1, left, point if exact else None)
         if system is None or step is None or not _worth_keeping(problem, theta, step, system, decrement):
             system, point, exact = _prepare(problem, point, R, theta, held, exact=exact)
             if system is None:
@@ -106,8 +121,13 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
 def _worth_keeping(problem: Problem, theta: Floats, step: "_Step", system: "_System", decrement: float) -> bool:
     """Whether an earlier point's Hessian, at the rate at which it now converges, gets there in few more steps."""
     blocked = _blocked(problem, theta, step, system.held)
-    left = step.decrement * (step.decrement / decrement) ** STEPS_WORTH_A_HESSIAN
+    left = step.decrement * _rate(step, decrement) ** STEPS_WORTH_A_HESSIAN
     return left <= SETTLED and not bool(blocked.any())
+
+
+def _rate(step: "_Step", decrement: float) -> float:
+    """By how much a step multiplies the squared decrement, as far as the last one tells."""
+    return min(step.decrement / decrement, 1.0) if decrement > 0 else 1.0
 
 
 def _prepare(
@@ -200,9 +220,7 @@ def _search(
     noise = ROUNDING * math.sqrt(len(point.cross)) * abs(point.value)
     length = 1.0
     for _ in range(MAX_HALVINGS):
-        new_R, new_theta = R + length * step.scores, theta + length * step.abilities
-        if problem.cap is not None:
-            new_theta = np.minimum(new_theta, problem.cap)
+        new_R, new_theta = _moved(problem, R, theta, step, length)
         slope = point.gradient_scores @ (new_R - R) + gradient @ (new_theta - theta)
         new_R, new_theta = _normalise(problem, new_R, new_theta)
         new = problem.likelihood.expand(new_R, new_theta, exact=exact)
@@ -211,6 +229,12 @@ def _search(
             return new_R, new_theta, new
         length /= 2.0
     return None
+
+
+def _moved(problem: Problem, R: Floats, theta: Floats, step: _Step, length: float) -> tuple[Floats, Floats]:
+    """Go along a step, no ability beyond the cap."""
+    theta = theta + length * step.abilities
+    return R + length * step.scores, theta if problem.cap is None else np.minimum(theta, problem.cap)
 
 
 def _held(problem: Problem, theta: Floats, point: Curvature) -> Mask:

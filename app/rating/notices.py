@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.rating.covariance import FEWEST_CLUSTERS
 from app.rating.estimate import Estimate
+from app.rating.following import count_following
+from app.rating.partition import CellRows
 from app.rating.prior_spread import FEWEST_ANNOTATORS, LEAST, MOST
 from app.rating.results import LoopSettings, RatingNotice
-from app.rating.sums import sum_by
 
 CAP_RANGE = (1.25, 2.5)  # around the 1.5 to 2 in which the cap holds attackers and costs honest annotators nothing
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
+CAMP = 0.4  # share of annotators with negative abilities from which they are a camp
 
 
 def find_notices(result: Estimate, settings: LoopSettings, published_cap: float | None) -> tuple[RatingNotice, ...]:
@@ -30,7 +31,7 @@ def find_notices(result: Estimate, settings: LoopSettings, published_cap: float 
 
 def _of_votes(result: Estimate) -> Iterator[tuple[str, str]]:
     cells, components = result.cells, result.components
-    annotators = len(np.unique(cells.annotator))
+    annotators = 1 + np.count_nonzero(np.diff(cells.annotator))  # they are sorted
     models = int((components.label >= 0).sum())
     if cells.n_votes <= 1:
         yield "one-vote", "a single vote counts: it says next to nothing"
@@ -62,6 +63,14 @@ def _of_fit(result: Estimate, settings: LoopSettings) -> Iterator[tuple[str, str
         )
     if not result.has_abilities:
         return
+    theta = result.solution.fit.theta
+    against = int((theta < 0).sum())
+    if against >= max(CAMP * len(theta), PAIR):
+        detail = (
+            f"{against} of {len(theta)} annotators vote against the ranking: two camps, and a few annotators more or "
+            "less could turn it round"
+        )
+        yield "opposed-camps", detail
     follow, oppose = _unanimous(result)
     if follow:
         yield (
@@ -70,7 +79,7 @@ def _of_fit(result: Estimate, settings: LoopSettings) -> Iterator[tuple[str, str
         )
     if oppose:
         yield "always-wrong", f"{oppose} annotator(s) always voted against the ranking: the prior sets their ability"
-    zero = int((np.abs(result.solution.fit.theta) < ZERO).sum())
+    zero = int((np.abs(theta) < ZERO).sum())
     if zero:
         yield "zero-ability", f"{zero} annotator(s) have an ability of exactly 0: their votes say nothing of the models"
     undecided = int(result.solution.fit.undecided.sum())
@@ -98,14 +107,5 @@ def _of_fit(result: Estimate, settings: LoopSettings) -> Iterator[tuple[str, str
 
 def _unanimous(result: Estimate) -> tuple[int, int]:
     """Count annotators all of whose votes follow, and all of whose oppose, the fitted ranking."""
-    cells, R = result.small.cells, result.solution.fit.R
-    d = R[cells.model_a] - R[cells.model_b]
-    differ = d != 0
-    won = np.where(d > 0, cells.s, cells.n - cells.s)
-
-    def whose(faults: NDArray[np.bool_]) -> int:
-        """Annotators with a vote between models that differ, none of them at fault."""
-        votes, faulty = (sum_by(cells.annotator, x * 1.0, cells.n_annotators) for x in (differ, faults & differ))
-        return int(((votes > 0) & (faulty == 0)).sum())
-
-    return whose(won < cells.n), whose(won > 0)
+    along, against = count_following(CellRows(result.small.cells), result.solution.fit.R)
+    return int(np.sum((along > 0) & (against == 0))), int(np.sum((along == 0) & (against > 0)))

@@ -64,21 +64,24 @@ def observe(
 
     Parameters
     ----------
-    cells, component, prior_sd : of the fit
-    abilities : False for m-ELO, whose abilities are known to be 1
+    cells, component, prior_sd : of the fit; what the solver left of them at its end is used again
+    abilities : False where they are known: 1 for m-ELO, the whole's for a slice
 
     Raises
     ------
     NotConvergedError
         The observed information is not positive definite: the fit stands at a saddle point.
     """
-    likelihood = Likelihood(cells, prior_sd if abilities else None)
-    point = likelihood.expand(fit.R, fit.theta, exact=True)
+    if fit.end is not None and fit.end[0].likelihood.cells is cells:
+        problem, point = fit.end
+    else:
+        likelihood = Likelihood(cells, prior_sd if abilities else None)
+        point = likelihood.expand(fit.R, fit.theta, exact=True)
+        problem = Problem(likelihood, component, find_scale(cells) if abilities else None)
     held = fit.held if abilities else np.ones(cells.n_annotators, dtype=bool)
-    problem = Problem(likelihood, component, find_scale(cells) if abilities else None)
     try:
         # fit.theta may be in any gauge: the constraint is on θ relative to its typical value
         block = factorise(problem, point, fit.theta, held, exact=True)
     except LinAlgError:
         raise NotConvergedError("the fit stands at a saddle point of the likelihood", fit.R, fit.theta) from None
-    return Observed(likelihood, point, block, cells.n_models - len(np.unique(component)), fit)
+    return Observed(problem.likelihood, point, block, cells.n_models - len(np.unique(component)), fit)

@@ -1,12 +1,13 @@
 """Every annotator's ability by itself, scores held fixed: one-dimensional concave problems."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from app.rating.compiled import compiled
 from app.rating.kernels import Ints, Starts
-from app.rating.moments import moments
+from app.rating.moments import moments, squared_residual
 from app.rating.partition import CellRows
 from app.rating.sums import Floats
 from app.rating.threads import map_parts
@@ -18,22 +19,33 @@ MOST_STEPS = 100
 class Own:
     """Where each annotator's objective is largest, arrays of shape (n_annotators,).
 
+    All but `theta` are of the point at which the search last looked, a step of at most `near` away.
+
     Attributes
     ----------
     theta : the maximum; where the search began for an annotator whose objective is flat
-    value : the objective there
-    information : −ℓ_k'' · weight there, without the prior
+    value : the objective; 0 unless it was asked for
+    information : −ℓ_k'' · weight, without the prior
     third : its derivative by θ_k
+    noise : Σ (W − p)² d² over the votes
     """
 
     theta: Floats
     value: Floats
     information: Floats
     third: Floats
+    noise: Floats
 
 
 def own_abilities(
-    rows: CellRows, R: Floats, start: Floats, *, precision: float, weight: float = 1.0, near: float = 1e-6
+    rows: CellRows,
+    R: Floats,
+    start: Floats,
+    *,
+    precision: float,
+    weight: float = 1.0,
+    near: float = 1e-6,
+    valued: bool = False,
 ) -> Own:
     """Maximise weight · ℓ_k(θ_k | R) − precision · (θ_k − 1)²/2 for every annotator.
 
@@ -45,56 +57,49 @@ def own_abilities(
     precision : 1/sd² of the prior; 0 for none, which needs votes both with and against R of every annotator
     near : a step no longer than this is the last; it leaves an error in θ of the order of its square, and one of the
         order of itself in the derivatives
+    valued : whether the objective itself is wanted
 
     Notes
     -----
     Newton's method within a bracket: converges always. Annotators do not meet, so partitions of them run apart.
     """
     c, theta = rows.cells, start.copy()
-    value, information, third = (np.zeros(len(theta)) for _ in range(3))
+    value, information, third, noise = (np.zeros(len(theta)) for _ in range(4))
 
     def climb_part(part: tuple[int, int]) -> None:
         climb(
-            *part,
-            rows.starts,
-            c.model_a,
-            c.model_b,
-            c.n,
-            c.s,
-            R,
-            weight,
-            precision,
-            near,
-            theta,
-            value,
-            information,
-            third,
-        )
+            *part, rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties,
+            R, weight, precision, near, valued, theta, value, information, third, noise,
+        )  # fmt: skip
 
     map_parts(climb_part, rows.parts)
-    return Own(theta, value, information, third)
+    return Own(theta, value, information, third, noise)
 
 
 @compiled
 def climb(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
-    R: Floats, weight: float, precision: float, near: float,
-    theta: Floats, value: Floats, information: Floats, third: Floats,
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, weight: float, precision: float, near: float, valued: bool,
+    theta: Floats, value: Floats, information: Floats, third: Floats, noise: Floats,
 ) -> None:  # fmt: skip
     """Set the arrays of `Own` for annotators first … last−1, each search beginning at theta."""
     for k in range(first, last):
         low, high = -np.inf, np.inf
         for _ in range(MOST_STEPS):
-            ability, own, slope, bend, skewness = theta[k], 0.0, 0.0, 0.0, 0.0
+            ability, own, slope, bend, skewness, squares = theta[k], 0.0, 0.0, 0.0, 0.0, 0.0
             for cell in range(starts[k], starts[k + 1]):
                 d = R[model_a[cell]] - R[model_b[cell]]
-                p, variance, skew, log_odds = moments(ability * d)
-                own += s[cell] * ability * d - n[cell] * log_odds
+                x = ability * d
+                p, variance, skew = moments(x)
+                if valued:
+                    own += s[cell] * x - n[cell] * (max(x, 0.0) + math.log1p(math.exp(-abs(x))))
                 slope += (s[cell] - n[cell] * p) * d
                 bend += n[cell] * variance * d * d
                 skewness += n[cell] * skew * d * d * d
-            value[k] = weight * own - 0.5 * precision * (ability - 1.0) ** 2
-            information[k], third[k] = weight * bend, weight * skewness
+                squares += squared_residual(p, n[cell], s[cell], ties[cell]) * d * d
+            if valued:
+                value[k] = weight * own - 0.5 * precision * (ability - 1.0) ** 2
+            information[k], third[k], noise[k] = weight * bend, weight * skewness, squares
             gradient = weight * slope - precision * (ability - 1.0)
             curvature = weight * bend + precision
             if gradient == 0.0 or curvature <= 0.0:

@@ -29,7 +29,8 @@ class CellRows:
 
     def __init__(self, cells: Cells, threads: int | None = None) -> None:
         self.cells = cells
-        self.starts = np.searchsorted(cells.annotator, np.arange(cells.n_annotators + 1)).astype(np.int64)
+        ends = np.arange(cells.n_annotators + 1, dtype=cells.annotator.dtype)  # of another type, all cells are copied
+        self.starts = np.searchsorted(cells.annotator, ends).astype(np.int64)
         if threads is None:
             threads = min(available_threads(), 1 + len(cells.n) // WORTH_A_THREAD)
         cuts = np.searchsorted(self.starts, np.linspace(0, len(cells.n), threads + 1)[1:-1])

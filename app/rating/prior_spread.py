@@ -180,7 +180,9 @@ class _Marginal:
     def at(self, log_sd: float) -> tuple[float, float]:
         """Σ_k ℓ_k(θ̂_k)/φ − (θ̂_k − 1)²/(2 sd²) − ½ log(1 + sd² I_k/φ), θ̂_k the maximum but for the log; its slope."""
         precision = math.exp(-2.0 * log_sd)
-        own = own_abilities(self.rows, self.R, self.theta, precision=precision, weight=1.0 / self.phi, near=NEAR)
+        own = own_abilities(
+            self.rows, self.R, self.theta, precision=precision, weight=1.0 / self.phi, near=NEAR, valued=True
+        )
         self.theta = own.theta
         excess = own.theta - 1.0
         shrinkage = precision / (own.information + precision)  # 1 / (1 + sd² I/φ)

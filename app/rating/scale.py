@@ -100,8 +100,12 @@ def link(
 ) -> None:  # fmt: skip
     """Set parent, shape (n_models + n_annotators,), to the lowest node that cells link each node to (union-find)."""
     for cell in range(len(annotator)):
+        y = np.int64(annotator[cell]) + n_models
+        if parent[model_a[cell]] == parent[y] and parent[model_b[cell]] == parent[y]:
+            continue  # nearly all of them, soon
         for model in (model_a[cell], model_b[cell]):
-            x, y = np.int64(model), np.int64(annotator[cell]) + n_models
+            x = np.int64(model)
+            y = np.int64(annotator[cell]) + n_models
             while parent[x] != x:
                 parent[x] = parent[parent[x]]
                 x = parent[x]

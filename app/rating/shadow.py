@@ -1,9 +1,10 @@
 import numpy as np
 
-from app.rating.likelihood import Likelihood
+from app.rating.following import count_following
 from app.rating.own import own_abilities
-from app.rating.second_order import ability_bias
-from app.rating.sums import Floats, sum_by
+from app.rating.partition import CellRows
+from app.rating.second_order import first_order_bias
+from app.rating.sums import Floats
 from app.rating.votes import Cells
 
 
@@ -33,29 +34,23 @@ def shadow_abilities(
     theta, se : shape (n_annotators,); NaN for an annotator without cells, and, without a prior, for one whose votes
         all follow or all oppose the ranking. The standard error is from the inverse information with R known.
     """
-    defined = cells.votes_by_annotator() > 0
+    rows = CellRows(cells)
+    defined = np.diff(rows.starts) > 0
     if prior_sd is None:
-        defined &= _contradicts_itself(cells, R)
-        cells = cells.where(defined[cells.annotator])
-    likelihood = Likelihood(cells, prior_sd)
+        along, against = count_following(rows, R)
+        defined &= (along > 0) & (against > 0)
+        rows = CellRows(cells.where(defined[cells.annotator]))
+    precision = 0.0 if prior_sd is None else 1.0 / prior_sd**2
     begin = np.ones(cells.n_annotators) if start is None else start
-    own = own_abilities(likelihood.rows, R, begin, precision=likelihood.precision)
-    curvature = own.information + likelihood.precision
+    own = own_abilities(rows, R, begin, precision=precision)
+    curvature = own.information + precision
     theta = own.theta
     if bias_correction:
         inverse = np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 0.0)
         if ability_cap is not None:
             inverse[theta >= ability_cap] = 0.0
-        theta = theta - ability_bias(likelihood, R, theta, inverse)
+        theta = theta - first_order_bias(own.third, own.noise, inverse)
     if ability_cap is not None:
         theta = np.minimum(theta, ability_cap)
     se = 1.0 / np.sqrt(np.maximum(curvature, 1e-300))
     return np.where(defined, theta, np.nan), np.where(defined, se, np.nan)
-
-
-def _contradicts_itself(cells: Cells, R: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Mark annotators with votes both along and against the ranking."""
-    c, d = cells, R[cells.model_a] - R[cells.model_b]
-    up = sum_by(c.annotator, c.s * np.maximum(d, 0) + (c.n - c.s) * np.maximum(-d, 0), c.n_annotators)
-    down = sum_by(c.annotator, c.s * np.maximum(-d, 0) + (c.n - c.s) * np.maximum(d, 0), c.n_annotators)
-    return (up > 0) & (down > 0)

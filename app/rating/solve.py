@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from app.rating.compact import compact
 from app.rating.correction import correct_bias
 from app.rating.errors import NoCommonRankingError, NotConvergedError
-from app.rating.fit import Fit, fit_am_elo, fit_m_elo
+from app.rating.fit import Fit, climb_m_elo, fit_am_elo, fit_m_elo
 from app.rating.observed import Observed, observe
 from app.rating.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.results import LoopSettings
@@ -95,7 +95,7 @@ def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettin
         except (NotConvergedError, NoCommonRankingError):
             if len(mine.annotators) >= LARGEST_UNDECIDED:
                 raise
-            fit = fit_m_elo(mine.cells, label)
+            fit = climb_m_elo(mine.cells, label)
             undecided[mine.annotators] = True
         R[mine.models], theta[mine.annotators], at_cap[mine.annotators] = fit.R, fit.theta, fit.at_cap
         log_likelihood, iterations = log_likelihood + fit.log_likelihood, max(iterations, fit.iterations)

@@ -217,7 +217,7 @@ def _abilities(result: Estimate, n_annotators: int) -> tuple[Floats, Floats]:
 
 
 def _shadows(cells: Cells, in_fit: Mask, result: Estimate, settings: LoopSettings) -> tuple[Floats, Floats]:
-    if not result.has_abilities:
+    if not result.has_abilities or in_fit.all():
         return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
     scored = result.core[cells.model_a] & result.core[cells.model_b]
     outside = cells.where(scored & ~in_fit[cells.annotator])

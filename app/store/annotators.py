@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import Select
 
+from app.store.reviews import order_by_reason
 from app.store.tables import annotators, models, snapshot_annotators, snapshots, votes
 
 
@@ -74,6 +75,14 @@ def list_annotators(
         statement = statement.where(rows.c.annotator.in_(keys))
     if after is not None:
         statement = statement.where(tuple_(rows.c.evidence, rows.c.annotator_id) > after)
+    return conn.execute(statement).mappings().all()
+
+
+def list_by_reason(
+    conn: Connection, *, standing: str, limit: int, after: tuple[float, int] | None
+) -> Sequence[RowMapping]:
+    """Return annotators of a standing as `list_annotators` does, the strongest reason first, with `reason_strength`."""
+    statement = order_by_reason(_with_newest_figures(), standing=standing, limit=limit, after=after)
     return conn.execute(statement).mappings().all()
 
 

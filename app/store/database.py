@@ -1,21 +1,28 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from sqlalchemy import URL, Connection, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import QueuePool
 
 from app.errors import BadInputError, UnavailableError
 from app.store.naming import OPTION, Naming
 
 OLDEST_SERVER = 15
 _DRIVER = "postgresql+psycopg"
-# SQLSTATE classes and codes that say something about the server's state, nothing about the statement.
-_LOST = ("08", "57P", "58")
+# SQLSTATE classes and codes that say something about the server's state, nothing about the statement. 25P03 is a
+# transaction that was silent for too long, 25006 a server that takes no writes: a standby, or one whose disk is full.
+_LOST = ("08", "57P", "58", "25P03")
 _CONTENDED = ("40001", "40P01")
-_BUSY = ("53", "55P03")
+_BUSY = ("53", "55P03", "57014")
+_TAKES_NO_WRITES = "25006"
+# Whoever waits so long for a lock waits for a transaction that hangs: better to be told so than to hang too. A process
+# that froze with a transaction open keeps what it locked from all others, so the server ends it.
+_LOCK_SECONDS = 20
+_SILENT_SECONDS = 300
 
 
 class DatabaseUrlError(BadInputError):
@@ -82,11 +89,12 @@ class Database:
             connect_args={"connect_timeout": connect_timeout, "application_name": "stable-arena"},
         )
         event.listen(self._engine, "connect", _refuse_old_server)
+        event.listen(self._engine, "connect", _bound_waiting)
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         """Run a READ COMMITTED transaction: committed when the block ends, rolled back when it raises."""
-        with self._connect() as conn, _translated(), conn.begin():
+        with self._connect() as conn, _translated(writing=True), conn.begin():
             yield conn
 
     @contextmanager
@@ -114,6 +122,20 @@ class Database:
             raise DatabaseBusyError("every database connection of this process is in use") from error
         except DBAPIError as error:
             raise _as_unavailable(error) or DatabaseUnreachableError(_line(error)) from error
+
+    @property
+    def connections_in_use(self) -> int:
+        """How many of the pool's connections are in somebody's hands."""
+        return self._pool.checkedout()
+
+    @property
+    def pool_size(self) -> int:
+        """How many connections there may be."""
+        return self._pool.size()
+
+    @property
+    def _pool(self) -> QueuePool:
+        return cast("QueuePool", self._engine.pool)
 
     def close(self) -> None:
         """Close every idle connection."""
@@ -144,22 +166,22 @@ def parse_url(url: str) -> URL:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(*, writing: bool = False) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        unavailable = _as_unavailable(error)
+        unavailable = _as_unavailable(error, writing=writing)
         if unavailable is None:
             raise
         raise unavailable from error
 
 
-def _as_unavailable(error: DBAPIError) -> UnavailableError | None:
+def _as_unavailable(error: DBAPIError, *, writing: bool = False) -> UnavailableError | None:
     """Return the error as the server's trouble, or None where the statement itself was at fault."""
     state = getattr(error.orig, "sqlstate", None) or ""
     if state in _CONTENDED:
         return DatabaseContendedError(_line(error))
-    if state.startswith(_BUSY):
+    if state.startswith(_BUSY) or (writing and state == _TAKES_NO_WRITES):
         return DatabaseBusyError(_line(error))
     if error.connection_invalidated or state.startswith(_LOST):
         return DatabaseUnreachableError(_line(error))
@@ -174,3 +196,11 @@ def _refuse_old_server(connection: Any, _record: object) -> None:
     major = connection.info.server_version // 10_000
     if major < OLDEST_SERVER:
         raise DatabaseTooOldError(f"the server is PostgreSQL {major}; {OLDEST_SERVER} or newer is needed")
+
+
+def _bound_waiting(connection: Any, _record: object) -> None:
+    # Statements, not options of the connection: some poolers refuse those.
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{_SILENT_SECONDS}s'")
+    connection.commit()

@@ -4,15 +4,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, Select, and_, case, func, insert, or_, select, text, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from app.store.tables import models, retracted_votes, snapshot_models, snapshots, votes
+from app.store.tables import models, snapshot_models, snapshots
 
-_HASH = text(
+# Numbers of snapshots have few gaps, and only so many index entries are looked at, however many snapshots there are.
+_POINTS = text(
     """
-    SELECT md5(coalesce(string_agg(ROW(id, name, organization, license, link, archived_at)::text, ',' ORDER BY id), ''))
-    FROM models
+    WITH ends AS (SELECT min(number) AS first, max(number) AS last FROM snapshots),
+    wanted AS (
+        SELECT last - place * (last - first)::bigint / greatest(:last, 1) AS number
+        FROM ends, generate_series(0, :last) AS place
+    )
+    SELECT DISTINCT ON (s.number) s.number, s.published_at, m.score, m.lower, m.upper, m.rank, m.votes
+    FROM wanted
+    JOIN LATERAL (
+        SELECT id, number, published_at FROM snapshots WHERE snapshots.number <= wanted.number
+        ORDER BY snapshots.number DESC LIMIT 1
+    ) s ON TRUE
+    JOIN snapshot_models m
+        ON m.snapshot_id = s.id AND m.method = :method AND m.tag = '' AND m.model_id = :model_id
+    ORDER BY s.number
     """
 )
 _FIGURES = ("score", "se", "lower", "upper", "rank", "best_rank", "worst_rank", "votes")
@@ -68,10 +81,8 @@ def set_archived(conn: Connection, model_id: int, *, archived: bool) -> None:
     conn.execute(update(models).where(models.c.id == model_id).values(archived_at=moment))
 
 
-def list_figures(
-    conn: Connection, model_id: int, method: str, *, limit: int, before: int | None = None
-) -> Sequence[RowMapping]:
-    """Return a model's figures in published boards, the newest first, those with a snapshot number below `before`."""
+def list_figures(conn: Connection, model_id: int, method: str, *, limit: int) -> Sequence[RowMapping]:
+    """Return a model's figures in boards of all votes, the newest first."""
     c = snapshot_models.c
     statement = (
         select(
@@ -81,55 +92,20 @@ def list_figures(
             *(c[name] for name in _FIGURES),
         )
         .join_from(snapshot_models, snapshots)
-        .where(c.model_id == model_id, c.method == method)
+        .where(c.model_id == model_id, c.method == method, c.tag == "")
         .order_by(snapshots.c.number.desc())
         .limit(limit)
     )
-    if before is not None:
-        statement = statement.where(snapshots.c.number < before)
     return conn.execute(statement).mappings().all()
 
 
-def count_head_to_head(conn: Connection, model_id: int) -> Sequence[RowMapping]:
-    """Count the votes on a model against each other one, retracted ones left out. Reads every vote."""
-    c = votes.c
-    first = c.model_a_id == model_id
-    opponent = case((first, c.model_b_id), else_=c.model_a_id).label("opponent_id")
-    won = or_(and_(first, c.outcome == 0), and_(~first, c.outcome == 1))
-    lost = or_(and_(first, c.outcome == 1), and_(~first, c.outcome == 0))
-    void = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == c.id).exists()
-    counts: Select[Any] = (
-        select(
-            opponent,
-            func.count().label("votes"),
-            func.count().filter(won).label("wins"),
-            func.count().filter(c.outcome > 1).label("ties"),
-            func.count().filter(lost).label("losses"),
-        )
-        .where(or_(first, c.model_b_id == model_id), ~void)
-        .group_by(opponent)
-    )
-    met = counts.subquery()
-    statement = (
-        select(models.c.name.label("opponent"), met.c.votes, met.c.wins, met.c.ties, met.c.losses)
-        .join_from(met, models, models.c.id == met.c.opponent_id)
-        .order_by(models.c.name.collate("C"))
-    )
-    return conn.execute(statement).mappings().all()
-
-
-def count_archived(conn: Connection, snapshot_id: UUID, method: str) -> int:
-    """Count the archived models of one board."""
+def list_places(conn: Connection, model_id: int, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return a model's rows on every board of one snapshot, by method and tag."""
     c = snapshot_models.c
-    statement = (
-        select(func.count())
-        .select_from(snapshot_models.join(models))
-        .where(c.snapshot_id == snapshot_id, c.method == method, models.c.archived_at.is_not(None))
-    )
-    return conn.execute(statement).scalar_one()
+    statement = select(snapshot_models).where(c.snapshot_id == snapshot_id, c.model_id == model_id)
+    return conn.execute(statement.order_by(c.method, c.tag)).mappings().all()
 
 
-def hash_models(conn: Connection) -> str:
-    """Return what changes whenever anything that boards show of a model itself changes."""
-    digest: str = conn.execute(_HASH).scalar_one()
-    return digest
+def list_points(conn: Connection, model_id: int, method: str, *, most: int) -> Sequence[RowMapping]:
+    """Return a model's figures in snapshots spread evenly over all there are, the oldest first."""
+    return conn.execute(_POINTS, {"model_id": model_id, "method": method, "last": most - 1}).mappings().all()

@@ -11,11 +11,16 @@ from typing import Literal, Self, cast
 from sqlalchemy import Connection, text
 
 from app.errors import UnavailableError
-from app.store.pseudonyms import STORED, Pseudonyms
+from app.store.pseudonyms import MADE, STORED, Pseudonyms
 
 OPTION = "stable_arena_naming"
 
 _ANY_RAW_KEY = text("SELECT EXISTS (SELECT FROM annotators WHERE key !~ :stored)")
+# Nobody can bring this about from outside by calling himself like a pseudonym: one raw key says that there are none.
+_ONLY_PSEUDONYMS = text(
+    "SELECT NOT EXISTS (SELECT FROM annotators WHERE key !~ :stored) "
+    "AND EXISTS (SELECT FROM annotators WHERE key ~ :made)"
+)
 
 UnknownModels = Literal["create", "refuse"]
 
@@ -27,6 +32,13 @@ class RawKeysStoredError(UnavailableError):
     title = "Annotators are on record under raw keys"
 
 
+class PseudonymKeyMissingError(UnavailableError):
+    """Annotators are on record under pseudonyms, and the secret that makes them is not set."""
+
+    code = "pseudonym-key-missing"
+    title = "Annotators are on record under pseudonyms"
+
+
 @dataclass(frozen=True)
 class Naming:
     """What becomes of a model's name that nobody knows, and of annotators' raw keys.
@@ -35,17 +47,27 @@ class Naming:
     ----------
     unknown_models : add the model, or leave it without a number
     pseudonyms : what stands for raw keys; None where keys are stored as they come
+    raw_beside : store keys as they come even where those on record are pseudonyms
     keys_fit : whether the keys on record were found to be such as this process makes
     """
 
     unknown_models: UnknownModels = "create"
     pseudonyms: Pseudonyms | None = None
+    raw_beside: bool = False
     keys_fit: Event = field(default_factory=Event, init=False, repr=False, compare=False)
 
     @classmethod
-    def chosen(cls, unknown_models: UnknownModels, pseudonym_secrets: Mapping[int, bytes], version: int) -> Self:
+    def chosen(
+        cls,
+        unknown_models: UnknownModels,
+        pseudonym_secrets: Mapping[int, bytes],
+        version: int,
+        *,
+        raw_beside: bool = False,
+    ) -> Self:
         """Return what the settings ask for: pseudonyms where there is any secret, new ones by that of `version`."""
-        return cls(unknown_models, Pseudonyms(version, dict(pseudonym_secrets)) if pseudonym_secrets else None)
+        pseudonyms = Pseudonyms(version, dict(pseudonym_secrets)) if pseudonym_secrets else None
+        return cls(unknown_models, pseudonyms, raw_beside)
 
     def stored_keys(self, raw: str) -> tuple[str, ...]:
         """Return the keys under which an annotator may be on record; a new one gets the first."""
@@ -62,17 +84,35 @@ def naming_of(conn: Connection) -> Naming:
 
 
 def require_fitting_keys(conn: Connection) -> None:
-    """Check, before somebody new is put on record, that the keys on record are such as this process makes.
+    """Check, at the start and before somebody new is put on record, that the keys there are such as this process makes.
 
     Raises
     ------
-    RawKeysStoredError
+    RawKeysStoredError, PseudonymKeyMissingError
     """
     naming = naming_of(conn)
-    if naming.pseudonyms is None or naming.keys_fit.is_set():
+    if naming.keys_fit.is_set():
         return
-    if conn.execute(_ANY_RAW_KEY, {"stored": STORED}).scalar_one():
+    require_pseudonym_key(conn)
+    if naming.pseudonyms is not None and conn.execute(_ANY_RAW_KEY, {"stored": STORED}).scalar_one():
         raise RawKeysStoredError(
             "pseudonyms are on but annotators are on record under raw keys: run stable-arena annotators pseudonymise"
         )
-    naming.keys_fit.set()  # asked once: only a process without the secret could add raw keys from here on
+    naming.keys_fit.set()  # asked once: only a process with other settings could make it untrue from here on
+
+
+def require_pseudonym_key(conn: Connection) -> None:
+    """Check that the secret is set where everybody on record is under a pseudonym.
+
+    Raises
+    ------
+    PseudonymKeyMissingError
+    """
+    naming = naming_of(conn)
+    if naming.pseudonyms is not None or naming.raw_beside:
+        return
+    if conn.execute(_ONLY_PSEUDONYMS, {"stored": STORED, "made": MADE}).scalar_one():
+        raise PseudonymKeyMissingError(
+            "annotators are on record under pseudonyms but STABLE_ARENA_PSEUDONYM_KEY is not set: whoever voted would "
+            "be taken for somebody new, under the raw key; STABLE_ARENA_ALLOW_RAW_KEYS=true if that is meant"
+        )

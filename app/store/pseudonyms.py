@@ -5,6 +5,8 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+MADE = r"^p[0-9]+_[a-z2-7]{52}$"
+"""What a pseudonym looks like; as a regular expression of PostgreSQL's."""
 STORED = r"^(p[0-9]+_[a-z2-7]{52}|erased_[a-z2-7]{52})$"
 """What a pseudonym, or the key of somebody erased, looks like; as a regular expression of PostgreSQL's."""
 

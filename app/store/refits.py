@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Interval, RowMapping, func, insert, literal, 
 from sqlalchemy.sql import Select
 
 from app.store.ids import new_id
+from app.store.leases import MOMENT_SECONDS, end_when_silent
 from app.store.tables import refits, snapshots
 
 RUNNING = ("reading", "fitting", "publishing")
@@ -59,6 +60,7 @@ def claim_refit(conn: Connection, epoch: int) -> RowMapping | None:
 
 def advance_refit(conn: Connection, refit_id: UUID, epoch: int, state: str, seconds: dict[str, float]) -> None:
     """Move a running refit to its next state; `seconds` are the times of the stages behind it."""
+    end_when_silent(conn, MOMENT_SECONDS)  # its row is what the next holder of the lease has to mark as lost
     conn.execute(
         update(refits)
         .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state.in_(RUNNING))
@@ -94,6 +96,7 @@ def end_refit(
     conn: Connection, refit_id: UUID, epoch: int, state: str, *, seconds: dict[str, float], detail: str | None = None
 ) -> None:
     """Record how a refit of this epoch ended. One that is done stays done."""
+    end_when_silent(conn, MOMENT_SECONDS)
     conn.execute(
         update(refits)
         .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state != "done")

@@ -200,22 +200,10 @@ def read_models(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
 
 
 def read_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
-    """Return the annotators as they were inserted, with their effective standing in place of the override."""
-    c = snapshot_annotators.c
-    return conn.execute(select(snapshot_annotators).where(c.snapshot_id == snapshot_id)).mappings().all()
+    """Return the annotators as they were inserted, with their effective standing in place of the override.
 
-
-def read_board(conn: Connection, snapshot_id: UUID, method: str) -> Sequence[RowMapping]:
-    """Return one method's models that are not archived, by component, rank and name.
-
-    Each row has `model`, the columns of `snapshot_models`, and what is known of the model.
+    None of an old snapshot that has let go of most of them: what is left is no crowd.
     """
-    c = snapshot_models.c
-    known = models.c.organization, models.c.license, models.c.link
-    statement = (
-        select(models.c.name.label("model"), snapshot_models, *known)
-        .join_from(snapshot_models, models)
-        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == "", models.c.archived_at.is_(None))
-        .order_by(c.component, c.rank, models.c.name.collate("C"))
-    )
-    return conn.execute(statement).mappings().all()
+    whole = select(snapshots.c.id).where(snapshots.c.id == snapshot_id, snapshots.c.crowd_pruned_at.is_(None))
+    c = snapshot_annotators.c
+    return conn.execute(select(snapshot_annotators).where(c.snapshot_id.in_(whole))).mappings().all()

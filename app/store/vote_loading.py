@@ -14,6 +14,8 @@ import psycopg
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
+from app.store.votes import VoteRow
+
 COLUMNS = (
     "id", "record", "annotator_id", "model_a_id", "model_b_id", "outcome", "battle_id", "voted_at", "tags", "metadata",
 )  # fmt: skip
@@ -42,12 +44,15 @@ _INSERT = text(
 )
 _LEFT_OUT = text(
     """
-    SELECT l.record, earlier.id,
+    SELECT l.record, l.battle_id, l.annotator_id, earlier.id,
            (l.model_a_id, l.model_b_id) IN (
                (earlier.model_a_id, earlier.model_b_id), (earlier.model_b_id, earlier.model_a_id)
            ) AS same_models,
            CASE WHEN l.model_a_id = earlier.model_a_id OR l.outcome > 1 THEN l.outcome ELSE 1 - l.outcome END
-               = earlier.outcome AS same_outcome
+               = earlier.outcome AS same_outcome,
+           EXISTS (
+               SELECT FROM retracted_votes AS r WHERE r.vote_id = earlier.id AND r.retraction_id IS NOT NULL
+           ) AS retracted
     FROM loading AS l
     CROSS JOIN LATERAL (
         SELECT v.id, v.model_a_id, v.model_b_id, v.outcome FROM votes AS v
@@ -57,19 +62,35 @@ _LEFT_OUT = text(
     ORDER BY l.record
     """
 )
+_READ_AGAIN = text(
+    """
+    SELECT record, id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'),
+           metadata::text
+    FROM loading WHERE record = ANY(:records) ORDER BY record
+    """
+)
 
 
 @dataclass(frozen=True)
 class LeftOut:
     """A vote that was not added, because its annotator has judged its battle already.
 
-    `vote_id` is the vote on record, which is on the same two models or not, and says the same of them or not.
+    `vote_id` is the vote on record, which is on the same two models or not, and says the same of them or not; somebody
+    may have `retracted` it.
     """
 
     record: int
+    battle_id: str
+    annotator_id: int
     vote_id: UUID
     same_models: bool
     same_outcome: bool
+    retracted: bool
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether it says something else than the vote on record."""
+        return not (self.same_models and self.same_outcome)
 
 
 def load_votes(
@@ -97,6 +118,11 @@ def load_votes(
     if added == votes.height:
         return added, []
     return added, [LeftOut(*row) for row in conn.execute(_LEFT_OUT)]
+
+
+def read_left_out(conn: Connection, records: Sequence[int]) -> list[tuple[int, VoteRow]]:
+    """Return votes that `load_votes` left out in this transaction, with their records, in the records' order."""
+    return [(record, VoteRow(*vote)) for record, *vote in conn.execute(_READ_AGAIN, {"records": list(records)})]
 
 
 def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:

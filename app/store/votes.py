@@ -14,9 +14,9 @@ Pair = tuple[str, int]
 # %b sends the arrays in PostgreSQL's binary form, about half as long on the way as text.
 _INSERT = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
-                   api_key_id, version)
+                   api_key_id, version, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
-       v.metadata::jsonb, v.api_key_id, v.version
+       v.metadata::jsonb, v.api_key_id, v.version, %(import_id)b::uuid
 FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(models_b)b::int[],
             %(outcomes)b::smallint[], %(battles)b::text[], %(moments)b::timestamptz[], %(tags)b::text[],
             %(metadata)b::text[], %(api_keys)b::uuid[], %(versions)b::smallint[])
@@ -70,10 +70,11 @@ class RecordedVote:
     retracted: bool = False
 
 
-def insert_votes(conn: Connection, rows: Sequence[VoteRow]) -> set[UUID]:
+def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None) -> set[UUID]:
     """Add the votes whose (battle, annotator, version) is free yet, and return the ids of those that were left out.
 
-    Of two rows for the same place the first counts. A vote without a battle is always added.
+    Of two rows for the same place the first counts. A vote without a battle is always added. `import_id` is that of
+    the file which they all come from.
     """
     ids, annotators, models_a, models_b, outcomes, battles, moments, tags, metadata, api_keys, versions = (
         list(column) for column in zip(*rows, strict=True)
@@ -90,6 +91,7 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow]) -> set[UUID]:
         "metadata": metadata,
         "api_keys": api_keys,
         "versions": versions,
+        "import_id": import_id,
     }
     # Nearly always every row is added, and the count says so: no ids have to come back to be compared.
     if conn.exec_driver_sql(_INSERT, values).rowcount == len(rows):

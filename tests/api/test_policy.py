@@ -15,9 +15,7 @@ DEFAULTS = {
     "flag_rule": "evidence",
     "flag_probability": 0.95,
     "evidence_ratio": 100.0,
-    "evidence_tests": [
-        *("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "group", "side"),
-    ],
+    "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
     "release_margin": 0.1,
     "on_low_ability": "flag",
     "max_excluded_share": 0.1,

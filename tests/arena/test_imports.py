@@ -10,6 +10,9 @@ from app.arena.files import csv
 from app.arena.imports import ImportFault, ImportOptions, every_fault
 from app.arena.imports_loading import ImportLoad
 from app.arena.imports_local import ImportReceipt, import_file
+from app.arena.policy import current_policy, set_policy
+from app.arena.retractions import retract_votes
+from app.arena.vote_extras import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH, MAX_TAGS
 from app.errors import BadInputError
 from app.store import vote_loading
 from app.store.database import Database, DatabaseContendedError
@@ -280,3 +283,70 @@ def test_aliases_hold_at_the_votes_moment(load: Load, database: Database) -> Non
     with database.read() as conn:
         named = conn.execute(text("SELECT m.name FROM votes JOIN models m ON m.id = model_a_id ORDER BY voted_at"))
         assert named.scalars().all() == ["alias", "old name"]
+
+
+def change_policy(database: Database, **changes: Any) -> None:
+    with database.begin() as conn:
+        settings = current_policy(conn).settings.model_copy(update=changes)
+        set_policy(conn, settings, reason="a test", created_by="a test")
+
+
+def test_a_file_replaces_verdicts_where_the_policy_says_so(load: Load, database: Database) -> None:
+    load("k,a,b,model_a,1,,,", "k,a,b,model_a,2,,,", "l,a,b,tie,1,,,")
+    change_policy(database, on_conflict="replace")
+    # The first takes the place of what is on record, the second is the same once more, the third takes its place again,
+    # the fourth goes back to what was there at first, the fifth says what is on record already; the others are new.
+    rows = ["k,b,a,model_a,1,,x,", "k,a,b,model_b,1,,,", "k,a,b,tie,1,,,", "k,a,b,model_a,1,,,", "k,a,b,model_a,2,,,"]
+    receipt = load(*rows, "m,a,b,tie,3,,,", 'm,a,b,model_a,3,,,"{""n"": 1}"')
+    expected = {"rows": 7, "created": 5, "replaced": 4, "duplicates": 2, "retracted": 0, "conflicts": 0}
+    assert receipt.counts.model_dump() == {**expected, "rejected": 0, "skipped": 0}
+    with database.read() as conn:
+        statement = """
+        SELECT k.key, v.battle_id, v.outcome, v.version, v.tags, v.metadata, v.import_id = :import_id,
+               r.replaced_by = (SELECT n.id FROM votes n WHERE (n.battle_id, n.annotator_id, n.version)
+                                = (v.battle_id, v.annotator_id, v.version + 1))
+        FROM votes v JOIN annotators k ON k.id = v.annotator_id LEFT JOIN retracted_votes r ON r.vote_id = v.id
+        ORDER BY 1, 2, 4
+        """
+        assert [tuple(row) for row in conn.execute(text(statement), {"import_id": receipt.import_id})] == [
+            ("k", "1", 0, 0, [], None, False, True),
+            ("k", "1", 0, 1, ["x"], None, True, True),
+            ("k", "1", 2, 2, [], None, True, True),
+            ("k", "1", 0, 3, [], None, True, None),
+            ("k", "2", 0, 0, [], None, False, None),
+            ("l", "1", 2, 0, [], None, False, None),
+            ("m", "3", 2, 0, [], None, True, True),
+            ("m", "3", 0, 1, [], {"n": 1}, True, None),
+        ]
+
+
+@pytest.mark.parametrize("on_conflict", ["reject", "replace"])
+def test_what_is_retracted_a_file_does_not_bring_back(load: Load, database: Database, on_conflict: str) -> None:
+    load("k,a,b,model_a,1,,,", "k,a,b,tie,2,,,")
+    with database.begin() as conn:
+        retract_votes(conn, "battle", "1", reason="a test", retracted_by="a test")
+    change_policy(database, on_conflict=on_conflict)
+    receipt = load("k,a,b,model_a,1,,,", "k,a,b,tie,2,,,", "k,a,b,tie,1,,,")
+    counts = receipt.counts
+    assert (counts.created, counts.duplicates, counts.retracted, counts.conflicts) == (0, 2, 1, 1)
+    assert [(fault.place, fault.kind) for fault in receipt.conflicts] == [("line 4", "conflict")]
+
+
+def test_files_are_held_to_the_limits_of_votes_that_are_sent(load: Load, database: Database) -> None:
+    deep = '{""x"": ' * MAX_METADATA_DEPTH + "{}" + "}" * MAX_METADATA_DEPTH
+    long = f'{{""x"": ""{"y" * MAX_METADATA_LENGTH}""}}'
+    receipt = load(
+        f"k,a,b,tie,,,{';'.join('t' * (n + 1) for n in range(MAX_TAGS + 1))},",
+        f'k,a,b,tie,,,,"{long}"',
+        f'k,a,b,tie,,,,"{deep}"',
+        f"k,a,b,tie,,,{';'.join('t' * (n + 1) for n in range(MAX_TAGS))},",
+        skip_invalid=True,
+    )
+    assert (receipt.counts.created, receipt.counts.rejected) == (1, 3)
+    assert receipt.import_id is not None
+    faults = [fault.detail for page in every_fault(database, receipt.import_id) for fault in page]
+    assert faults == [
+        f"must be at most {MAX_TAGS}",
+        f"must have at most {MAX_METADATA_LENGTH} characters as JSON",
+        f"must not nest deeper than {MAX_METADATA_DEPTH} levels",
+    ]

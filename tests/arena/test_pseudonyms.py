@@ -16,7 +16,7 @@ from app.arena.votes import NewVote
 from app.errors import BadInputError, ConflictError
 from app.settings import Settings
 from app.store.database import Database
-from app.store.naming import Naming, RawKeysStoredError
+from app.store.naming import Naming, PseudonymKeyMissingError, RawKeysStoredError, require_pseudonym_key
 from app.store.pseudonyms import STORED, Pseudonyms
 
 SECRETS = {1: b"the first secret, 32 bytes at least", 2: b"the second secret, 32 bytes at least"}
@@ -87,10 +87,11 @@ def test_half_way_nothing_has_happened(database: Database, open_with: Callable[.
     assert stored_keys(database) == ["ann"]
 
 
-def test_nobody_becomes_two(database: Database, open_with: Callable[..., Database]) -> None:
+def test_nobody_becomes_two(database_url: str, open_with: Callable[..., Database]) -> None:
     private = open_with()
     record(private, "ann")
-    record(database, "ann")  # by a process without the secret
+    with Database(database_url, naming=Naming(raw_beside=True)) as without_secret:
+        record(without_secret, "ann")
     with pytest.raises(ConflictError, match="1 annotators"), private.begin() as conn:
         pseudonymise(conn, done_by="a test")
 
@@ -147,3 +148,25 @@ def test_settings_of_a_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_KEY_VERSION", "2")
     monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_PREVIOUS_KEYS", '{"1": "%s"}' % ("y" * 32))
     assert Settings().pseudonym_secrets() == {1: b"y" * 32, 2: b"x" * 32}
+
+
+def test_raw_keys_are_not_stored_beside_pseudonyms_for_want_of_the_secret(
+    open_with: Callable[..., Database], database: Database, database_url: str
+) -> None:
+    record(open_with(), "ann")
+    with database.read() as conn, pytest.raises(PseudonymKeyMissingError, match="STABLE_ARENA_PSEUDONYM_KEY"):
+        require_pseudonym_key(conn)
+    with pytest.raises(PseudonymKeyMissingError), database.begin() as conn:
+        record_votes(conn, [NewVote("ant", "bee", "tie", "ann")], api_key_id=None)
+    assert len(stored_keys(database)) == 1
+    with Database(database_url, naming=Naming(raw_beside=True)) as allowed:
+        record(allowed, "ann")
+        assert stored_keys(allowed)[1] == "ann"
+    with database.read() as conn:  # it is settled from here on
+        require_pseudonym_key(conn)
+
+
+def test_one_raw_key_called_like_a_pseudonym_stops_nobody(database: Database) -> None:
+    record(database, "ann", "p1_" + "a" * 52)
+    with database.read() as conn:
+        require_pseudonym_key(conn)

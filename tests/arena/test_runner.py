@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select, text, update
 
 from app.arena.fits import fitting
 from app.arena.fits.process import FitProcess, FitProcessLostError
@@ -148,6 +148,20 @@ def test_a_large_exclusion_waits_for_an_admin(
     assert accepted.state == "done"
     with database.read() as conn:
         assert find_snapshot(conn).votes_used == 12 * 120
+
+
+def test_two_camps_wait_for_an_admin(database: Database, crowd: None, refit: DoRefit) -> None:
+    """6 of 14 vote against the rest: which side is right, votes do not tell."""
+    with database.begin() as conn:
+        conn.execute(text("ALTER TABLE votes DISABLE TRIGGER USER"))
+        turned = update(votes).where(votes.c.annotator_id <= 4, votes.c.outcome < 2)
+        conn.execute(turned.values(outcome=1 - votes.c.outcome))
+        conn.execute(text("ALTER TABLE votes ENABLE TRIGGER USER"))
+    ended = refit()
+    assert (ended.state, count_snapshots(database)) == ("needs_review", 0)
+    assert ended.detail is not None
+    assert ended.detail.startswith("6 of 14 annotators vote against the ranking")
+    assert refit(accept_exclusions=True).state == "done"
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,11 @@ def test_what_is_refused(run_cli: RunCli, arguments: list[str], exit_code: int, 
     result = run_cli("keys", *arguments)
     assert (result.exit_code, result.stdout) == (exit_code, "")
     assert told in result.stderr
+
+
+@pytest.mark.parametrize("family", ["keys", "lab"])
+def test_a_family_of_commands_by_itself_shows_its_help_and_no_error(run_cli: RunCli, family: str) -> None:
+    result = run_cli(family)
+    assert f"stable-arena {family}" in result.output
+    assert "error:" not in result.output
+    assert result.exit_code == 2

@@ -207,3 +207,66 @@ def test_the_log_is_json_on_standard_error_and_names_no_one(data_dir: Path, key:
     assert (entry["method"], entry["path"], entry["status"], entry["request_id"]) == (
         "POST", "/api/v1/votes", 201, "mine",
     )  # fmt: skip
+
+
+def children_of(process: subprocess.Popen[str]) -> dict[str, list[int]]:
+    """Return the process ids of the service's children, by whether they answer requests or are the worker, niced."""
+    listed = Path(f"/proc/{process.pid}/task").glob("*/children")
+    pids = [int(pid) for path in listed for pid in path.read_text().split()]
+    spawned = [pid for pid in pids if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    niced = [pid for pid in spawned if os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)]
+    return {"worker": niced, "server": [pid for pid in spawned if pid not in niced]}
+
+
+def ended(pid: int) -> bool:
+    return _state_and_parent(str(pid))[0] in ("gone", "Z")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
+def test_several_processes_share_the_socket_and_are_started_again_when_they_die(data_dir: Path, key: str) -> None:
+    with served(data_dir, "--workers", "2") as (process, url):
+        assert url.startswith("http://127.0.0.1:")
+        until(lambda: len(children_of(process)["worker"]) == 1)
+        first = children_of(process)
+        assert len(first["server"]) == 2
+        voters = Voters(url, key, threads=4)
+        until(lambda: len(voters.acknowledged) >= 50)
+        for pid in (first["server"][0], first["worker"][0]):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: [len(pids) for pids in children_of(process).values()] == [1, 2])
+        assert {pid for pids in children_of(process).values() for pid in pids} > {first["server"][1]}
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        voters.stop()
+        process.terminate()
+        _, log = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+    told = [json.loads(line) for line in log.splitlines() if "process_died" in line]
+    assert {(each["process"].split()[0], each["exit_code"]) for each in told} == {("server", -9), ("worker", -9)}
+    assert postmasters(data_dir) == []
+    on_record = stored(data_dir)
+    assert len(on_record) == len(set(on_record))
+    assert set(voters.acknowledged) <= set(on_record)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
+def test_processes_end_with_a_killed_service(data_dir: Path) -> None:
+    with served(data_dir) as (process, _):
+        until(lambda: len(children_of(process)["worker"]) == 1)
+        pids = children_of(process)["worker"]
+        process.kill()
+        process.wait()
+        until(lambda: all(ended(pid) for pid in pids))
+    stored(data_dir)  # joins the database that was left behind, and stops it
+    assert postmasters(data_dir) == []
+
+
+def test_a_database_of_pseudonyms_is_not_served_without_their_secret(data_dir: Path) -> None:
+    with open_database(None, data_dir) as database, database.begin() as conn:
+        conn.execute(
+            text("INSERT INTO annotators (key, public_id) VALUES (:key, gen_random_uuid())"), {"key": "p1_" + "a" * 52}
+        )
+    with served(data_dir, "--no-worker") as (process, line):
+        assert line == ""
+        assert process.wait(PATIENCE) == 1
+        assert process.stderr is not None
+        assert "STABLE_ARENA_PSEUDONYM_KEY is not set" in process.stderr.read()

@@ -58,7 +58,7 @@ def test_the_optional_fields_of_a_vote(write: Write) -> None:
         ({"metadata": "{"}, "metadata", "is not JSON"),
         ({"metadata": {"x": float("nan")}}, "metadata", "NaN"),
         ({"metadata": {"x": ["a\x00"]}}, "metadata", "U+0000"),
-        ({"metadata": {"x": "\udfff"}}, "metadata", "lone surrogates"),
+        ({"metadata": {"x": "\udfff"}}, "metadata", "half of a surrogate pair"),
         ({"timestamp": 1700000000}, "timestamp", "is no moment"),
     ],
 )

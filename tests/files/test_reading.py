@@ -51,7 +51,7 @@ def test_any_other_word_is_a_fault_and_never_a_tie(write: Write, word: str) -> N
         ("k,a,b,tie,0001-01-01T00:00:00+10:00", "timestamp", "is no moment"),
         ("k,a,b,tie,,x\x7f", "battle_id", "must not contain the character U+007F"),
         ("k,a,b,tie,,,x;;y", "tags", "a tag must not be blank"),
-        ('k,a,b,tie,,,,"{""x"": 1e999}"', "metadata", "must not contain NaN or infinite numbers"),
+        ('k,a,b,tie,,,,"{""x"": 1e999}"', "metadata", "must not contain NaN or Infinity"),
         (",a,a,draw,yesterday", "annotator", "must not be blank"),
     ],
 )

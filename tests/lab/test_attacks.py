@@ -7,8 +7,9 @@ import pytest
 from typer.testing import Result
 
 from app.lab.attacks.arena import Setup, draw_arena
+from app.lab.attacks.joining import Attack, join, share_of_ties, votes_of_attackers
 from app.lab.attacks.strategies import STRATEGIES, Scene, coin, paper_random, slow_drift
-from app.lab.budget import Attack, add_attackers, find_budget
+from app.lab.budget import DEFENCES, find_budget
 from app.lab.defences.campaign import campaign
 from app.lab.defences.hearing import RULES
 from app.lab.defences.published import residual_test, sequential_test
@@ -134,16 +135,21 @@ def test_a_budget_is_the_smallest_that_lifts(arena_cells: tuple) -> None:
     cells, public = arena_cells
     settings = LoopSettings(min_votes=0)
     order = np.argsort(-public)
-    target, attack = int(order[5]), Attack("target-only", 60)
+    widest = int(np.argmax(-np.diff(public[order])))
+    target, attack = int(order[widest + 1]), Attack("target-only", 60)
     found = find_budget(cells, settings, target, attack, "none", most=64)
     assert found.annotators is not None
+    assert found.annotators > 1
     assert found.votes == 60 * found.annotators
     quiet = LoopSettings(min_votes=0, interval="none")
     board = run_stable_arena(cells, quiet).board
     assert found.rank == board.rank[target]
-    joined = add_attackers(cells, board.score, target, attack, number=found.annotators, tie_share=0.32, seed=0)
-    assert joined.n_annotators == 40 + found.annotators
-    assert joined.n_votes == cells.n_votes + found.votes
+    tie_share = share_of_ties(cells, board.score)
+    for number, lifted in ((found.annotators, True), (found.annotators - 1, False)):
+        new = votes_of_attackers(board.score, target, attack, number=number, tie_share=tie_share, seed=0)
+        joined = join(cells, new)
+        assert joined.n_votes == cells.n_votes + 60 * number
+        assert (run_stable_arena(joined, quiet).board.rank[target] < found.rank) == lifted
 
 
 def test_attackers_who_choose_their_battles_need_fewer(arena_cells: tuple) -> None:
@@ -163,7 +169,7 @@ def test_mimics_who_are_found_lift_nobody(arena_cells: tuple) -> None:
     settings, target = LoopSettings(min_votes=0), int(np.argsort(-public)[6])
     attack = Attack("mimic", 100)
     assert find_budget(cells, settings, target, attack, "none", most=8).annotators is not None
-    assert find_budget(cells, settings, target, attack, "evidence, then ε", most=8).annotators is None
+    assert find_budget(cells, settings, target, attack, "evidence", most=8).annotators is None
     with pytest.raises(ValueError, match="is the first"):
         find_budget(cells, settings, int(np.argmax(public)), attack, "m-elo", most=8)
 
@@ -195,8 +201,8 @@ def test_the_fragility_command(run_lab: RunLab, arena_file: Path, tmp_path: Path
 
 def test_the_budget_command(run_lab: RunLab, arena_file: Path) -> None:
     document = json.loads(run_lab("budget", arena_file, "--model", "m03", "--most", 4, "--format", "json").stdout)
-    assert [row["defence"] for row in document["budgets"]] == ["m-elo", "none", "ε", "evidence, then ε"]
-    assert run_lab("budget", arena_file, "--model", "m03", "--most", 2).stdout.count("m03") == 4
+    assert [row["defence"] for row in document["budgets"]] == list(DEFENCES)
+    assert run_lab("budget", arena_file, "--model", "m03", "--most", 2).stdout.count("m03") == len(DEFENCES)
     assert run_lab("budget", arena_file, "--model", "nobody").exit_code == 2
     assert run_lab("budget", arena_file, "--strategy", "copycats").exit_code == 2
 

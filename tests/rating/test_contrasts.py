@@ -7,13 +7,15 @@ from app.rating.contrasts import contrast_errors, simultaneous_ranks, win_probab
 
 def test_win_probabilities_of_a_known_difference() -> None:
     R, covariance = np.array([np.log(3.0), 0.0]), np.array([[0.04, 0.01], [0.01, 0.02]])
-    result = win_probabilities(R, covariance, critical_value=1.96)
+    every = np.arange(2)
+    errors = contrast_errors(covariance, every[:, None], every)
+    result = win_probabilities(R[:, None] - R, 1.96 * errors)
     half = 1.96 * np.sqrt(0.04 + 0.02 - 2 * 0.01)
     assert result.probability[0, 1] == pytest.approx(0.75)
     assert result.lower[0, 1] == pytest.approx(1 / (1 + np.exp(half) / 3))
     np.testing.assert_allclose(result.probability + result.probability.T, 1.0)
     np.testing.assert_allclose(result.lower + result.upper.T, 1.0)
-    assert contrast_errors(covariance)[0, 1] == pytest.approx(0.2)
+    assert errors[0, 1] == pytest.approx(0.2)
 
 
 def test_simultaneous_ranks_use_the_studentized_range() -> None:

@@ -1,12 +1,15 @@
 """Worlds in which something cannot be estimated: each has a defined, finite result and says what it lacks."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from app.lab.simulate import simulate_votes
+from app.rating.errors import NoFiniteScoreError
+from app.rating.fit import fit_m_elo
 from app.rating.graph import find_components, find_cores
 from app.rating.results import LoopSettings, Rating
 from app.rating.stable_arena import run_stable_arena
@@ -110,6 +113,18 @@ def test_one_annotator_is_the_typical_one() -> None:
     assert "one-annotator" in codes(rating)
     m_elo = run_stable_arena(world((0, 1, 1.0, 40), (0, 1, 0.0, 20), (1, 2, 1.0, 30), (1, 2, 0.0, 30), models=3), M_ELO)
     np.testing.assert_allclose(rating.board.score, m_elo.board.score, atol=1e-6)
+
+
+@pytest.mark.parametrize("start", [None, np.array([30.0, 0.0, 0.0, -30.0])])
+def test_m_elo_by_itself_refuses_votes_whose_maximum_lies_at_infinity(start: np.ndarray | None) -> None:
+    """Model 0 only won; model 3 only lost, to a model that has a score."""
+    cells = world((1, 2, 1.0, 3), (1, 2, 0.0, 2), (0, 1, 1.0, 4), (2, 3, 1.0, 1), models=4)
+    with pytest.raises(NoFiniteScoreError, match="2 model") as caught:
+        fit_m_elo(cells, np.zeros(4, dtype=np.int64), start)
+    assert caught.value.models.tolist() == [0, 3]
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301  what this test has written itself
+    assert again.models.tolist() == [0, 3]
+    assert str(again) == str(caught.value)
 
 
 def test_an_annotator_who_is_always_right_is_finite_by_default() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
+from app.rating import influence
 from app.rating.estimate import Estimate, estimate
 from app.rating.fragility import find_fragility, verify_annotators, verify_votes, without_votes
 from app.rating.gauge import ELO_PER_NATURAL
@@ -174,3 +175,15 @@ def test_influence_agrees_with_refits_on_real_votes(real_cells: Callable[[str], 
     foreseen = leave_annotators_out(find_influence(result))
     true = refitted_without(cells, settings, result)
     assert np.corrcoef(foreseen.ravel(), true.ravel())[0, 1] >= 0.99
+
+
+def test_rounds_that_do_not_settle_say_nothing(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round leads some annotators' answers nowhere near their end: they are NaN, the others stand."""
+    result = estimate(cells, METHODS["robust"])
+    settled = leave_annotators_out(find_influence(result))
+    monkeypatch.setattr(influence, "MAX_ROUNDS", 1)
+    hasty = leave_annotators_out(find_influence(result))
+    unsettled = np.isnan(hasty).any(axis=1)
+    assert unsettled.any()
+    assert not np.isnan(settled).any()
+    np.testing.assert_allclose(hasty[~unsettled], settled[~unsettled], atol=0.1)

@@ -48,12 +48,18 @@ def test_an_ordinary_crowd_is_nothing_to_speak_of() -> None:
         ([(0, 0, 1, 1.0, 9), (0, 0, 1, 0.0, 4)], 2, "few-annotators"),
         ([*honest(), (24, 0, 1, 1.0, 20), (24, 1, 2, 1.0, 20)], 4, "always-right"),
         ([*honest(), (24, 0, 1, 0.0, 20), (24, 1, 2, 0.0, 20)], 4, "always-wrong"),
+        ([*honest(), *((24 + k, a, b, 1.0 - w, n) for k, a, b, w, n in honest() if k < 17)], 4, "opposed-camps"),
     ],
 )
 def test_votes_that_need_a_word(rows: list[tuple[int, int, int, float, int]], models: int, code: str) -> None:
     rating = run_stable_arena(votes(*rows, models=models, annotators=1 + max(row[0] for row in rows)), ALL)
     assert code in codes(rating)
     assert all(notice.detail for notice in rating.diagnostics.warnings)
+
+
+def test_a_minority_is_no_camp() -> None:
+    few = [(24 + k, a, b, 1.0 - w, n) for k, a, b, w, n in honest() if k < 15]
+    assert "opposed-camps" not in codes(run_stable_arena(votes(*honest(), *few, models=4, annotators=39), ALL))
 
 
 def test_m_elo_has_nothing_to_say_of_abilities() -> None:

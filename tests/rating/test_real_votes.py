@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.rating import newton
 from app.rating.errors import RatingError
 from app.rating.fit import Fit, fit_am_elo, fit_m_elo
 from app.rating.gauge import to_paper_gauge
@@ -56,13 +57,16 @@ def test_the_loop_flags_the_four_and_stays_within_the_caps_range(real_cells: Rea
         pytest.param("ukpconvarg1.csv", marks=pytest.mark.soak),  # 1,052 models: minutes
     ],
 )
-def test_no_random_start_beats_the_default_one(real_cells: RealCells, name: str) -> None:
+def test_no_random_start_beats_the_default_one(
+    real_cells: RealCells, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some random starts stall in poorer optima or nowhere: the likelihood is not jointly concave."""
+    monkeypatch.setattr(newton, "MAX_ITERATIONS", 60)  # those that get anywhere take 15 to 40
     cells = compacted(real_cells(name))
     component = find_components(cells).label
     default = fit_am_elo(cells, component, **PLAIN)
     generator = np.random.default_rng(0)
-    reached, several = 0, component.max() > 0
+    reached = 0
     for _ in range(20):
         start = (generator.normal(size=cells.n_models), generator.normal(size=cells.n_annotators))
         try:
@@ -72,10 +76,9 @@ def test_no_random_start_beats_the_default_one(real_cells: RealCells, name: str)
         assert fit.log_likelihood <= default.log_likelihood + 1e-6
         if fit.log_likelihood >= default.log_likelihood - 1e-6:
             reached += 1
-            if several:  # each component may have come out with its signs turned
-                continue
             np.testing.assert_allclose(elo_points(fit), elo_points(default), atol=1e-4)
-    assert reached >= 3 or several
+    print(f"{name}: {reached} of 20 random starts reach the default's likelihood, none beats it")
+    assert reached >= 3
 
 
 def elo_points(fit: Fit) -> np.ndarray:

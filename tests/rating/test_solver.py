@@ -8,7 +8,7 @@ import pytest
 from scipy.linalg import LinAlgError
 
 from app.lab.simulate import simulate_votes
-from app.rating import arrow, graph, newton, sums
+from app.rating import arrow, graph, newton, own, sums
 from app.rating import likelihood as limits
 from app.rating.arrow import Arrow, Problem, SparseBlock
 from app.rating.compiled import compiled
@@ -18,6 +18,7 @@ from app.rating.fit import Fit, fit_am_elo, fit_m_elo
 from app.rating.graph import find_components, find_cores
 from app.rating.likelihood import Likelihood
 from app.rating.observed import observe
+from app.rating.partition import CellRows
 from app.rating.scale import find_scale
 from app.rating.sums import distinct, sum_by_key
 from app.rating.votes import Cells, aggregate
@@ -177,3 +178,16 @@ def test_without_a_place_for_machine_code_functions_compile_all_the_same(monkeyp
     monkeypatch.setattr(numba, "njit", nowhere)
     assert compiled(lambda x: x + 1)(1) == 2
     assert asked == [True, False]
+
+
+def test_a_search_out_of_steps_stands_where_it_came_to(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreted: compiled code has the number of steps built in."""
+    monkeypatch.setattr(own, "MOST_STEPS", 1)
+    monkeypatch.setattr(own, "climb", getattr(own.climb, "py_func", own.climb))
+    R, start = np.linspace(-2, 2, MODELS), np.full(ANNOTATORS, 5.0)
+    rows = CellRows(cells)
+    once = own.own_abilities(rows, R, start, precision=1.0)
+    monkeypatch.setattr(own, "MOST_STEPS", 100)
+    whole = own.own_abilities(rows, R, start, precision=1.0)
+    assert np.all(np.abs(once.theta - whole.theta) > 1e-3)
+    assert np.all(np.abs(once.theta - whole.theta) < np.abs(start - whole.theta))

@@ -76,7 +76,7 @@ def test_evidence_finds_whom_ability_does_not() -> None:
     mimics = arena.attacker
     assert not (plain.crowd.standing[mimics] == "excluded").any()
     assert (rating.crowd.standing[mimics] == "excluded").all()
-    assert set(rating.crowd.rule[mimics]) <= {"mimic", "favour", "follower", "group"}
+    assert set(rating.crowd.rule[mimics]) <= {"mimic", "favour", "follower"}
     assert (rating.crowd.standing[~mimics] == "active").mean() > 0.95
     assert (rating.crowd.rule[rating.crowd.standing == "active"] == "").all()
     honest = run_stable_arena(cells.where(~mimics[cells.annotator]), LoopSettings(exclude=True)).board

@@ -2,7 +2,7 @@
 
 import json
 
-from app.arena.names import name_fault
+from app.arena.vote_extras import metadata_fault, tag_faults
 
 
 def parse_tags(text: str) -> list[str]:
@@ -10,14 +10,13 @@ def parse_tags(text: str) -> list[str]:
 
     Raises
     ------
-    ValueError : neither, or a tag that is no name; one line saying what is wrong.
+    ValueError : neither, too many, or a tag that is no name; one line saying what is wrong.
     """
     tags = _decoded(text) if text.lstrip().startswith(("[", "{")) else [tag.strip() for tag in text.split(";")]
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ValueError("must be a list of texts")
-    for tag in tags:
-        if fault := name_fault(tag):
-            raise ValueError(f"a tag {fault}")
+    for fault in tag_faults(tags):
+        raise ValueError(fault.detail if fault.pointer == "/tags" else f"a tag {fault.detail}")
     return tags
 
 
@@ -26,21 +25,14 @@ def parse_metadata(text: str) -> str:
 
     Raises
     ------
-    ValueError : not a JSON object, or NaN, NUL or half of a surrogate pair in it; one line saying which.
+    ValueError : not a JSON object, or one that a vote may not bring along; one line saying why.
     """
     metadata = _decoded(text)
     if not isinstance(metadata, dict):
         raise ValueError("must be a JSON object")  # noqa: TRY004  the text is at fault, not a caller's type
-    try:
-        compact = json.dumps(metadata, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        compact.encode()
-    except UnicodeEncodeError:
-        raise ValueError("must not contain lone surrogates") from None
-    except ValueError:
-        raise ValueError("must not contain NaN or infinite numbers") from None
-    if "\\u0000" in compact.replace("\\\\", ""):  # an escaped backslash before u0000 is text, not NUL
-        raise ValueError("must not contain the character U+0000")
-    return compact
+    if fault := metadata_fault(metadata):
+        raise ValueError(fault)
+    return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
 
 
 def _decoded(text: str) -> object:

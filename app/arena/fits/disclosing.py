@@ -1,6 +1,7 @@
 """How easily a board gives way: published with it, so that nobody takes a place for surer than it is."""
 
 from app.arena.fits.task import Disclosures, FitTask, FragilePair
+from app.lab.budget import attack_budget
 from app.rating.fragility import find_fragility
 from app.rating.likelihood import MOST_DENSE
 from app.rating.stable_arena import Turn
@@ -9,10 +10,17 @@ from app.rating.votes import Cells
 MOST_LOOKS = 1_000_000_000
 """Pairs of neighbours times cells, each of which is looked at for each: about ten seconds."""
 
+BUDGET_SECONDS = 10.0
+"""What the search for the attackers' budget may take; what it has not found by then it bounds."""
+
 
 def disclose(cells: Cells, turn: Turn, task: FitTask) -> Disclosures:
     """Find how few votes and annotators decide every two neighbours, and what attackers would need for a place."""
-    return Disclosures(_fragility(turn), None)
+    budget = attack_budget(
+        cells, task.settings,
+        turn=turn, keep_always=task.keep_always, keep_never=task.keep_never, seconds=BUDGET_SECONDS,
+    )  # fmt: skip
+    return Disclosures(_fragility(turn), budget)
 
 
 def _fragility(turn: Turn) -> list[FragilePair] | None:

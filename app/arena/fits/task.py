@@ -3,6 +3,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from app.lab.budget import AttackBudget
 from app.rating.results import Board, LoopSettings, Rating
 
 
@@ -86,46 +87,17 @@ class FragilePair:
 
 
 @dataclass(frozen=True)
-class Place:
-    """What lifts a model by one rank: attackers and their votes; None where not even `most` attackers do."""
-
-    model: int
-    rank: int
-    annotators: int | None
-    votes: int | None
-    most: int
-
-
-@dataclass(frozen=True)
-class AttackBudget:
-    """What attackers would need for a place on the board under the rule in force.
-
-    Attributes
-    ----------
-    strategy : what every attacker does
-    votes_each : by each
-    places : those looked at, the best first
-    complete : whether there was time for all of them
-    """
-
-    strategy: str
-    votes_each: int
-    places: list[Place]
-    complete: bool
-
-
-@dataclass(frozen=True)
 class Disclosures:
     """What is published with a board about how easily it gives way.
 
     Attributes
     ----------
     fragility : every two neighbours; None where the models are too many for it
-    budget : what attackers would need; None where that could not be found
+    budget : what attackers would need for the places below the first, under the rule in force
     """
 
     fragility: list[FragilePair] | None
-    budget: AttackBudget | None
+    budget: AttackBudget
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ class Deliverer:
             # Claimed for longer than all of them can take: whoever dies in between is replaced after that.
             due = store.claim_due(conn, limit=_BATCH, seconds=_BATCH * TIMEOUT_SECONDS * 2)
         for message in due:
-            self._settle(message["id"], message["attempts"], *self._send(message))
+            with structlog.contextvars.bound_contextvars(message=str(message["id"])):
+                self._settle(message["id"], message["attempts"], *self._send(message))
         return len(due)
 
     def _send(self, message: RowMapping) -> tuple[int | None, str]:
@@ -72,7 +73,7 @@ class Deliverer:
                 store.end_delivery(conn, message, "delivered", detail)
             elif status == _GONE or attempts >= MAX_ATTEMPTS:
                 store.end_delivery(conn, message, "given_up", detail)
-                log.warning("webhook_given_up", message=str(message), attempts=attempts, detail=detail)
+                log.warning("webhook_given_up", attempts=attempts, detail=detail)
             else:
                 store.postpone_delivery(conn, message, pause_after(attempts), detail)
 

@@ -1,13 +1,15 @@
 """What webhooks are told, written in the transaction of what it tells of: neither is there without the other."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
 
+from app.arena.alarms import RuleAlarm
 from app.arena.webhooks.subscriptions import Event
 from app.store import webhooks as store
 from app.store.snapshots import newest_snapshot, snapshot_is_older
@@ -38,6 +40,13 @@ def announce_standings(conn: Connection, snapshot: RowMapping, changes: Iterable
             listed = [{"id": str(one["id"]), "ability": one["ability"], "votes": one["votes"]} for one in here]
             data = {"snapshot": str(snapshot["id"]), "count": len(here), "annotators": listed[:MAX_LISTED]}
             announce(conn, event, data)
+
+
+def announce_alarms(conn: Connection, snapshot: RowMapping, alarms: Sequence[RuleAlarm]) -> None:
+    """Tell which rules flag or exclude far more of the votes than in the last snapshots."""
+    if alarms:
+        rules = [asdict(alarm) for alarm in alarms]
+        announce(conn, "rule.jumped", {"snapshot": str(snapshot["id"]), "number": snapshot["number"], "rules": rules})
 
 
 def wants_standings(conn: Connection) -> bool:

@@ -11,7 +11,9 @@ from app.arena.webhooks.signing import new_secret
 from app.errors import NotFoundError
 from app.store import webhooks as store
 
-Event = Literal["snapshot.published", "annotators.flagged", "annotators.excluded", "refit.failed", "board.stale"]
+Event = Literal[
+    "snapshot.published", "annotators.flagged", "annotators.excluded", "refit.failed", "board.stale", "rule.jumped"
+]
 EVENTS: tuple[Event, ...] = get_args(Event)
 
 

@@ -16,6 +16,7 @@ EXPERIMENTS = {
     "attacks": "app.cli.lab.attacks",
     "fragility": "app.cli.lab.fragility",
     "budget": "app.cli.lab.budget",
+    "wronged": "app.cli.lab.wronged",
 }
 """Experiment → the module with the function of that name, in the order of the help page."""
 

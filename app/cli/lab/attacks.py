@@ -15,10 +15,11 @@ from app.lab.attacks.arena import Setup
 from app.lab.attacks.honest import Variety
 from app.lab.attacks.strategies import STRATEGIES
 from app.lab.defences.campaign import campaign
+from app.lab.defences.hearing import RULES
 from app.lab.defences.trial import NO_ATTACK
 from app.rating.gauge import ELO_PER_NATURAL
 
-CHARTED = ("m-elo", "am-elo plain", "am-elo robust", "robust without both")
+CHARTED = ("m-elo", "am-elo plain", "am-elo robust", "robust without the service's")
 
 
 def attacks(
@@ -37,6 +38,9 @@ def attacks(
     tie_spread: Annotated[float, typer.Option(min=0, help="How much the honest differ in ties (sd of logs).")] = 0.0,
     side_spread: Annotated[float, typer.Option(min=0, help="How much they prefer a side (sd, Elo points).")] = 0.0,
     boards: Annotated[bool, typer.Option(help="Make boards too, not only judge annotators.")] = True,
+    rule: Annotated[
+        list[str] | None, typer.Option(help="Judge by this rule only, named as in the table; repeat it for several.")
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Arenas to draw.")] = 30,
     seed: SeedOption = 0,
     processes: ProcessesOption = 2,
@@ -49,6 +53,10 @@ def attacks(
     for name in chosen:
         if name not in (NO_ATTACK, *STRATEGIES):
             raise BadInputError(f"--strategy must be one of {', '.join((NO_ATTACK, *STRATEGIES))}, is {name}")
+    rules = tuple(rule or RULES)
+    for name in rules:
+        if name not in RULES:
+            raise BadInputError(f"--rule must be one of {', '.join(RULES)}, is {name}")
     started = time.perf_counter()
     setup = Setup(
         n_annotators=annotators, votes_each=votes_each, share=share, attack_votes=attack_votes, target=target,
@@ -59,7 +67,7 @@ def attacks(
     with showing_stages() as stages:
         stages.stage("attacking")
         by_board, by_rule = campaign(
-            setup, seeds=range(seed, seed + repeats), strategies=chosen, boards=boards,
+            setup, seeds=range(seed, seed + repeats), strategies=chosen, boards=boards, rules=rules,
             processes=processes, progress=stages.share,
         )  # fmt: skip
     board_rows, rule_rows = [asdict(row) for row in by_board], [asdict(row) for row in by_rule]
@@ -123,7 +131,7 @@ def _chart(boards: Rows, rules: Rows) -> Spec:
                 color=colours("board", "board", CHARTED),
             )
         )  # fmt: skip
-    last = [row for row in rules if row["rule"] in ("ε", "evidence, then ε", "Chatbot Arena, α .1")]
+    last = [row for row in rules if row["rule"] in ("ε", "the service's", "Chatbot Arena, α .1")]
     found = [row for row in last if row["found"] is not None]
     strategies = list(dict.fromkeys(row["strategy"] for row in found))
     panels.append(

@@ -13,8 +13,9 @@ from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption, Seed
 from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
+from app.lab.attacks.joining import Attack
 from app.lab.attacks.strategies import STRATEGIES
-from app.lab.budget import DEFENCES, Attack, Defence, find_budget
+from app.lab.budget import DEFENCES, Defence, find_budget
 from app.rating.results import LoopSettings
 from app.rating.stable_arena import run_stable_arena
 
@@ -92,8 +93,16 @@ def _find(
     try:
         found = find_budget(named.cells, settings, target, attack, defence, most=most, seed=seed)
     except ValueError:  # the first already, or without a score, on this board
-        return {"defence": defence, "model": name, "rank": None, "annotators": None, "votes": None, "most": most}
-    return {**asdict(found), "model": name}
+        return {
+            "defence": defence,
+            "model": name,
+            "rank": None,
+            "annotators": None,
+            "votes": None,
+            "at_least": None,
+            "most": most,
+        }
+    return {"defence": defence, **asdict(found), "model": name}
 
 
 def _table(rows: Rows, title: str, attack: Attack) -> RenderableType:

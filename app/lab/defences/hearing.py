@@ -11,7 +11,7 @@ from app.lab.attacks.arena import Votes
 from app.lab.defences.published import residual_test, sequential_test
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.evidence.discoveries import discover_by_evidence
-from app.rating.evidence.judge import LEAST, TESTS, Evidence, weigh
+from app.rating.evidence.judge import LEAST, SERVICE_TESTS, TESTS, Evidence, weigh
 from app.rating.results import LoopSettings, Rating
 from app.rating.stable_arena import run_stable_arena
 from app.rating.votes import Cells
@@ -99,7 +99,13 @@ class Hearing:
 
     def in_turn(self) -> Mask:
         """Any test of the evidence, then the threshold on the board of the others."""
-        guilty = self.any_test()
+        return self._then_threshold(self.any_test())
+
+    def service(self) -> Mask:
+        """Mark by the service's tests, then by the threshold on the board of the others."""
+        return self._then_threshold(self.evidence.flagged(SERVICE_TESTS))
+
+    def _then_threshold(self, guilty: Mask) -> Mask:
         rest = run_stable_arena(self.cells, self.settings, keep_never=guilty)
         return guilty | (rest.crowd.ability <= self.settings.min_ability)
 
@@ -141,6 +147,7 @@ RULES: dict[str, Rule] = {
     "residuals, BY": Hearing.residuals_dependent,
     "Chatbot Arena, α .1": Hearing.sequential,
     "evidence, then ε": Hearing.in_turn,
+    "the service's": Hearing.service,
     "the same, and later half": Hearing.in_turn_with_late,
 }
 """Rule → whom it marks. Every rule can be switched on by itself."""

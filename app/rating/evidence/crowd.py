@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from app.rating.evidence.kernels import add_annotators
 from app.rating.partition import CellRows
 from app.rating.sums import Floats, sum_by
-from app.rating.threads import map_parts
+from app.rating.threads import map_parts, one_blas_thread, split
 from app.rating.votes import Cells
 
 LOG_ABILITY = np.linspace(np.log(0.12), np.log(6.0), 24)  # nodes of honest abilities
@@ -24,6 +24,7 @@ STRICTNESS = 8.0  # ability of one who follows the ranking: only near-equals are
 FOLLOWS, TIES_ANYWAY = 0.95, 0.01
 ROUNDS = 25
 LEAST_SPREAD, MOST_SPREAD = 0.15, 0.6
+WORTH_A_THREAD = 4_000  # annotators; below it starting a thread costs more than it saves
 BEHAVIOURS = ("honest", "coin", "contrary", "equal", "follower")
 
 
@@ -90,7 +91,8 @@ def fit_crowd(cells: Cells, R: Floats) -> Crowd:
     ties = sum_by(cells.annotator, cells.ties, cells.n_annotators)
     equal = ties * LOG_ALWAYS + (votes - ties) * LOG_SLIP
     follower = sum_by(cells.annotator, follow(cells, R), cells.n_annotators)
-    return _separate(nodes, equal, follower, votes > 0)
+    with one_blas_thread():
+        return _separate(nodes, equal, follower, votes > 0)
 
 
 def outcomes(cells: Cells) -> tuple[Floats, Floats]:
@@ -112,36 +114,70 @@ def follow(cells: Cells, R: Floats) -> Floats:
     return log
 
 
+class _Table:
+    """Likelihoods at some of the nodes, each annotator's divided by the largest, so that any mixture is one product.
+
+    What falls below the smallest number there is does not count: a node's weight is above e⁻⁴⁰⁰.
+    """
+
+    def __init__(self, log_likelihood: Floats) -> None:
+        rows = log_likelihood.reshape(len(log_likelihood), -1)
+        self.log_largest = rows.max(axis=1)
+        self.share = np.empty_like(rows)
+        self._parts = split(len(rows), WORTH_A_THREAD)
+
+        def fill(part: tuple[int, int]) -> None:
+            one = slice(*part)
+            np.exp(rows[one] - self.log_largest[one, None], out=self.share[one])
+
+        map_parts(fill, self._parts)
+
+    def mix(self, weight: Floats) -> Floats:
+        """Σ_node weight · share, for each annotator."""
+        flat = weight.ravel()
+        return np.concatenate(map_parts(lambda part: self.share[slice(*part)] @ flat, self._parts))
+
+    def gather(self, by_annotator: Floats) -> Floats:
+        """Σ_annotator of their number · share, for each node."""
+        sums = map_parts(lambda part: by_annotator[slice(*part)] @ self.share[slice(*part)], self._parts)
+        total: Floats = np.sum(sums, axis=0)
+        return total
+
+    def log_mix(self, weight: Floats) -> Floats:
+        """Log-likelihood of each annotator's votes under a mixture of the nodes."""
+        log: Floats = self.log_largest + np.log(self.mix(weight))
+        return log
+
+
 def _separate(nodes: Floats, equal: Floats, follower: Floats, known: NDArray[np.bool_]) -> Crowd:
+    honest, coin, contrary = _Table(nodes[:, FIRST_HONEST:]), _Table(nodes[:, COIN]), _Table(nodes[:, :COIN])
     centre, spread = 0.0, 0.4
     even = np.full(len(EVENNESS), 1.0 / len(EVENNESS))
     share = np.array([0.9, *[0.1 / (len(BEHAVIOURS) - 1)] * (len(BEHAVIOURS) - 1)])
-    log_weight, log = _likelihoods(nodes, equal, follower, centre, spread, even)
+
+    def likelihoods() -> tuple[Floats, Floats]:
+        """Weights of the honest nodes, and log-likelihoods by behaviour."""
+        ability = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
+        log_weight = (ability - logsumexp(ability))[:, None] + np.log(even)
+        anybody = 0.5 * even + 0.5 / len(even)  # an attacker's ties need not be like the crowd's
+        opposed = np.tile(anybody / len(CONTRARY), len(CONTRARY))
+        by_table = honest.log_mix(np.exp(log_weight)), coin.log_mix(anybody), contrary.log_mix(opposed)
+        return log_weight, np.stack([*by_table, equal, follower], axis=1)
+
+    log_weight, log = likelihoods()
     for _ in range(ROUNDS):
         joint = log + np.log(np.maximum(share, 1e-300))
-        kind = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))[known]
-        share = kind.mean(axis=0)
-        honest = nodes[known][:, FIRST_HONEST:] + log_weight - log[known, :1, None]
-        mass = np.einsum("k,kij->ij", kind[:, 0], np.exp(honest))
+        kind = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        share = kind[known].mean(axis=0)
+        is_honest = np.where(known, kind[:, 0], 0.0) * np.exp(honest.log_largest - log[:, 0])
+        mass = honest.gather(is_honest).reshape(log_weight.shape) * np.exp(log_weight)
         by_ability = mass.sum(axis=1) / mass.sum()
         centre = float(by_ability @ LOG_ABILITY)
         spread = float(np.clip(np.sqrt(by_ability @ (LOG_ABILITY - centre) ** 2), LEAST_SPREAD, MOST_SPREAD))
         even = (mass.sum(axis=0) + 0.1) / (mass.sum() + 0.1 * len(even))
-        log_weight, log = _likelihoods(nodes, equal, follower, centre, spread, even)
-    belief = np.exp(nodes[:, FIRST_HONEST:] + log_weight - log[:, :1, None])
-    ability = np.einsum("kij,i->k", belief, np.exp(LOG_ABILITY))
-    evenness = np.einsum("kij,j->k", belief, EVENNESS)
+        log_weight, log = likelihoods()
+    weight = np.exp(log_weight)
+    total = honest.mix(weight)
+    ability = honest.mix(weight * np.exp(LOG_ABILITY)[:, None]) / total
+    evenness = honest.mix(weight * EVENNESS) / total
     return Crowd(log_weight, float(np.exp(centre)), spread, share, log, ability, evenness)
-
-
-def _likelihoods(
-    nodes: Floats, equal: Floats, follower: Floats, centre: float, spread: float, even: Floats
-) -> tuple[Floats, Floats]:
-    """Weights of the honest nodes, and log-likelihoods by behaviour."""
-    ability = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
-    log_weight = (ability - logsumexp(ability))[:, None] + np.log(even)
-    anybody = np.log(0.5 * even + 0.5 / len(even))  # an attacker's ties need not be like the crowd's
-    honest = logsumexp(nodes[:, FIRST_HONEST:] + log_weight, axis=(1, 2))
-    coin = logsumexp(nodes[:, COIN] + anybody, axis=1)
-    contrary = logsumexp(nodes[:, :COIN] + anybody, axis=(1, 2)) - np.log(len(CONTRARY))
-    return log_weight, np.stack([honest, coin, contrary, equal, follower], axis=1)

@@ -6,6 +6,7 @@ from scipy.special import logsumexp
 from app.rating.evidence.crowd import ABILITY, FIRST_HONEST, LOG_ALWAYS, LOG_SLIP, Crowd, follow, outcomes
 from app.rating.evidence.favouritism_kernels import compare_models
 from app.rating.gauge import ELO_PER_NATURAL
+from app.rating.graph import find_components
 from app.rating.partition import CellRows
 from app.rating.sums import Floats
 from app.rating.threads import map_parts
@@ -35,7 +36,7 @@ class Favouritism:
     group: Floats
 
 
-def find_favouritism(cells: Cells, R: Floats, crowd: Crowd) -> Favouritism:
+def find_favouritism(cells: Cells, R: Floats, crowd: Crowd, *, groups: bool = True) -> Favouritism:
     """Compare, for every annotator and model, "always for it" and "always against it" with "honest".
 
     An honest minority opinion is not what is looked for. Somebody who only likes a model better than the crowd does
@@ -47,6 +48,7 @@ def find_favouritism(cells: Cells, R: Floats, crowd: Crowd) -> Favouritism:
     cells : as for `fit_crowd`
     R : as for `fit_crowd`, NaN for models without a score
     crowd : what `fit_crowd` returned
+    groups : whether to look at groups; else nobody favours one
 
     Notes
     -----
@@ -55,11 +57,12 @@ def find_favouritism(cells: Cells, R: Floats, crowd: Crowd) -> Favouritism:
     """
     win, loss = outcomes(cells)
     ranked = np.flatnonzero(np.isfinite(R))
-    order = ranked[np.argsort(-R[ranked], kind="stable")].astype(np.int64)
+    component = find_components(cells).label[ranked]  # scores of different ones do not compare: nobody's neighbours
+    order = ranked[np.lexsort((-R[ranked], component))].astype(np.int64)
     R = np.nan_to_num(R)
     rows = CellRows(cells)
     followed = follow(cells, R)
-    favour, against, mimic, groups = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(4))
+    favour, against, mimic, by_group = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(4))
     log_shift = -0.5 * (SHIFT / OPINION_SD) ** 2
     log_shift -= logsumexp(log_shift)
     log_weight = logsumexp(crowd.log_weight, axis=1)
@@ -67,8 +70,8 @@ def find_favouritism(cells: Cells, R: Floats, crowd: Crowd) -> Favouritism:
         lambda part: compare_models(
             *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R,
             ABILITY[FIRST_HONEST:], log_weight, crowd.evenness, followed, LOG_ALWAYS, LOG_SLIP,
-            order, WIDEST, SHIFT, log_shift, favour, against, mimic, groups,
+            order, WIDEST if groups else 1, SHIFT, log_shift, favour, against, mimic, by_group,
         ),
         rows.parts,
     )  # fmt: skip
-    return Favouritism(favour, against, mimic, np.log(np.maximum(groups / (2 * (WIDEST - 1)), 1e-300)))
+    return Favouritism(favour, against, mimic, np.log(np.maximum(by_group / (2 * (WIDEST - 1)), 1e-300)))

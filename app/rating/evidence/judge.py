@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from app.rating.evidence.copies import find_copies
-from app.rating.evidence.crowd import Crowd, fit_crowd
+from app.rating.evidence.crowd import BEHAVIOURS, Crowd, fit_crowd
 from app.rating.evidence.favouritism import find_favouritism
 from app.rating.evidence.sides import always_one_side
 from app.rating.sums import Floats
@@ -15,8 +15,10 @@ from app.rating.votes import Cells
 
 TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "group", "side", "copy")
 ABOUT_MODELS = ("favour", "against", "mimic", "group")
+SERVICE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
+"""What the service's rule goes by; docs/laboratory-attacks.md has the rates. Without "group": who likes a family of
+models looks like it, and it finds few. Without "copy": who judges the same answers looks like it, and it is slow."""
 LEAST = 100.0
-SERVICE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "group", "side")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,12 @@ class Evidence:
 
 
 def weigh(
-    cells: Cells, R: Floats, *, left_wins: Floats | None = None, when: NDArray[np.integer] | None = None
+    cells: Cells,
+    R: Floats,
+    *,
+    left_wins: Floats | None = None,
+    when: NDArray[np.integer] | None = None,
+    tests: tuple[str, ...] = TESTS,
 ) -> Evidence:
     """Weigh every annotator's votes: behaviour by behaviour, how much likelier than from an honest annotator.
 
@@ -68,13 +75,18 @@ def weigh(
     R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
     left_wins : for "side": votes that the left model won, between scored models, shape (n_annotators,); None: no test
     when : for "copy": moment of the first vote of each cell, shape (n_cells,); None: no test
+    tests : which to make, of `TESTS`
 
     Returns
     -------
     Evidence
+        Of the tests asked for, without "side" and "copy" where what they need is not given.
 
     Notes
     -----
+    A million votes by 20,000 annotators on 200 models take about 2 s of one processor; "group" is a third of it, and
+    "copy" would be 3 s more, growing with the square of the number of annotators.
+
     A ratio is an e-value: were the crowd's distribution and the scores known, the chance that an honest annotator ever
     reaches a ratio of L, at any of arbitrarily many looks, would be at most 1/L (Ville's inequality): refits may look
     as often as they like. docs/laboratory-attacks.md has the measured rates.
@@ -87,18 +99,19 @@ def weigh(
     when = None if when is None else np.asarray(when)[scored]
     cells = cells.where(scored)
     crowd = fit_crowd(cells, R)
-    nothing = np.full(cells.n_annotators, -1, dtype=np.int64)
-    log = {test: crowd.ratio(test) for test in ("coin", "contrary", "equal", "follower")}
-    about = dict.fromkeys(log, nothing)
-    found = find_favouritism(cells, R, crowd)
-    for test in ABOUT_MODELS:
+    log = {test: crowd.ratio(test) for test in BEHAVIOURS[1:] if test in tests}
+    about = {test: np.full(cells.n_annotators, -1, dtype=np.int64) for test in log}
+    on_models = [test for test in ABOUT_MODELS if test in tests]
+    if on_models:
+        found = find_favouritism(cells, R, crowd, groups="group" in tests)
+    for test in on_models:
         by_model: Floats = getattr(found, test)
         log[test] = logsumexp(by_model, axis=1) - np.log(cells.n_models)
         about[test] = np.where(by_model.max(axis=1) > 0, by_model.argmax(axis=1), -1)
-    if left_wins is not None:
+    if left_wins is not None and "side" in tests:
         sides = np.stack(always_one_side(cells, crowd, left_wins))
         log["side"], about["side"] = logsumexp(sides, axis=0) - np.log(2.0), sides.argmax(axis=0)
-    if when is not None:
+    if when is not None and "copy" in tests:
         copies = find_copies(cells, R, crowd, when)
         log["copy"], about["copy"] = copies.log_ratio, copies.source
     silent = cells.votes_by_annotator() == 0

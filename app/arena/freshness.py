@@ -1,0 +1,45 @@
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, RowMapping
+
+from app.arena.policy import Policy
+from app.store.vote_sets import new_votes_since
+
+CountNewVotes = Callable[[Connection, str], int]
+"""Counts the votes on record that a set of votes did not see."""
+
+
+class Freshness(BaseModel):
+    """How a published board stands to what is on record now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    published_at: datetime
+    age_seconds: float = Field(description="Since it was published, by the database's clock.")
+    votes_not_in_board: int = Field(description="Votes recorded since; the next refit reads them.")
+    stale: bool = Field(description="Whether votes wait and the board is older than the policy's stale_after_seconds.")
+    next_refit_due_at: datetime | None = Field(
+        description="When the schedule refits, if nobody asks for it sooner; in the past while it is under way. Null "
+        "while no new votes wait."
+    )
+
+
+def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNewVotes = new_votes_since) -> Freshness:
+    """Say how fresh a board is.
+
+    Parameters
+    ----------
+    head : of its snapshot, as `app.store.boards.find_head` returns it
+    """
+    policy = Policy.model_validate(head["policy"])
+    waiting = count_new_votes(conn, head["vote_set"])
+    last, interval = head["last_refit_at"], timedelta(seconds=policy.refit_interval_seconds)
+    return Freshness(
+        published_at=head["published_at"],
+        age_seconds=head["age_seconds"],
+        votes_not_in_board=waiting,
+        stale=waiting > 0 and head["age_seconds"] > policy.stale_after_seconds,
+        next_refit_due_at=last + interval if waiting and last is not None else None,
+    )

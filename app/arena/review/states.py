@@ -1,0 +1,86 @@
+"""Boards between two snapshots, which nobody published: fitted in the process that fits."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.arena.fits.fitting import fit_turn, task_cells
+from app.arena.fits.task import FitTask
+from app.arena.reading import CountedVotes
+from app.arena.review.leaving import Floats, Mask
+from app.rating.board import make_board
+from app.rating.estimate import estimate
+from app.rating.results import LoopSettings
+from app.rating.votes import Cells, aggregate
+
+Counted = Mask | FitTask
+"""Who counts in a snapshot: known, or to be found by running its refit again."""
+
+
+@dataclass(frozen=True)
+class Between:
+    """What was read of two snapshots, for the boards between them.
+
+    Attributes
+    ----------
+    votes : the earlier snapshot's, those left out that are over the later policy's quota
+    sizes : n_annotators and n_models
+    before, after : who counts in the earlier snapshot and in the later
+    settings : of the later, with the method asked about
+    policy_changed : whether how scores are estimated differs: settings, quota, the service's version
+    votes_changed : whether the later snapshot has other votes
+    """
+
+    votes: CountedVotes
+    sizes: tuple[int, int]
+    before: Counted
+    after: Counted
+    settings: LoopSettings
+    policy_changed: bool
+    votes_changed: bool
+
+
+@dataclass(frozen=True)
+class States:
+    """Scores of the boards between two snapshots, shape (n_models,); None where the one before it is the same.
+
+    Attributes
+    ----------
+    policy : the earlier votes and crowd under the later policy; None is the earlier board
+    crowd : the earlier votes of the later crowd under the later policy; None is the board before
+    """
+
+    policy: Floats | None
+    crowd: Floats | None
+
+
+def fit_states(between: Between) -> States:
+    """Fit what lies between two snapshots, where it differs from its neighbours.
+
+    Raises
+    ------
+    RatingError
+        The votes of such a state have no ranking.
+    """
+    n_annotators, n_models = between.sizes
+    votes = between.votes
+    cells = aggregate(
+        votes.annotator, votes.model_a, votes.model_b, votes.outcome, n_annotators=n_annotators, n_models=n_models
+    )
+    before, after = _who_counts(between.before), _who_counts(between.after)
+    policy = crowd = None
+    if between.policy_changed:
+        policy = _score(cells, before, between.settings)
+    if between.votes_changed and bool(np.any((before != after) & (cells.votes_by_annotator() > 0))):
+        crowd = _score(cells, after, between.settings)
+    return States(policy, crowd)
+
+
+def _who_counts(counted: Counted) -> Mask:
+    if isinstance(counted, FitTask):
+        return ~np.isnan(fit_turn(counted, task_cells(counted)).rating.crowd.ability)
+    return counted
+
+
+def _score(cells: Cells, counted: Mask, settings: LoopSettings) -> Floats:
+    return make_board(estimate(cells.where(counted[cells.annotator]), settings), settings).score

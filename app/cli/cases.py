@@ -1,0 +1,84 @@
+"""The case of one annotator as tables for a terminal."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.arena.review.case import Case, SurprisingVote
+from app.arena.review.figures import ModelFigures
+
+_MOST_MODELS = 10
+
+
+def case_tables(case: Case) -> Iterator[RenderableType]:
+    """Return what stands out, then the figures: observed beside expected."""
+    yield Text()
+    for sentence in case.summary or ["Nothing stands out."]:
+        yield Text(f"• {sentence}")
+    yield Text()
+    yield _figures(case)
+    if case.surprising:
+        yield Text()
+        yield _surprising(case.surprising)
+    if case.models:
+        yield Text()
+        yield _models(case.models[:_MOST_MODELS])
+
+
+def _figures(case: Case) -> Table:
+    agreement, sides, ties, pace = case.agreement, case.sides, case.ties, case.pace
+    own, typical = agreement.expected
+    table = _table(f"Beside snapshot {case.snapshot}", "", "Observed", "Expected", "z or p")
+    table.add_row(
+        "Follows the board, as a typical annotator", *_row(agreement.accuracy, typical.accuracy), _z(typical.accuracy_z)
+    )
+    table.add_row("Follows the board, given the ability", *_row(agreement.accuracy, own.accuracy), _z(own.accuracy_z))
+    table.add_row("Left model wins", *_row(sides.left, sides.expected_left), _p(sides.p_value))
+    table.add_row("Ties", *_row(ties.share, ties.expected), _z(ties.z))
+    table.add_row("Within 5 seconds of the vote before", _percent(pace.hasty), "", "")
+    median = "–" if pace.median_seconds is None else f"{pace.median_seconds:,.0f} s"
+    table.add_row("Between two votes, median", median, "", "")
+    return table
+
+
+def _surprising(votes: list[SurprisingVote]) -> Table:
+    table = _table("Most surprising votes", "Model A", "Model B", "Verdict", "Typical chance", "Own chance")
+    for vote in votes:
+        chances = _percent(vote.chance.typical_probability), _percent(vote.chance.probability)
+        table.add_row(Text(vote.model_a), Text(vote.model_b), vote.winner, *chances)
+    return table
+
+
+def _models(models: list[ModelFigures]) -> Table:
+    table = _table("Furthest from what is expected", "Model", "Decided", "Wins", "Expected", "z")
+    for row in models:
+        table.add_row(
+            Text(row.model), f"{row.decided:,}", f"{row.wins:,}", f"{row.expected_wins:,.1f}", _z(row.residual)
+        )
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        left = column in ("", "Model", "Model A", "Model B", "Verdict")
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
+    return table
+
+
+def _row(observed: float | None, expected: float | None) -> tuple[str, str]:
+    return _percent(observed), _percent(expected)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _z(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.1f}"
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else f"p = {value:.2g}"

@@ -1,0 +1,83 @@
+"""Attackers who join real votes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.lab.attacks.honest import Honest
+from app.lab.attacks.strategies import STRATEGIES, Scene
+from app.lab.simulate import NATURAL_PER_ELO, draw_pairs
+from app.rating.sums import Floats
+from app.rating.votes import Cells, aggregate
+
+TIES_AT_MOST = 0.49
+
+
+@dataclass(frozen=True)
+class Attack:
+    """How every attacker behaves.
+
+    Attributes
+    ----------
+    strategy : of `STRATEGIES`, but for those that need other annotators' votes (copycats, framing-by-copy)
+    votes_each : battles of each
+    chosen : whether every battle is one of the target's, as where voters pick what they compare; else uniform pairs
+    """
+
+    strategy: str = "target-only"
+    votes_each: int = 51
+    chosen: bool = False
+
+
+def votes_of_attackers(
+    public: Floats, target: int, attack: Attack, *, number: int, tie_share: float, seed: int
+) -> Cells:
+    """Return the votes of so many attackers; the same seed gives each the same votes whatever their number.
+
+    Parameters
+    ----------
+    public : scores that they see, Elo points, shape (n_models,)
+    """
+    parts = [_votes_of(public, target, attack, tie_share, np.random.default_rng([seed, k])) for k in range(number)]
+    left, right, outcome = (np.concatenate(column) for column in zip(*parts, strict=True))
+    annotator = np.repeat(np.arange(number), attack.votes_each)
+    return aggregate(annotator, left, right, outcome, n_annotators=number, n_models=len(public))
+
+
+def join(cells: Cells, new: Cells) -> Cells:
+    """Return both, the new annotators after all others."""
+    return Cells(
+        np.concatenate([cells.annotator, new.annotator + cells.n_annotators]).astype(np.int32),
+        np.concatenate([cells.model_a, new.model_a]),
+        np.concatenate([cells.model_b, new.model_b]),
+        np.concatenate([cells.n, new.n]),
+        np.concatenate([cells.s, new.s]),
+        np.concatenate([cells.ties, new.ties]),
+        cells.n_annotators + new.n_annotators,
+        cells.n_models,
+    )
+
+
+def share_of_ties(cells: Cells, public: Floats) -> float:
+    """Share of ties between equals, from the votes at hand."""
+    p = 1.0 / (1.0 + np.exp(-NATURAL_PER_ELO * (public[cells.model_a] - public[cells.model_b])))
+    share = float(cells.ties.sum() / (cells.n @ (4.0 * p * (1.0 - p))))
+    return min(share, TIES_AT_MOST)
+
+
+def _votes_of(
+    public: Floats, target: int, attack: Attack, tie_share: float, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Draw one attacker's battles and verdicts."""
+    size, each = len(public), attack.votes_each
+    left, right = draw_pairs(generator, size, each)
+    if attack.chosen:
+        left = np.full(each, target)
+        right = (target + generator.integers(1, size, each)) % size
+    one = Honest(np.ones(1), public[None, :], np.array([tie_share]), np.zeros(1))
+    nobody = np.zeros(each, dtype=np.int64)
+    honest = one.vote(nobody, left, right, generator)
+    age = (np.arange(each) + 0.5) / each
+    scene = Scene(nobody, left, right, honest, age, public, target, tie_share)
+    return left, right, STRATEGIES[attack.strategy](scene, generator)

@@ -1,0 +1,128 @@
+"""Scores from a slice of the votes, everybody's ability held at what all votes gave."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.arrow import Problem
+from app.rating.board import make_board
+from app.rating.compact import Compact, compact
+from app.rating.correction import correct_held
+from app.rating.covariance import Covariance, covariance
+from app.rating.errors import VotesError
+from app.rating.estimate import Estimate
+from app.rating.fit import Fit
+from app.rating.graph import Components, find_components, find_cores
+from app.rating.likelihood import Likelihood
+from app.rating.newton import minimise
+from app.rating.observed import observe
+from app.rating.results import Board, LoopSettings
+from app.rating.second_order import ability_spread
+from app.rating.solve import Solution
+from app.rating.sums import Floats
+from app.rating.threads import one_blas_thread
+from app.rating.votes import Cells
+
+
+@dataclass(frozen=True)
+class Held:
+    """Abilities as a fit of all votes gave them, published units (1 is its typical annotator), shape (n_annotators,).
+
+    Attributes
+    ----------
+    ability : NaN for annotators outside the fit
+    inverse, spread : how far each answers its own gradient, and its variance at fixed scores; 0 where abilities are
+        known, or their bias was not corrected: then a slice's scores are not corrected either
+    """
+
+    ability: Floats
+    inverse: Floats
+    spread: Floats
+
+
+@dataclass(frozen=True)
+class _Slice(Estimate):
+    """An estimate of the scores alone; `held` is what abilities were held at, 0 for annotators left out."""
+
+    held: Floats
+
+    def abilities(self, n_annotators: int) -> Floats:  # noqa: ARG002  everybody's is known
+        """Return everyone's, whether or not their votes are between models that have a score."""
+        return self.held
+
+
+def hold_abilities(whole: Estimate, settings: LoopSettings) -> Held:
+    """Take the abilities of a fit, and how sure they are, from its estimate and settings, for any number of slices."""
+    ability, inverse, spread = np.full((3, whole.cells.n_annotators), np.nan)
+    annotators, solution, unit = whole.small.annotators, whole.solution, whole.annotator_unit
+    ability[annotators] = solution.theta / unit
+    inverse[annotators] = spread[annotators] = 0.0
+    if settings.bias_correction and solution.observed is not None:
+        q, likelihood = solution.observed.ability_inverse(), solution.observed.likelihood
+        inverse[annotators] = q / unit**2
+        spread[annotators] = ability_spread(likelihood, solution.R, solution.theta, q) / unit**2
+    return Held(ability, inverse, spread)
+
+
+def rate_slice(cells: Cells, held: Held, settings: LoopSettings) -> Board:
+    """Maximise ℓ(R) = Σ_cells s·x − n·log(1 + eˣ), x = a_k (R_a − R_b), over a slice's cells, abilities a_k held.
+
+    Parameters
+    ----------
+    cells : of the slice's votes, which are among those that the abilities were estimated from; indices as there. Votes
+        of annotators outside that fit are left out
+    held : from `hold_abilities`
+    settings : interval, confidence, base and anchor of the board; the rest has done its work in the abilities
+
+    Returns
+    -------
+    Board
+        As `make_board` gives: Elo points in units of the whole's typical annotator, so that differences compare with
+        the whole's; the mean of each component's identified models at the base, or the anchor at its points.
+
+    Raises
+    ------
+    VotesError
+        No vote is by an annotator with an ability, or the anchor has no score in the slice.
+    NotConvergedError
+
+    Notes
+    -----
+    Concave: a finite, unique maximum for the models that have a score, about 6 passes over the cells. Where the whole's
+    bias is corrected, so is the slice's. Intervals take the abilities for known; clustered ones become plain below 20
+    annotators. Of all votes, uncorrected, the scores are the whole's (docs/math.md, "Slices").
+    """
+    known = np.isfinite(held.ability)
+    cells = cells.where(known[cells.annotator])
+    if len(cells.n) == 0:
+        raise VotesError("no vote of the slice is by an annotator with an ability")
+    theta = np.where(known, held.ability, 0.0)
+    components = find_components(cells)
+    core = find_cores(cells, components, theta)
+    small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
+    with one_blas_thread():
+        solution, spread = _solve(small, components, held, settings)
+    one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
+    return make_board(_Slice(cells, components, core, small, solution, spread, one, ones, True, {}, theta), settings)
+
+
+def _solve(
+    small: Compact, components: Components, held: Held, settings: LoopSettings
+) -> tuple[Solution, Covariance | None]:
+    theta, nobody = held.ability[small.annotators], np.zeros(len(small.annotators), dtype=bool)
+    if len(small.models) == 0:
+        nothing = np.zeros(0)
+        return Solution(Fit(nothing, theta, nobody, 0.0, 0, nobody), nothing, theta, None), None
+    label = components.label[small.models]
+    problem = Problem(Likelihood(small.cells, None), label, None)
+    optimum = minimise(problem, np.zeros(len(small.models)), theta)
+    end = None if optimum.point is None else (problem, optimum.point)
+    fit = Fit(optimum.R, theta, nobody, -optimum.value, optimum.iterations, nobody, end)
+    observed = observe(small.cells, fit, label, prior_sd=None, abilities=False)
+    inverse, spread = held.inverse[small.annotators], held.spread[small.annotators]
+    R = correct_held(fit, observed, inverse=inverse, spread=spread) if inverse.any() else fit.R
+    solution = Solution(fit, R, theta, None)
+    if settings.interval == "none":
+        return solution, None
+    kind = settings.interval
+    return solution, covariance(small.cells, fit, label, kind=kind, prior_sd=None, abilities=False, observed=observed)

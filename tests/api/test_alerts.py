@@ -1,0 +1,67 @@
+"""The alert rules ask for what the service tells, and the operator's page knows every one of them."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from httpx import Client
+from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import text
+
+from app.store.database import Database
+
+ROOT = Path(__file__).parents[2]
+RULES = yaml.safe_load((ROOT / "monitoring" / "alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def told(
+    client: Client, keys: dict[str, str], crowd: list[str], refit: Callable[..., Any], database: Database
+) -> dict[str, list[dict[str, str]]]:
+    """Name → labels of the samples of a service that has published."""
+    refit()
+    with database.begin() as conn:  # as any refit with a rule that flags somebody
+        rules = '{"rules": {"ability": {"annotators": 1, "votes": 60}}}'
+        conn.execute(text(f"UPDATE snapshots SET diagnostics = diagnostics || '{rules}'"))
+    answer = client.get("/metrics", headers={"Authorization": f"Bearer {keys['read']}"})
+    found: dict[str, list[dict[str, str]]] = {}
+    for family in text_string_to_metric_families(answer.text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample.labels)
+    return found
+
+
+def test_every_alert_asks_for_what_there_is(told: dict[str, list[dict[str, str]]]) -> None:
+    missing = []
+    for rule in RULES:
+        for name, selector in re.findall(r"\b(stable_arena_\w+)(?:\{([^}]*)\})?", rule["expr"]):
+            wanted = dict(re.findall(r'(\w+)="([^"]*)"', selector))
+            if name == "stable_arena_http_requests_total":
+                wanted.pop("status")  # told once there was one
+            if name == "stable_arena_http_request_duration_seconds_bucket":
+                wanted["route"] += "/batch"  # the one that this test has called
+            if not any(wanted.items() <= labels.items() for labels in told.get(name, [])):
+                missing.append(f"{rule['alert']}: {name} {wanted}")
+    assert not missing, "\n".join(missing)
+
+
+def test_every_metric_of_the_service_is_documented(told: dict[str, list[dict[str, str]]]) -> None:
+    ours = {re.sub(r"_(bucket|count|sum)$", "", name) for name in told if name.startswith("stable_arena_")}
+    documented = set(re.findall(r"^\| `(stable_arena_\w+)", OPERATIONS, re.MULTILINE))
+    assert {name for name in ours if not name.endswith("_created")} == documented
+
+
+def test_every_alert_has_its_page_for_the_night() -> None:
+    named = [rule["alert"] for rule in RULES]
+    assert re.findall(r"^### (StableArena\w+)", OPERATIONS, re.MULTILINE) == named
+    assert all(rule["labels"]["severity"] in ("page", "ticket") for rule in RULES)
+
+
+def test_the_example_configuration_finds_the_rules() -> None:
+    config = yaml.safe_load((ROOT / "monitoring" / "prometheus.yml").read_text(encoding="utf-8"))
+    assert all((ROOT / "monitoring" / name).exists() for name in config["rule_files"])
+    assert {job["job_name"] for job in config["scrape_configs"]} >= {"stable-arena"}

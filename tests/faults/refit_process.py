@@ -1,0 +1,118 @@
+"""Runs refits and kills them: for each line `URL N` a forked process runs the next refit, killed at its Nth event.
+
+An event is the moment before or after a statement, a copy, a commit, a roll-back or a step of the fit. N = 0 kills
+nothing. The answer is a line of JSON: how the process ended, and the events up to there.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import psycopg
+from sqlalchemy import Engine, event
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+from app.arena.fits.fitting import fit
+from app.arena.fits.process import FitProcess
+from app.arena.reading import read_material
+from app.arena.runner import RefitRunner
+from app.store.database import Database
+
+LEASE_SECONDS = 60.0  # the killed process never gives it back: the test lets the time pass
+
+
+class Countdown:
+    """Counts events, and ends the process and its children at one of them."""
+
+    def __init__(self, last: int, report: int) -> None:
+        self._last, self._report, self._count = last, report, 0
+
+    def note(self, what: str) -> None:
+        self._count += 1
+        os.write(self._report, what.replace("\n", " ").encode()[:80] + b"\n")
+        if self._count == self._last:
+            os.killpg(0, signal.SIGKILL)
+
+    def around(self, owner: Any, name: str) -> None:
+        call: Callable[..., Any] = getattr(owner, name)
+
+        @wraps(call)
+        def noted(*arguments: Any, **named: Any) -> Any:
+            self.note(f"before {name}")
+            result = call(*arguments, **named)
+            self.note(f"after {name}")
+            return result
+
+        setattr(owner, name, noted)
+
+    def watch(self) -> None:
+        def before(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+            self.note(f"before {' '.join(statement.split())}")
+
+        def after(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+            self.note(f"after {' '.join(statement.split())}")
+
+        event.listen(Engine, "before_cursor_execute", before)
+        event.listen(Engine, "after_cursor_execute", after)
+        self.around(PGDialect_psycopg, "do_commit")
+        self.around(PGDialect_psycopg, "do_rollback")
+        self.around(psycopg.Cursor, "copy")
+        self.around(FitProcess, "_submit")  # after it the fit is under way
+        self.around(FitProcess, "fit")
+
+
+def run_refit(url: str, last: int, report: int) -> None:
+    os.setpgid(0, 0)
+    # Nothing runs in this process yet that a fork could cut in two, and the kernels are compiled.
+    forking = multiprocessing.get_context("fork")
+    multiprocessing.get_context = lambda _: forking
+    Countdown(last, report).watch()
+    with Database(url) as database:
+        runner = RefitRunner(database, lease_seconds=LEASE_SECONDS)
+        runner.run_next(scheduled=False)
+        runner.stop()
+
+
+def fork_refit(url: str, last: int) -> dict[str, Any]:
+    told, report = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(told)
+        try:
+            run_refit(url, last, report)
+        except BaseException:  # noqa: BLE001  the parent's own code must not run here
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        os._exit(0)
+    os.close(report)
+    with os.fdopen(told) as lines:
+        events = lines.read().splitlines()
+    _, status = os.waitpid(child, 0)
+    return {"exit": os.waitstatus_to_exitcode(status), "events": events}
+
+
+def warm_up(url: str) -> None:
+    """Load and compile in this process what every child then has."""
+    with Database(url) as database, database.read() as conn:
+        task = read_material(conn).task
+    fit(task)
+
+
+def main() -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr  # where the log goes
+    warm = False
+    for line in sys.stdin:
+        url, last = line.split()
+        if not warm:
+            warm_up(url)
+            warm = True
+        print(json.dumps(fork_refit(url, int(last))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""A refit killed at any moment: the board stays the last complete one, and the next refit needs no help."""
+
+import json
+import signal
+from collections.abc import Callable, Iterable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from app.arena.leaderboard import choose_leaderboard, read_leaderboard
+from app.arena.refits import find_refit
+from app.arena.runner import RefitRunner
+from app.store.database import Database
+
+TABLES = ("snapshot_models", "snapshot_annotators", "snapshot_matchups")
+RunAndKill = Callable[[int], dict[str, Any]]
+
+
+@pytest.fixture
+def run_and_kill(database: Database, start_driver: Callable[..., Any]) -> RunAndKill:
+    """Run the next refit in a process that dies at its nth event (0: never); return how it ended."""
+    driver = start_driver("refit_process.py")
+    url = database.url.render_as_string(hide_password=False)
+
+    def run(last: int) -> dict[str, Any]:
+        driver.stdin.write(f"{url} {last}\n")
+        driver.stdin.flush()
+        return json.loads(driver.stdout.readline())
+
+    return run
+
+
+def everything_published(database: Database) -> dict[str, list[Any]]:
+    with database.read() as conn:
+        rows = {
+            name: conn.execute(text(f"SELECT to_jsonb({name}) FROM {name} ORDER BY 1")).scalars().all()
+            for name in ("snapshots", *TABLES)
+        }
+    return {name: list(found) for name, found in rows.items()}
+
+
+def served(database: Database) -> Any:
+    with database.read() as conn:
+        board = read_leaderboard(conn, choose_leaderboard(conn))
+    return board.snapshot.id, board.models
+
+
+def kill_at(points: Iterable[int], database: Database, ask: Any, run_and_kill: RunAndKill, runner: RefitRunner) -> None:
+    for point in points:
+        before, board = everything_published(database), served(database)
+        wanted = ask()
+        ended = run_and_kill(point)
+        where = f"killed at event {point}: {ended['events'][-1]}"
+        assert ended["exit"] == -signal.SIGKILL, where
+        check_complete(database, before, board, wanted, where)
+        run_next_unaided(database, ask, runner, where)
+
+
+def check_complete(database: Database, before: dict[str, list[Any]], board: Any, wanted: UUID, where: str) -> None:
+    """What is published is what was, or that and the whole board of the refit that was killed after its commit."""
+    after = everything_published(database)
+    with database.read() as conn:
+        refit = find_refit(conn, wanted)
+    if refit.state != "done":
+        assert after == before, where
+        assert served(database) == board, where
+        return
+    own = [row["id"] for row in after["snapshots"] if row not in before["snapshots"]]
+    assert own == [str(refit.snapshot_id)], where
+    for name in TABLES:
+        old = [row for row in after[name] if row["snapshot_id"] not in own]
+        assert old == before[name], where
+        new = [row for row in after[name] if row["snapshot_id"] in own]
+        assert len(new) * (len(before["snapshots"])) == len(old), f"{name} is not complete: {where}"
+    assert served(database)[0] == refit.snapshot_id, where
+
+
+def run_next_unaided(database: Database, ask: Any, runner: RefitRunner, where: str) -> None:
+    with database.begin() as conn:
+        conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))  # time passes
+    ran = runner.run_next(scheduled=False) or (ask(), runner.run_next(scheduled=False))[1]
+    assert ran is not None, where
+    with database.read() as conn:
+        done = find_refit(conn, ran)
+        left = conn.execute(text("SELECT count(*) FROM refits WHERE finished_at IS NULL")).scalar_one()
+        newest = conn.execute(text("SELECT max(number) FROM snapshots")).scalar_one()
+    assert (done.state, done.snapshot_number) == ("done", newest), where
+    assert left == 0, f"a refit is left without an end: {where}"
+
+
+@pytest.fixture
+def events(database: Database, crowd: None, ask_for_refit: Any, run_and_kill: RunAndKill) -> list[str]:
+    """The events of a refit that nobody kills; it has published the first board."""
+    ask_for_refit()
+    whole = run_and_kill(0)
+    assert whole["exit"] == 0
+    assert len(whole["events"]) >= 50
+    assert len(everything_published(database)["snapshots"]) == 1
+    return whole["events"]
+
+
+def test_killed_here_and_there(
+    database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, runner: RefitRunner
+) -> None:
+    submitted = events.index("after _submit") + 1
+    commits = [place + 1 for place, name in enumerate(events) if name == "before do_commit"]
+    published = max(place + 1 for place, name in enumerate(events) if name.startswith("after UPDATE refits"))
+    points = sorted({3, commits[0], submitted, published, published + 1, published + 2})
+    kill_at(points, database, ask_for_refit, run_and_kill, runner)
+
+
+@pytest.mark.soak
+def test_killed_at_every_event(
+    database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, runner: RefitRunner
+) -> None:
+    kill_at(range(1, len(events) + 1), database, ask_for_refit, run_and_kill, runner)
+    print(f"{len(events)} kills")

@@ -1,0 +1,33 @@
+"""A worker that ticks fast and counts its ticks: arguments URL LEASE_SECONDS TICK_SECONDS; runs until SIGTERM."""
+
+import signal
+import sys
+import threading
+from uuid import UUID
+
+from app.arena.worker import Worker
+from app.store.database import Database
+
+
+class CountingWorker(Worker):
+    ticks = 0
+
+    def tick(self) -> UUID | None:
+        self.ticks += 1
+        return super().tick()
+
+
+def main(url: str, lease_seconds: float, tick_seconds: float) -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr  # where the log goes
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    with Database(url) as database:
+        worker = CountingWorker(database, lease_seconds=lease_seconds, tick_seconds=tick_seconds)
+        worker.start()
+        stopped.wait()
+        worker.stop()
+    print(worker.ticks, file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))

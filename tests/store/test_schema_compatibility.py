@@ -1,0 +1,74 @@
+"""The release before goes on working on this schema where that was promised, and refuses where it was not."""
+
+import re
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect, text
+
+from app.store import schema
+from app.store.database import Database
+from app.store.schema import SchemaBehindError, downgrade, require_current, upgrade
+
+EARLIER = "0003"
+
+
+def columns(url: str) -> dict[tuple[str, str], tuple[str, bool, str | None]]:
+    """(table, column) → its type, whether it may be empty, and its default."""
+    with Database(url) as database, database.read() as conn:
+        rows = conn.execute(
+            text(
+                "SELECT table_name, column_name, data_type, is_nullable = 'YES', column_default"
+                " FROM information_schema.columns WHERE table_schema = 'public'"
+            )
+        )
+        return {(table, name): (kind, nullable, default) for table, name, kind, nullable, default in rows}
+
+
+def test_migrations_only_add(empty_database_url: str) -> None:
+    """What the release before writes, it may go on writing; what it reads is still there."""
+    upgrade(empty_database_url, EARLIER)
+    before = columns(empty_database_url)
+    upgrade(empty_database_url)
+    after = columns(empty_database_url)
+    assert {name: after.get(name) for name in before} == before
+    existing = {table for table, _ in before}
+    demanding = [
+        f"{table}.{name}"
+        for (table, name), (_, nullable, default) in after.items()
+        if table in existing and (table, name) not in before and not nullable and default is None
+    ]
+    assert demanding == []
+
+
+def test_a_newer_schema_is_worked_with_where_it_says_so(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the release that comes next would leave it, seen by this one."""
+    own = schema.needed_revision()
+    assert own is not None
+    monkeypatch.setattr(schema, "WORKS_WITH", ("0001", own))
+    upgrade(empty_database_url)
+    with Database(empty_database_url) as database:
+        with database.begin() as conn:
+            conn.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        require_current(database)
+        upgrade(empty_database_url)  # as `serve` does with an embedded database
+        with database.begin() as conn:
+            conn.execute(text("COMMENT ON TABLE alembic_version IS 'works with: 0001'"))
+        with pytest.raises(SchemaBehindError, match="does not know"):
+            require_current(database)
+
+
+def test_a_schema_taken_back_promises_nothing(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "WORKS_WITH", (EARLIER,))
+    upgrade(empty_database_url)
+    downgrade(empty_database_url, EARLIER)
+    with Database(empty_database_url) as database, database.read() as conn:
+        assert inspect(conn).get_table_comment("alembic_version")["text"] is None
+
+
+def test_what_is_promised_exists() -> None:
+    versions = Path(__file__).parents[2] / "migrations" / "versions"
+    known = {re.match(r"\d+", path.name)[0] for path in versions.glob("0*.py")}  # type: ignore[index]
+    assert set(schema.WORKS_WITH) <= known - {schema.needed_revision()}
