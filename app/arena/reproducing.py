@@ -120,6 +120,13 @@ def past_task(conn: Connection, snapshot: Snapshot) -> tuple[FitTask, list[str |
 
 
 def past_settings(snapshot: Snapshot) -> LoopSettings:
+    """Return the settings that the snapshot was made with.
+
+    Raises
+    ------
+    NotReproducibleError
+        This version does not know one of them.
+    """
     known, given = {field.name for field in fields(LoopSettings)}, set(snapshot.settings)
     if not given <= known:
         named = ", ".join(sorted(given - known))

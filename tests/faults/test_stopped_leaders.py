@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ from app.errors import UnavailableError
 from app.store.database import Database
 
 TICK_SECONDS = 0.02
+STAGE_SECONDS = 3
 STAGES = ("publishing", "fitting", "reading")
 HOLDER = """
 SELECT holder, epoch, state, clock_timestamp() FROM leases JOIN refits USING (epoch)
@@ -60,11 +63,11 @@ def always_asking(ask: Callable[[], object]) -> Iterator[None]:
         thread.join()
 
 
-def stop_holder(database: Database, stage: str) -> Stopped | None:
-    """Stop whoever is at this stage of a refit; None if nobody is, or not any more when it was stopped."""
+def stop_holder(database: Database, stage: str | None) -> Stopped | None:
+    """Stop whoever is at this stage of a refit (None: any); None if nobody is, or not any more when it was stopped."""
     with database.read() as conn:
         held = conn.execute(text(HOLDER)).one_or_none()
-    if held is None or held.state != stage:
+    if held is None or stage not in (None, held.state):
         return None
     pid = int(held.holder.split(":")[1])
     os.kill(pid, signal.SIGSTOP)
@@ -85,9 +88,9 @@ def measure_takeovers(
         if stage == STAGES[0]:  # boards have to come between, or nothing could be published twice
             wait_until(lambda seen=last_board: count_boards(database) > seen)
             last_board = count_boards(database)
-        stopped = stop_holder(database, stage)
-        if stopped is None:
-            continue
+        stopped, patience = None, time.monotonic() + STAGE_SECONDS
+        while stopped is None:  # some stages are over before they are seen: then any will do
+            stopped = stop_holder(database, stage if time.monotonic() < patience else None)
         try:
 
             def taken_over(epoch: int = stopped.epoch) -> bool:
@@ -143,7 +146,14 @@ def end(workers: list[Any]) -> list[int]:
     """Let the workers finish, and return how often each ticked."""
     for worker in workers:
         worker.send_signal(signal.SIGTERM)
-    return [int(worker.communicate(timeout=60)[0]) for worker in workers]
+    ticks = []
+    for worker in workers:
+        try:
+            ticks.append(int(worker.communicate(timeout=60)[0]))
+        except subprocess.TimeoutExpired:
+            worker.send_signal(signal.SIGUSR1)
+            pytest.fail("a worker that was told to stop goes on; where it is stands in its error output")
+    return ticks
 
 
 def wait_for_both(wait_until: Callable[..., None], database: Database) -> None:

@@ -1,5 +1,6 @@
 """A worker that ticks fast and counts its ticks: arguments URL LEASE_SECONDS TICK_SECONDS; runs until SIGTERM."""
 
+import faulthandler
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ class CountingWorker(Worker):
 
 def main(url: str, lease_seconds: float, tick_seconds: float) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # where the log goes
+    faulthandler.register(signal.SIGUSR1)  # where each thread is, for a worker that does not end
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     with Database(url) as database:

@@ -15,11 +15,13 @@ from typing import TypeVar
 
 from app.arena.fits.fitting import fit
 from app.arena.fits.task import FitTask, Fitted
+from app.arena.lifeline import end_with_parent
 from app.errors import StableArenaError
 
 T = TypeVar("T")
 
 _LOOK_UP_SECONDS = 1.0
+NICENESS = 10
 
 
 @dataclass(frozen=True)
@@ -152,12 +154,5 @@ def _become_fit_process(lifeline: Connection, memory_bytes: int | None) -> None:
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(10)
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-
-
-def _end_with(lifeline: Connection) -> None:
-    """Exit when the parent's end closes, be it by the parent's will or by its death."""
-    with contextlib.suppress(EOFError):
-        lifeline.recv_bytes()
-    os._exit(1)
+    os.nice(max(0, NICENESS - os.nice(0)))  # a worker's process may be that nice already
+    end_with_parent(lifeline)

@@ -84,7 +84,7 @@ def weigh(
 
     Notes
     -----
-    A million votes by 20,000 annotators on 200 models take about 2 s of one processor; "group" is a third of it, and
+    A million votes by 20,000 annotators on 200 models take 2 s of one processor; "group" is a third of it, and
     "copy" would be 3 s more, growing with the square of the number of annotators.
 
     A ratio is an e-value: were the crowd's distribution and the scores known, the chance that an honest annotator ever
