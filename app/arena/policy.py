@@ -46,9 +46,7 @@ class Policy(BaseModel):
     evidence_ratio: float = Field(
         LEAST, gt=1, le=1e12, description="Likelihood ratio against honesty from which a test on the votes marks."
     )
-    evidence_tests: tuple[str, ...] = Field(
-        SERVICE_TESTS, description="The tests on the votes that mark; what the others say is only shown."
-    )
+    evidence_tests: tuple[str, ...] = Field(SERVICE_TESTS, description="The tests that are asked of the votes.")
     release_margin: float = Field(
         0.1,
         ge=0,

@@ -50,13 +50,13 @@ def serve(
     with _shared_metrics(settings), _listening_socket(settings) as address, open_database_of(settings) as database:
         with database.read() as conn:
             require_pseudonym_key(conn)
-        # A worker is a process beside: whoever assembles the application does not do its work too.
-        os.environ["STABLE_ARENA_WORKER__RUN_IN_SERVER"] = "false"
         with_worker, workers = settings.worker.run_in_server, settings.server.workers
-        if workers == 1:
-            answered = serve_here(address, with_worker=with_worker, log_level=level)
-        else:
-            answered = serve_in_children(address, workers, with_worker=with_worker, log_level=level)
+        # A worker is a process beside: whoever assembles the application does not do its work too.
+        with _environment("STABLE_ARENA_WORKER__RUN_IN_SERVER", "false"):
+            if workers == 1:
+                answered = serve_here(address, with_worker=with_worker, log_level=level)
+            else:
+                answered = serve_in_children(address, workers, with_worker=with_worker, log_level=level)
     if not answered:
         raise typer.Exit(1)
 
@@ -67,9 +67,26 @@ def _shared_metrics(settings: Settings) -> Iterator[None]:
     if settings.server.workers == 1 and not settings.worker.run_in_server:
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="stable-arena-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # read when prometheus_client is first imported
+    # The variable is read when prometheus_client is first imported.
+    with (
+        tempfile.TemporaryDirectory(prefix="stable-arena-metrics-") as folder,
+        _environment("PROMETHEUS_MULTIPROC_DIR", folder),
+    ):
         yield
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable for this process and its children, for a while."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _listening_socket(settings: Settings) -> socket.socket:

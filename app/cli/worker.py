@@ -10,6 +10,7 @@ from app.cli.session import open_session
 from app.store.naming import require_pseudonym_key
 
 _NICENESS = 10
+_LOOK_UP_SECONDS = 1.0
 
 
 def worker() -> None:
@@ -39,6 +40,9 @@ def _work_until_told(*signals: signal.Signals) -> None:
         running = build_worker(session.database, session.settings)
         running.start()
         try:
-            stopped.wait()
+            # Looking up: a signal that comes while the process is stopped may be taken by another of its threads,
+            # which leaves this one, the only one that can act on it, asleep.
+            while not stopped.wait(_LOOK_UP_SECONDS):
+                pass
         finally:
             running.stop()

@@ -96,7 +96,7 @@ def turn_loop(
     if not in_fit.any():
         raise VotesError(_nobody_left(votes, settings, int(keep_never.sum())))
     if weigher is None and settings.flag_rule == "evidence" and settings.method == "am-elo":
-        weigher = _weigher(cells)
+        weigher = _weigher(cells, settings.evidence_tests)
 
     result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
     seconds = _Seconds(result)
@@ -160,8 +160,8 @@ def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | 
     return estimate(cells.where(rest[cells.annotator]), settings, start)
 
 
-def _weigher(cells: Cells) -> Weigher:
-    return lambda R, whose: weigh(cells.where(whose[cells.annotator]), R)
+def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
+    return lambda R, whose: weigh(cells.where(whose[cells.annotator]), R, tests=tests)
 
 
 def _natural_scores(result: Estimate) -> Floats:

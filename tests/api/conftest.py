@@ -1,5 +1,6 @@
 """The loop as these tests drive it: votes and requests over HTTP, refits run by a runner of the test's own."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 import pytest
 from httpx import Client
 
+from app.arena.review.fits import ReviewFits
 from app.arena.runner import RefitRunner
 from app.lab.simulate import simulate_votes
 
@@ -77,3 +79,16 @@ def change_policy(ask: Ask) -> Ask:
         return changed.json()
 
     return change
+
+
+@pytest.fixture
+def without_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer here what reviewers' child would be asked, passed to it and back: starting one is what takes long."""
+
+    def passed_on(it: Any) -> Any:
+        return pickle.loads(pickle.dumps(it))  # noqa: S301  our own
+
+    def call(_: ReviewFits, question: Callable[[], Any]) -> Any:
+        return passed_on(passed_on(question)())
+
+    monkeypatch.setattr(ReviewFits, "_call", call)

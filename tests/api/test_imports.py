@@ -63,7 +63,16 @@ def test_a_file_is_received_then_run(post: Ask, ask: Ask, import_runner: ImportR
     assert import_runner.run_next() is None
     done = ask("GET", f"/imports/{body['id']}", scope="ingest").json()
     assert (done["state"], done["rows_done"], done["rows_total"], done["detail"]) == ("done", 4, 4, None)
-    assert done["counts"] == {"rows": 4, "created": 2, "duplicates": 1, "conflicts": 1, "rejected": 0, "skipped": 0}
+    assert done["counts"] == {
+        "rows": 4,
+        "created": 2,
+        "duplicates": 1,
+        "conflicts": 1,
+        "rejected": 0,
+        "skipped": 0,
+        "replaced": 0,
+        "retracted": 0,
+    }
     assert [(fault["place"], fault["kind"]) for fault in done["faults"]] == [("line 4", "conflict")]
     assert done["started_at"] <= done["finished_at"]
     assert [count(database, table) for table in TABLES] == [2, 1, 0, 0]

@@ -1,6 +1,5 @@
 """The impact of an annotator as the service tells it, beside what refits without the annotator then publish."""
 
-import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,19 +12,7 @@ from app.arena.review.fits import ReviewFits
 
 Ask = Callable[..., Any]
 
-
-def _passed_on(it: Any) -> Any:
-    return pickle.loads(pickle.dumps(it))  # noqa: S301  our own
-
-
-@pytest.fixture(autouse=True)
-def _without_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer here what a child would be asked, passed to it and back: starting one is what takes long."""
-
-    def call(_: ReviewFits, question: Callable[[], Any]) -> Any:
-        return _passed_on(_passed_on(question)())
-
-    monkeypatch.setattr(ReviewFits, "_call", call)
+pytestmark = pytest.mark.usefixtures("without_a_child")
 
 
 def board(ask: Ask, number: int) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Why models moved: what every cause contributes, beside snapshots in which it alone was at work."""
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -12,19 +11,7 @@ from app.store.database import Database
 
 Ask = Callable[..., Any]
 
-
-def _passed_on(it: Any) -> Any:
-    return pickle.loads(pickle.dumps(it))  # noqa: S301  our own
-
-
-@pytest.fixture(autouse=True)
-def _without_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer here what a child would be asked, passed to it and back: starting one is what takes long."""
-
-    def call(_: ReviewFits, question: Callable[[], Any]) -> Any:
-        return _passed_on(_passed_on(question)())
-
-    monkeypatch.setattr(ReviewFits, "_call", call)
+pytestmark = pytest.mark.usefixtures("without_a_child")
 
 
 def causes(ask: Ask, before: int, after: int, **more: str) -> Any:

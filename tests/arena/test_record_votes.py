@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from app.arena.recording import record_votes
-from app.arena.votes import MAX_TAGS, NewVote, VoteReceipt, check_vote
+from app.arena.vote_extras import MAX_TAGS
+from app.arena.votes import NewVote, VoteReceipt, check_vote
 from app.store.database import Database
 
 VOTE = NewVote("a", "b", "model_a", "judge", battle_id="battle")

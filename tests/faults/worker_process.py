@@ -26,7 +26,8 @@ def main(url: str, lease_seconds: float, tick_seconds: float) -> None:
     with Database(url) as database:
         worker = CountingWorker(database, lease_seconds=lease_seconds, tick_seconds=tick_seconds)
         worker.start()
-        stopped.wait()
+        while not stopped.wait(0.5):  # see app/cli/worker.py
+            pass
         worker.stop()
     print(worker.ticks, file=answers, flush=True)
 

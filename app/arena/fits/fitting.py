@@ -64,7 +64,7 @@ def task_cells(task: FitTask) -> Cells:
 
 
 def fit_turn(task: FitTask, cells: Cells) -> Turn:
-    """Turn the loop on the task's votes, its cells, weighing the evidence whatever the rule is."""
+    """Turn the loop on the task's votes, its cells, weighing the policy's tests whatever the rule is."""
     return turn_loop(
         cells, task.settings,
         keep_always=task.keep_always, keep_never=task.keep_never, was_low=task.was_low,
@@ -88,6 +88,6 @@ def _weigher(task: FitTask, cells: Cells) -> Weigher:
         scored = np.isfinite(R)
         counts = scored[task.model_a] & scored[task.model_b] & whose[task.annotator] & (task.outcome == 1.0)
         left_wins = np.bincount(task.annotator[counts], minlength=len(task.annotator_ids)).astype(np.float64)
-        return weigh(cells.where(whose[cells.annotator]), R, left_wins=left_wins)
+        return weigh(cells.where(whose[cells.annotator]), R, left_wins=left_wins, tests=task.settings.evidence_tests)
 
     return weigh_with_sides
