@@ -112,7 +112,7 @@ def attack_budget(
     first = np.flatnonzero(board.identified & (board.component == 0) & (board.rank > 1))
     targets = first[np.argsort(board.rank[first], kind="stable")][:places].tolist()
     searches = [_Search(trials.lifts(model), trials.guess(model), most) for model in targets]
-    expected, longest = sum(trials.turn.rating.diagnostics.seconds.values()), 0.0
+    expected, longest = trials.seconds(), 0.0
     for search in sorted(searches, key=lambda search: search.next):
         while not search.finished and time.perf_counter() - began + expected <= seconds:
             before = time.perf_counter()
@@ -208,6 +208,8 @@ class _Trials:
     ) -> None:  # fmt: skip
         nobody = np.zeros(cells.n_annotators, dtype=bool)
         self.settings = replace(settings, interval="none")
+        if not settings.exclude:  # whom the rule only flags stays in: whom it would be does not matter here
+            self.settings = replace(self.settings, flag_rule="threshold")
         self.keep = [nobody if mask is None else mask for mask in (keep_always, keep_never)]
         self.turn = turn or turn_loop(cells, self.settings, keep_always=self.keep[0], keep_never=self.keep[1])
         crowd = self.turn.rating.crowd
@@ -218,6 +220,11 @@ class _Trials:
         known = board.identified & (board.component == 0)
         self.public = np.where(known, board.score, np.min(board.score, initial=np.inf, where=known))
         self.tie_share = share_of_ties(cells, self.public)
+
+    def seconds(self) -> float:
+        """Return about how long a trial takes: what the turn did, without what a trial does not ask."""
+        taken = self.turn.rating.diagnostics.seconds
+        return sum(taken.values()) - (taken.get("evidence", 0.0) if self.settings.flag_rule != "evidence" else 0.0)
 
     def attackers(self, model: int, number: int) -> Cells:
         """Return the votes of so many, annotators from 0 on."""

@@ -10,7 +10,7 @@ from app.rating.votes import Cells
 MOST_LOOKS = 1_000_000_000
 """Pairs of neighbours times cells, each of which is looked at for each: about ten seconds."""
 
-BUDGET_SECONDS = 10.0
+BUDGET_SECONDS = 5.0
 """What the search for the attackers' budget may take; what it has not found by then it bounds."""
 
 
