@@ -35,7 +35,8 @@ def get_rewards(
 
     In proportion to max(ability, 0) × votes that counted in the snapshot; the amounts add up to the budget to the
     cent. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `no-snapshot`, `not-found`; `conflict`
-    where nobody has a positive ability; `invalid` for a budget that is no amount of money.
+    where nobody has a positive ability, or the snapshot's annotators are not kept any more; `invalid` for a budget
+    that is no amount of money.
     """
     split = rewards.split_budget(conn, budget, snapshot)
     if format == "csv":

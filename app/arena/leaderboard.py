@@ -218,7 +218,7 @@ def check_board(conn: Connection, snapshot: SnapshotHead, *methods: BoardMethod,
         return
     if tag is not None and not here:
         tags = sorted({name for _, name in kept if name})
-        listed = ", ".join(f"{name!a}" for name in tags[:_NAMED_TAGS]) or "none"
+        listed = ", ".join(f"{name!a}" for name in tags[:_NAMED_TAGS]) or "none (old snapshots let go of them)"
         more = f" and {len(tags) - _NAMED_TAGS} more" if len(tags) > _NAMED_TAGS else ""
         raise NoSuchBoardError(
             f"snapshot {snapshot.number} has no board of the tag {tag!a}; its tags are {listed}{more}"

@@ -55,9 +55,14 @@ def split_budget(conn: Connection, budget: Decimal, snapshot: str | None = None)
     ------
     NotFoundError, NoSnapshotError
     ConflictError
-        Nobody has earned anything.
+        Nobody has earned anything, or the snapshot is so old that it has let go of most of its annotators.
     """
     found = find_snapshot(conn, snapshot)
+    if found.crowd_pruned_at is not None:
+        # the few rows that stay would share what all had earned
+        raise ConflictError(
+            f"the annotators of snapshot {found.number} are not kept: those of old ones are dropped in time"
+        )
     earners = read_earners(conn, found.id)
     if not earners:
         raise ConflictError(

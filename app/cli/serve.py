@@ -1,9 +1,11 @@
 import os
+import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import getLevelNamesMapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +16,8 @@ from app.cli.session import open_database_of, read_settings
 from app.errors import StableArenaError
 from app.settings import Settings
 from app.store.naming import require_pseudonym_key
+
+_METRICS = "stable-arena-metrics-"
 
 
 class CannotListenError(StableArenaError):
@@ -67,12 +71,21 @@ def _shared_metrics(settings: Settings) -> Iterator[None]:
     if settings.server.workers == 1 and not settings.worker.run_in_server:
         yield
         return
+    _tidy_up()
     # The variable is read when prometheus_client is first imported.
     with (
-        tempfile.TemporaryDirectory(prefix="stable-arena-metrics-") as folder,
+        tempfile.TemporaryDirectory(prefix=f"{_METRICS}{os.getpid()}-") as folder,
         _environment("PROMETHEUS_MULTIPROC_DIR", folder),
     ):
         yield
+
+
+def _tidy_up() -> None:
+    """Remove the metrics of services that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_METRICS}*"):
+        process = folder.name.removeprefix(_METRICS).partition("-")[0]
+        if process.isdecimal() and not Path("/proc", process).exists() and Path("/proc/self").exists():
+            shutil.rmtree(folder, ignore_errors=True)  # another user's stays
 
 
 @contextmanager

@@ -218,7 +218,8 @@ class _Trials:
         self.cells, self.attack, self.most, self.seed = cells, attack, most, seed
         board = self.turn.rating.board
         known = board.identified & (board.component == 0)
-        self.public = np.where(known, board.score, np.min(board.score, initial=np.inf, where=known))
+        lowest = board.score[known].min() if known.any() else settings.base
+        self.public = np.where(known, board.score, lowest)
         self.tie_share = share_of_ties(cells, self.public)
 
     def seconds(self) -> float:

@@ -212,7 +212,7 @@ def _solve(influence: Influence, right: Floats) -> Floats:
 
 def _centred(rows: Floats, component: NDArray[np.int64]) -> Floats:
     """Take every component's mean out of each row."""
-    members = np.bincount(component)
+    members = np.maximum(1, np.bincount(component))  # a component none of whose models has a score is empty
     sums = np.stack([sum_by(component, row, len(members)) for row in rows]) if len(members) > 1 else None
     means = rows.mean(axis=1, keepdims=True) if sums is None else (sums / members)[:, component]
     centred: Floats = rows - means

@@ -23,6 +23,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    not_,
     or_,
     select,
     update,
@@ -82,6 +83,8 @@ def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, lis
 def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[Any]]) -> None:
     """Add the annotators and carry the rule's verdicts over to the annotators' own rows.
 
+    Those who are not among them, having no votes left, are pending again.
+
     Parameters
     ----------
     crowd : columns of equal length: `annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes,
@@ -102,6 +105,11 @@ def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[A
 
     changed = annotators.c.rule_standing != fresh.c.rule_standing
     conn.execute(update(annotators).where(same, changed).values(rule_standing=fresh.c.rule_standing))
+    # Who has no vote left is as one who never voted: a flag would stay in the queue, with nothing to be said of it.
+    voters = _as_table(crowd, {"annotator_id": Integer()})
+    voted = select(voters.c.annotator_id).where(voters.c.annotator_id == annotators.c.id).exists()
+    gone = and_(annotators.c.rule_standing != "pending", not_(voted))
+    conn.execute(update(annotators).where(gone).values(rule_standing="pending"))
 
 
 def list_standing_changes(conn: Connection, crowd: Mapping[str, list[Any]]) -> Sequence[RowMapping]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from uuid import UUID
 
 import pytest
@@ -10,8 +11,10 @@ from sqlalchemy import Connection, insert, text
 from app.arena.refits import Refit
 from app.arena.reproducing import reproduce
 from app.arena.retention import RETENTION_LEASE, Pruner, Retention
+from app.arena.rewards import split_budget
 from app.arena.snapshot_diff import compare_snapshots
 from app.arena.snapshots import find_snapshot
+from app.errors import ConflictError
 from app.store.database import Database
 from app.store.ids import new_id
 from app.store.leases import acquire_lease
@@ -183,6 +186,10 @@ def test_a_pruned_snapshot_says_so_and_can_still_be_made_again(
         first, second = find_snapshot(conn, "1"), find_snapshot(conn, "2")
         diff = compare_snapshots(conn, "1", "2")
     assert kept(database, first.id) == [3]
+    with database.read() as conn:
+        assert len(split_budget(conn, Decimal(100), "2").rewards) > 1
+        with pytest.raises(ConflictError, match="not kept"):  # else all of it would go to whoever's row is left
+            split_budget(conn, Decimal(100), "1")
     assert first.crowd_pruned_at is not None
     assert second.crowd_pruned_at is None
     assert diff.causes.annotators is None

@@ -1,20 +1,28 @@
 """What a refit publishes beside the board: other boards, boards by tag, pairs, evidence, how easily it gives way."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from sqlalchemy import Connection, func, select, text, update
 
+from app.arena.annotators import find_annotator
 from app.arena.decisions import decide
 from app.arena.fits import boards
 from app.arena.fits.fitting import fit, fit_turn, task_cells
+from app.arena.fits.task import BoardName
 from app.arena.reading import read_material
 from app.arena.refits import Refit
 from app.arena.reproducing import reproduce
+from app.arena.retractions import retract_votes
 from app.arena.snapshots import find_snapshot
 from app.errors import ConflictError
+from app.rating.errors import NotConvergedError
+from app.rating.results import Board, LoopSettings
+from app.rating.slices import Held, rate_slice
+from app.rating.votes import Cells
 from app.store.database import Database
 from app.store.tables import annotators, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots, votes
 
@@ -72,6 +80,43 @@ def test_elo_is_left_out_where_it_is_not_cheap(
     assert {name.method for name in fit(task, disclosing=False).boards} == {"am-elo", "m-elo", "m-elo-all"}
 
 
+def test_whoever_counts_counts_on_every_board(database: Database, crowd: None) -> None:
+    """Two who only met a model that never lost have no ability, and votes that the board counts."""
+    with database.read() as conn:
+        task = read_material(conn).task
+    unbeaten, votes_of_them = len(task.model_ids), 60
+    newcomers = np.repeat(len(task.annotator_ids) + np.arange(2), votes_of_them)
+    task = replace(
+        task,
+        annotator=np.append(task.annotator, newcomers).astype(np.int32),
+        model_a=np.append(task.model_a, np.full(len(newcomers), unbeaten)).astype(np.int32),
+        model_b=np.append(task.model_b, np.zeros(len(newcomers))).astype(np.int32),
+        outcome=np.append(task.outcome, np.ones(len(newcomers))),
+        annotator_ids=np.arange(1, len(task.annotator_ids) + 3, dtype=np.int32),
+        model_ids=np.arange(1, unbeaten + 2, dtype=np.int32),
+        keep_always=np.append(task.keep_always, [False, False]),
+        keep_never=np.append(task.keep_never, [False, False]),
+        was_low=np.append(task.was_low, [False, False]),
+    )
+    made = fit(task, disclosing=False).boards
+    counted = {name.method: int(board.votes.sum()) // 2 for name, board in made.items()}
+    assert set(counted.values()) == {len(task.outcome)}
+    assert not made[BoardName("am-elo")].identified[unbeaten]
+
+
+def test_one_vote_is_a_board(database: Database, crowd: None, change_policy: ChangePolicy) -> None:
+    """Of two models without a score, on every board but Elo's, which is of the votes' order alone."""
+    change_policy(min_votes=0)
+    with database.read() as conn:
+        task = read_material(conn).task
+    first = {name: getattr(task, name)[:1] for name in ("annotator", "model_a", "model_b", "outcome")}
+    made = fit(replace(task, **first), disclosing=False)
+    assert {name.method for name in made.boards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
+    for board in made.boards.values():
+        assert (board.votes.sum(), board.wins.sum(), board.losses.sum()) == (2, 1, 1)
+    assert np.isnan(made.boards[BoardName("am-elo")].score).all()
+
+
 def test_boards_by_tag(database: Database, crowd: None, refit: DoRefit, change_policy: ChangePolicy) -> None:
     """Tagged all: the whole's own scores. Half the votes: close to them. Past the number of boards: none."""
     assert tag_votes(database, "true", "all") == 1680
@@ -88,6 +133,25 @@ def test_boards_by_tag(database: Database, crowd: None, refit: DoRefit, change_p
         assert some[model].score == pytest.approx(row.score, abs=120)
     assert sum(row.votes for row in some.values()) == 2 * half
     assert reproduce(database, "1").largest_difference == 0.0
+
+
+def test_a_tag_that_cannot_be_rated_holds_nothing_up(
+    database: Database, crowd: None, refit: DoRefit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scores of a tag that only coins judged may run off; the other boards are published."""
+    tag_votes(database, "true", "all")
+    tag_votes(database, "annotator_id < 5", "coins")
+    with database.read() as conn:
+        task = read_material(conn).task
+
+    def rate(cells: Cells, held: Held, settings: LoopSettings) -> Board:
+        if cells.n_votes < len(task.outcome):
+            raise NotConvergedError("a score runs off to infinity", np.zeros(6), np.ones(14))
+        return rate_slice(cells, held, settings)
+
+    monkeypatch.setattr(boards, "rate_slice", rate)
+    made = fit(task, disclosing=False).boards
+    assert {name.tag for name in made} == {"", "all"}
 
 
 def test_a_tag_of_nobody_in_the_fit_has_no_board(
@@ -199,3 +263,17 @@ def test_whom_the_margin_holds_is_on_record_and_made_again(
     made = reproduce(database, "2")
     assert made.reproduced
     assert made.largest_difference == 0.0
+
+
+def test_whose_votes_are_all_retracted_is_pending_again(database: Database, crowd: None, refit: DoRefit) -> None:
+    """Else the flag would wait for a reviewer for ever, without a vote to look at."""
+    refit()
+    with database.begin() as conn:
+        assert find_annotator(conn, "flip 12").standing == "flagged"
+        retract_votes(conn, "annotator", "flip 12", reason="a test", retracted_by="a test")
+    refit()
+    with database.read() as conn:
+        assert find_annotator(conn, "flip 12").standing == "pending"
+        assert find_annotator(conn, "flip 13").standing == "flagged"
+    assert reproduce(database, "1").largest_difference == 0.0
+    assert reproduce(database, "2").largest_difference == 0.0

@@ -16,6 +16,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
+import app.cli.serve as serve_command
 from app.arena.keys import create_key
 from app.store.opening import open_database
 
@@ -270,3 +271,20 @@ def test_a_database_of_pseudonyms_is_not_served_without_their_secret(data_dir: P
         assert process.wait(PATIENCE) == 1
         assert process.stderr is not None
         assert "STABLE_ARENA_PSEUDONYM_KEY is not set" in process.stderr.read()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="who lives is looked up in /proc")
+def test_what_a_killed_service_left_of_its_metrics_is_tidied_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left, mine, other = (
+        tmp_path / f"stable-arena-metrics-{name}" for name in (f"{gone.pid}-x", f"{os.getpid()}-x", "x")
+    )
+    for folder in (left, mine, other):
+        folder.mkdir()
+        (folder / "counter.db").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    serve_command._tidy_up()
+    assert [folder.exists() for folder in (left, mine, other)] == [False, True, True]

@@ -198,3 +198,13 @@ def test_somebody_without_a_scored_vote_has_no_evidence() -> None:
     evidence = weigh(votes.cells(), NATURAL_PER_ELO * (arena.public - 1000.0))
     assert all(ratio[3] == -np.inf for ratio in evidence.log_ratio.values())
     assert not evidence.flagged()[3]
+
+
+def test_a_crowd_of_nobody_is_as_it_is_assumed() -> None:
+    """Where no model has a score there is no vote to look at."""
+    none = np.empty(0, dtype=np.int32)
+    nothing = aggregate(none, none, none, np.empty(0), n_annotators=2, n_models=3)
+    crowd = fit_crowd(nothing, np.full(3, np.nan))
+    assert np.isfinite(crowd.log_weight).all()
+    assert crowd.typical == 1.0
+    assert np.isfinite(crowd.ratio("coin")).all()

@@ -7,7 +7,7 @@ import numpy as np
 from app.arena.fits.task import BoardName, FitTask
 from app.rating.compact import pool_annotators
 from app.rating.elo import fit_elo
-from app.rating.errors import VotesError
+from app.rating.errors import NotConvergedError, VotesError
 from app.rating.ranks import rank_by
 from app.rating.results import Board
 from app.rating.slices import hold_abilities, rate_slice
@@ -23,13 +23,14 @@ def other_boards(task: FitTask, cells: Cells, turn: Turn) -> dict[BoardName, Boa
     """Return the boards for comparison, and those of the tags, by name.
 
     "m-elo" is of the votes that the turn kept, "m-elo-all" of every vote of the task. "elo" is missing where the votes
-    are too many for it to be cheap, a tag's where none of its votes is kept.
+    are too many for it to be cheap, a tag's where none of its votes is kept or its
+    scores have no end.
     """
-    kept = ~np.isnan(turn.rating.crowd.ability)
     plain = replace(
         task.settings, method="m-elo", flag_rule="threshold", exclude=False, release_margin=0.0, min_votes=0
     )
-    kept_cells = cells.where(kept[cells.annotator])
+    # Not whoever has an ability: somebody whose votes are all on models without a score counts, and has none.
+    kept_cells = turn.estimate.cells
     boards = {
         BoardName("m-elo"): run_stable_arena(kept_cells, plain).board,
         BoardName("m-elo-all"): run_stable_arena(cells, plain).board,
@@ -37,7 +38,7 @@ def other_boards(task: FitTask, cells: Cells, turn: Turn) -> dict[BoardName, Boa
     shuffles = int(min(MOST_SHUFFLES, ELO_UPDATES // kept_cells.n_votes))
     if shuffles >= FEWEST_SHUFFLES:
         boards[BoardName("elo")] = _elo_board(kept_cells, turn, shuffles)
-    boards |= _tag_boards(task, turn, kept)
+    boards |= _tag_boards(task, turn, kept_cells.votes_by_annotator() > 0)
     return boards
 
 
@@ -81,6 +82,8 @@ def _tag_boards(task: FitTask, turn: Turn, kept: Mask) -> dict[BoardName, Board]
         )  # fmt: skip
         try:
             boards[BoardName(task.settings.method, tag)] = rate_slice(cells, held, task.settings)
-        except VotesError:  # none of its annotators is in the fit yet
+        except (VotesError, NotConvergedError):
+            # None of its annotators is in the fit yet, or they answer as coins do, so that its scores run off: whoever
+            # makes up a tag must not be able to hold up the board.
             continue
     return boards

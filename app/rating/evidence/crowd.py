@@ -165,7 +165,7 @@ def _separate(nodes: Floats, equal: Floats, follower: Floats, known: NDArray[np.
         return log_weight, np.stack([*by_table, equal, follower], axis=1)
 
     log_weight, log = likelihoods()
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if known.any() else 0):  # nobody says nothing of the crowd: it stays as it is assumed
         joint = log + np.log(np.maximum(share, 1e-300))
         kind = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         share = kind[known].mean(axis=0)
