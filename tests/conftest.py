@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 import ssl
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -44,13 +45,26 @@ def _logs_as_they_were() -> Iterator[None]:
     """Commands set up the log of the whole process."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    # structlog's own default draws every frame of a traceback, which takes seconds
-    plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
-    structlog.configure(processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level, plain])
+    _log_plainly()
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    _log_plainly()
+
+
+def _log_plainly() -> None:
+    """Log to the process's own standard error.
+
+    A request is logged after its answer is sent, when the test that asked may have ended, and what pytest had put in
+    the place of sys.stdout is closed.
+    """
+    # structlog's own default draws every frame of a traceback, which takes seconds
+    plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.reset_defaults()
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level, plain],
+        logger_factory=structlog.PrintLoggerFactory(sys.__stderr__),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -89,7 +89,7 @@ def test_raw_keys_appear_nowhere(
     assert holders(database) == []
     assert [response.text for response in answers if RAW in response.text] == []
     log = capfd.readouterr()
-    assert "/annotators/-" in log.out
+    assert "/annotators/-" in log.err
     assert RAW not in log.out + log.err
     assert SECRET.get_secret_value() not in log.out + log.err
 
@@ -178,7 +178,7 @@ def test_erased_is_gone_from_everywhere(
     erased = erase(RAW)
     assert holders(database) == []
     log = capfd.readouterr()
-    assert "annotator_erased" in log.out
+    assert "annotator_erased" in log.err
     assert RAW not in log.out + log.err
     vote = ask("GET", f"/votes/{vote_id}").json()
     assert (vote["annotator"], vote["annotator_id"], vote["metadata"]) == (erased["annotator"], erased["id"], None)

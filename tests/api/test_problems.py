@@ -52,10 +52,10 @@ def models(database: Database) -> int:
         return int(conn.execute(text("SELECT count(*) FROM models")).scalar_one())
 
 
-def test_a_bug_is_logged_and_not_told(faulty: Client, assert_problem: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bug_is_logged_and_not_told(faulty: Client, assert_problem: Ask, capfd: pytest.CaptureFixture[str]) -> None:
     body = assert_problem(faulty.get("/bug"), 500, "internal")
     assert "271828" not in str(body)
-    log = capsys.readouterr().out
+    log = capfd.readouterr().err
     assert body["request_id"] in log
     assert "ZeroDivisionError" in log
 
