@@ -21,7 +21,7 @@ setup: .venv/ready ## create .venv
 demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR=60s ends by itself
 	@$(BIN)/stable-arena demo $(if $(FOR),--for $(FOR))
 
-test: setup ## the tests, about five minutes at most; ARGS="-k leaderboard" picks some
+test: setup ## the tests, six to seven minutes on two cores; ARGS="-k leaderboard" picks some
 	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
 lint: setup ## format check, ruff, mypy, import-linter

@@ -23,8 +23,7 @@ def other_boards(task: FitTask, cells: Cells, turn: Turn) -> dict[BoardName, Boa
     """Return the boards for comparison, and those of the tags, by name.
 
     "m-elo" is of the votes that the turn kept, "m-elo-all" of every vote of the task. "elo" is missing where the votes
-    are too many for it to be cheap, a tag's where none of its votes is kept or its
-    scores have no end.
+    are too many for it to be cheap, a tag's where none of its votes is kept or its scores have no end.
     """
     plain = replace(
         task.settings, method="m-elo", flag_rule="threshold", exclude=False, release_margin=0.0, min_votes=0
