@@ -71,3 +71,21 @@ def test_it_is_told_with_the_snapshot(database: Database, crowd: None, refit: Ca
         "share": pytest.approx(200 / 1680),
         "usual": pytest.approx(10 / 1680),
     }
+
+
+def test_a_refit_tells_of_a_rule_that_jumped(
+    database: Database, crowd: None, refit: Callable[..., Refit], change_policy: Callable[..., None]
+) -> None:
+    """Nobody is marked, then two of fourteen are: 14 % of the votes."""
+    change_policy(flag_rule="threshold", min_ability=-9)
+    refit()
+    with database.begin() as conn:
+        hook = {"id": new_id(), "url": "https://a.example", "events": ["rule.jumped"], "secret": "s", "created_by": "t"}
+        conn.execute(insert(webhooks), hook)
+    change_policy(flag_rule="threshold")
+    refit()
+    with database.read() as conn:
+        told = json.loads(conn.execute(text("SELECT payload FROM webhook_deliveries")).scalar_one())["data"]["rules"]
+        assert find_snapshot(conn, "1").diagnostics["alarms"] == []
+        assert find_snapshot(conn, "2").diagnostics["alarms"] == told
+    assert [(rule["rule"], rule["annotators"], rule["votes"]) for rule in told] == [("ability", 2, 240)]

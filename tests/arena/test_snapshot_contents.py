@@ -25,6 +25,7 @@ from app.rating.slices import Held, rate_slice
 from app.rating.votes import Cells
 from app.store.database import Database
 from app.store.tables import annotators, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots, votes
+from app.store.tags import most_voted_tags
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]
@@ -164,6 +165,16 @@ def test_a_tag_of_nobody_in_the_fit_has_no_board(
     with database.read() as conn:
         assert board(conn, "am-elo", "one") == {}
         assert board(conn, "am-elo")
+
+
+def test_retracted_votes_give_a_tag_no_weight(database: Database, crowd: None) -> None:
+    tag_votes(database, "annotator_id = 1", "many")
+    tag_votes(database, "annotator_id = 2 AND outcome = 0", "few")
+    with database.begin() as conn:
+        assert most_voted_tags(conn, 2) == ["many", "few"]
+        assert most_voted_tags(conn, 1) == ["many"]
+        retract_votes(conn, "annotator", "honest 0", reason="a test", retracted_by="a test")
+        assert most_voted_tags(conn, 2) == ["few"]
 
 
 def test_pairs_observed_and_predicted(database: Database, crowd: None, refit: DoRefit) -> None:
