@@ -20,6 +20,7 @@ from app.rating.fragility import HANDFUL
 from app.rating.results import Board
 from app.store.erasure import clear_metadata_of_erased
 from app.store.snapshots import (
+    carry_standings_over,
     insert_boards,
     insert_crowd,
     insert_matchups,
@@ -29,12 +30,13 @@ from app.store.snapshots import (
 )
 
 
-def publish(
+def write_snapshot(
     conn: Connection, refit_id: UUID, material: Material, fitted: Fitted, seconds: dict[str, float]
-) -> RowMapping:
-    """Write a snapshot with its boards and its annotators; return its `id, number, published_at`.
+) -> UUID:
+    """Write a snapshot with its boards and its annotators, for nobody to see before the commit; return its id.
 
-    The caller's transaction holds the refit lease, so that this is the only publication under way.
+    It only adds rows, which nobody waits for: however long it takes, and if the process freezes in the middle of a
+    statement, another one can take over and publish. `carry_out` does what must not be done twice.
     """
     rating = fitted.rating
     names = model_names(conn, material.task.model_ids)
@@ -64,14 +66,23 @@ def publish(
     events.announce_alarms(conn, snapshot, alarms)
     insert_boards(conn, snapshot["id"], board_rows(fitted, material.task.model_ids))
     insert_matchups(conn, snapshot["id"], matchup_columns(fitted.pairs, material.task.model_ids))
-    # Every board, and with it every vote that came in by the key of somebody just erased, passes here.
-    clear_metadata_of_erased(conn)
     crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides, names)
     if events.wants_standings(conn):
         events.announce_standings(conn, snapshot, list_standing_changes(conn, crowd))
     insert_crowd(conn, snapshot["id"], crowd)
     events.announce(conn, "snapshot.published", _notice(snapshot, values))
-    return snapshot
+    return UUID(str(snapshot["id"]))
+
+
+def carry_out(conn: Connection, snapshot_id: UUID) -> None:
+    """Do what a written snapshot asks for, in its transaction, which holds the refit lease by now.
+
+    From here to the commit everybody who would take over waits, for at most as long as the lease still runs: every
+    statement is short to send, so that a process that freezes does so between two of them, where the server notices.
+    """
+    carry_standings_over(conn, snapshot_id)
+    # Every board, and with it every vote that came in by the key of somebody just erased, passes here.
+    clear_metadata_of_erased(conn)
 
 
 def _notice(snapshot: RowMapping, values: dict[str, Any]) -> dict[str, Any]:

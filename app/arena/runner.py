@@ -10,7 +10,7 @@ from app.arena.fits.process import FitCancelledError, FitProcess
 from app.arena.fits.task import Fitted
 from app.arena.guard import newly_excluded_share
 from app.arena.leases import LeaseRenewal, holder_name
-from app.arena.publishing import publish
+from app.arena.publishing import carry_out, write_snapshot
 from app.arena.reading import Material, read_material
 from app.arena.schedule import REFIT_LEASE, refit_is_due
 from app.arena.webhooks.events import announce
@@ -154,9 +154,10 @@ class RefitRunner:
         self._advance(run, "publishing")
         started = time.perf_counter()
         with self._database.begin() as conn:
+            snapshot_id = write_snapshot(conn, run.id, material, fitted, run.seconds)
             if not lock_lease(conn, REFIT_LEASE, run.epoch):
                 raise SupersededError("another worker took over before the board was published")
-            publish(conn, run.id, material, fitted, run.seconds)
+            carry_out(conn, snapshot_id)
             run.seconds["publish"] = time.perf_counter() - started
             end_refit(conn, run.id, run.epoch, "done", seconds=run.seconds)
 

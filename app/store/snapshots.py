@@ -81,9 +81,7 @@ def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, lis
 
 
 def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[Any]]) -> None:
-    """Add the annotators and carry the rule's verdicts over to the annotators' own rows.
-
-    Those who are not among them, having no votes left, are pending again.
+    """Add the annotators with the standing that they will have once `carry_standings_over` was called.
 
     Parameters
     ----------
@@ -92,34 +90,37 @@ def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[A
         evidence, and `evidence`, JSON text
     """
     fresh = _as_table(crowd, _CROWD_TYPES)
-    same = annotators.c.id == fresh.c.annotator_id
-    reopened = _reopened(fresh)
-    conn.execute(update(annotators).where(same, reopened).values(dismissed_below=None, dismissed_above=None))
-
-    standing = standing_of(fresh.c.rule_standing, fresh.c.override, annotators.c.dismissed_below)
     columns = [fresh.c[name] for name in _CROWD_TYPES if name not in ("override", "strength", "evidence")]
     evidence = cast(fresh.c.evidence, JSONB)
-    rows = select(literal(snapshot_id), *columns, evidence, standing).join_from(fresh, annotators, same)
+    rows = select(literal(snapshot_id), *columns, evidence, _standing_after(fresh))
+    rows = rows.join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
     targets = ["snapshot_id", *(c.name for c in columns), "evidence", "standing"]
     conn.execute(insert(snapshot_annotators).from_select(targets, rows))
 
-    changed = annotators.c.rule_standing != fresh.c.rule_standing
-    conn.execute(update(annotators).where(same, changed).values(rule_standing=fresh.c.rule_standing))
+
+def carry_standings_over(conn: Connection, snapshot_id: UUID) -> None:
+    """Carry the rule's verdicts over from a snapshot to the annotators' own rows.
+
+    Those who are not in it, having no votes left, are pending again.
+    """
+    c = snapshot_annotators.c
+    here = and_(c.snapshot_id == snapshot_id, c.annotator_id == annotators.c.id)
+    reopened = _reopened(c.rule_standing, c.ability, c.evidence["strength"].as_float())
+    conn.execute(update(annotators).where(here, reopened).values(dismissed_below=None, dismissed_above=None))
+    changed = annotators.c.rule_standing != c.rule_standing
+    conn.execute(update(annotators).where(here, changed).values(rule_standing=c.rule_standing))
     # Who has no vote left is as one who never voted: a flag would stay in the queue, with nothing to be said of it.
-    voters = _as_table(crowd, {"annotator_id": Integer()})
-    voted = select(voters.c.annotator_id).where(voters.c.annotator_id == annotators.c.id).exists()
-    gone = and_(annotators.c.rule_standing != "pending", not_(voted))
+    gone = and_(annotators.c.rule_standing != "pending", not_(select(c.annotator_id).where(here).exists()))
     conn.execute(update(annotators).where(gone).values(rule_standing="pending"))
 
 
 def list_standing_changes(conn: Connection, crowd: Mapping[str, list[Any]]) -> Sequence[RowMapping]:
-    """Return the annotators whose standing `insert_crowd` would change, most votes first, without changing anything.
+    """Return the annotators whose standing a snapshot of this crowd changes, most votes first.
 
     `id, annotator, before, after, ability, shadow_ability, votes`.
     """
     fresh = _as_table(crowd, _CROWD_TYPES)
-    dismissed: ColumnElement[Any] = case((_reopened(fresh), None), else_=annotators.c.dismissed_below)
-    after = standing_of(fresh.c.rule_standing, fresh.c.override, dismissed)
+    after = _standing_after(fresh)
     before = standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below)
     figures = (fresh.c.ability, fresh.c.shadow_ability, fresh.c.votes)
     statement = (
@@ -137,10 +138,18 @@ def list_standing_changes(conn: Connection, crowd: Mapping[str, list[Any]]) -> S
     return conn.execute(statement).mappings().all()
 
 
-def _reopened(fresh: TableValuedAlias) -> ColumnElement[bool]:
+def _standing_after(fresh: TableValuedAlias) -> ColumnElement[str]:
+    reopened = _reopened(fresh.c.rule_standing, fresh.c.ability, fresh.c.strength)
+    dismissed: ColumnElement[Any] = case((reopened, None), else_=annotators.c.dismissed_below)
+    return standing_of(fresh.c.rule_standing, fresh.c.override, dismissed)
+
+
+def _reopened(
+    rule_standing: ColumnElement[Any], ability: ColumnElement[Any], strength: ColumnElement[Any]
+) -> ColumnElement[bool]:
     """Whether a dismissed flag is open again: what speaks against the annotator is materially worse than it was."""
-    worse = or_(fresh.c.ability < annotators.c.dismissed_below, fresh.c.strength > annotators.c.dismissed_above)
-    return and_(fresh.c.rule_standing == "flagged", annotators.c.dismissed_below.is_not(None), worse)
+    worse = or_(ability < annotators.c.dismissed_below, strength > annotators.c.dismissed_above)
+    return and_(rule_standing == "flagged", annotators.c.dismissed_below.is_not(None), worse)
 
 
 def _as_table(values: Mapping[str, list[Any]], types: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:

@@ -3,10 +3,16 @@
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import Connection, text
 
+from app.arena import runner as runners
+from app.arena.publishing import write_snapshot
+from app.arena.refits import find_refit
+from app.arena.runner import RefitRunner
 from app.store.database import Database, DatabaseBusyError, DatabaseUnreachableError
 from app.store.leases import acquire_lease, end_when_silent, lock_lease
 
@@ -91,3 +97,26 @@ def test_what_says_nothing_about_the_statement_is_worth_trying_again(
 
     with pytest.raises(DatabaseBusyError):
         run()
+
+
+def test_nobody_waits_for_a_snapshot_that_is_being_written(
+    database: Database, crowd: None, ask_for_refit: Any, runner: RefitRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may freeze in the middle of sending one: then the server waits for the rest, without a limit."""
+
+    def write_and_freeze(conn: Connection, *arguments: Any) -> UUID:
+        snapshot_id = write_snapshot(conn, *arguments)
+        monkeypatch.setattr(runners, "write_snapshot", write_snapshot)
+        with database.begin() as others:
+            others.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))  # time passes
+        wanted.append(ask_for_refit())
+        assert runner.run_next(scheduled=False) == wanted[1]
+        return snapshot_id
+
+    wanted = [ask_for_refit()]
+    monkeypatch.setattr(runners, "write_snapshot", write_and_freeze)
+    assert runner.run_next(scheduled=False) == wanted[0]
+    with database.read() as conn:
+        frozen, other = (find_refit(conn, refit_id) for refit_id in wanted)
+        assert conn.execute(text("SELECT count(*) FROM snapshots")).scalar_one() == 1
+    assert (frozen.state, other.state) == ("superseded", "done")
