@@ -2,7 +2,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.bounds import outside_bounds
-from app.rating.compact import pool_annotators
 from app.rating.errors import VotesError
 from app.rating.estimate import Estimate
 from app.rating.gauge import ELO_PER_NATURAL
@@ -38,7 +37,7 @@ def make_board(estimate: Estimate, settings: LoopSettings) -> Board:
     lower, upper = _bound_the_rest(estimate, settings, offset, lower, upper)
     rank, best, worst = _rank(estimate, score, lower, upper)
     return Board(
-        score, se, lower, upper, rank, best, worst, *_counts(pool_annotators(cells)),
+        score, se, lower, upper, rank, best, worst, *_counts(estimate.pairs),
         component=estimate.components.label, identified=core,
     )  # fmt: skip
 

@@ -24,11 +24,17 @@ class Compact:
     annotators: NDArray[np.int64]
 
 
-def compact(cells: Cells) -> Compact:
-    """Drop the models and annotators that have no cell."""
-    pairs = pool_annotators(cells)
-    present = np.zeros(cells.n_models, dtype=bool)
-    present[pairs.model_a] = present[pairs.model_b] = True
+def compact(cells: Cells, present: NDArray[np.bool_] | None = None) -> Compact:
+    """Drop the models and annotators that have no cell.
+
+    Parameters
+    ----------
+    present : models that have one, where that is known, shape (n_models,)
+    """
+    if present is None:
+        pairs = pool_annotators(cells)
+        present = np.zeros(cells.n_models, dtype=bool)
+        present[pairs.model_a] = present[pairs.model_b] = True
     models = np.flatnonzero(present)
     first_cells = np.flatnonzero(np.diff(cells.annotator, prepend=-1))
     annotators = cells.annotator[first_cells].astype(np.int64)

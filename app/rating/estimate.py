@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.compact import Compact, compact
+from app.rating.compact import Compact, compact, pool_annotators
 from app.rating.covariance import Covariance, covariance
 from app.rating.errors import NoFiniteMaximumError, NotConvergedError, VotesError
 from app.rating.gauge import ELO_PER_NATURAL, typical_ability
@@ -16,7 +16,7 @@ from app.rating.sums import Floats
 from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
 
-IDENTIFICATION_ROUNDS = 10
+IDENTIFICATION_ROUNDS = 6  # five are the most that thousands of small worlds needed, but for those that never end
 RUNAWAY = 15.0  # natural units from the middle, 2,600 Elo points, in a fit that does not settle
 
 
@@ -27,6 +27,7 @@ class Estimate:
     Attributes
     ----------
     cells : the votes that count
+    pairs : their pair table
     components : of their comparison graph
     core : models with a finite score, shape (n_models,)
     small : the cells between core models, renumbered; what `solution` and `covariance` are about
@@ -38,6 +39,7 @@ class Estimate:
     """
 
     cells: Cells
+    pairs: Cells
     components: Components
     core: NDArray[np.bool_]
     small: Compact
@@ -98,8 +100,9 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
 
 def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
     began = time.perf_counter()
-    components = find_components(cells)
-    core, small, solution = _identify_and_solve(cells, components, settings, start)
+    pairs = pool_annotators(cells)
+    components = find_components(pairs)
+    core, small, solution = _identify_and_solve(cells, pairs, components, settings, start)
     label = components.label[small.models]
     unit, annotator_unit = _units(small.cells, solution, settings)
     fitted = time.perf_counter()
@@ -111,33 +114,35 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
         )  # fmt: skip
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
     has_abilities = settings.method == "am-elo"
-    return Estimate(cells, components, core, small, solution, spread, unit, annotator_unit, has_abilities, seconds)
+    return Estimate(
+        cells, pairs, components, core, small, solution, spread, unit, annotator_unit, has_abilities, seconds
+    )
 
 
 def _identify_and_solve(
-    cells: Cells, components: Components, settings: LoopSettings, start: Start | None
+    cells: Cells, pairs: Cells, components: Components, settings: LoopSettings, start: Start | None
 ) -> tuple[NDArray[np.bool_], Compact, Solution]:
     """Find the models that have a score, and fit them.
 
     Which they are depends on the signs of the abilities and those on the fit: both are brought to agree. A model whose
     only win (or loss) comes from an annotator whom the others contradict can still run off to infinity, that ability
-    going to 0 at a bounded cost: such a model is barred, and the rest fitted again.
+    going to 0 at a bounded cost: such a model is barred, and the rest fitted again. So is, where signs and models go on
+    chasing each other, whichever model's score comes and goes.
     """
     barred = np.zeros(cells.n_models, dtype=bool)
-    core = find_cores(cells, components, np.ones(cells.n_annotators))
+    core = find_cores(pairs, components, np.ones(1))
     rounds = 0
     while True:
         rounds += 1
-        last = rounds > IDENTIFICATION_ROUNDS
-        small = compact(_between(cells, core))
+        small = compact(_between(cells, core), core)
         label = components.label[small.models]
         try:
             solution = _solve(small, label, settings, start)
         except NotConvergedError as failure:
             runaway = np.abs(failure.R - _middle(failure.R, label)) > RUNAWAY
-            if not last and runaway.any():
+            if runaway.any():
                 barred[small.models[runaway]] = True
-                core = find_cores(_without(cells, barred), components, np.ones(cells.n_annotators))
+                core = find_cores(_without(pairs, barred), components, np.ones(1))
                 continue
             if settings.prior_sd is None:
                 raise
@@ -145,8 +150,10 @@ def _identify_and_solve(
         sign = np.ones(cells.n_annotators)
         sign[small.annotators] = solution.fit.theta
         agreed = find_cores(_without(cells, barred), components, sign)
-        if last or np.array_equal(agreed, core):
+        if np.array_equal(agreed, core):
             return core, small, solution
+        if rounds >= IDENTIFICATION_ROUNDS:
+            barred |= core & ~agreed
         core = agreed
 
 

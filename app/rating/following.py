@@ -31,11 +31,13 @@ def follow(
     first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats, R: Floats,
     along: Floats, against: Floats,
 ) -> None:  # fmt: skip
-    """Add to along and against (n_annotators,) of annotators first … last−1."""
+    """Set along and against (n_annotators,) of annotators first … last−1."""
     for k in range(first, last):
+        total, followed = 0.0, 0.0
         for cell in range(starts[k], starts[k + 1]):
             d = R[model_a[cell]] - R[model_b[cell]]
-            if d != 0.0:
-                won = s[cell] if d > 0.0 else n[cell] - s[cell]
-                along[k] += won
-                against[k] += n[cell] - won
+            counted = n[cell] if d != 0.0 else 0.0  # values, not branches: which of two leads is a coin to those
+            won = s[cell] if d > 0.0 else n[cell] - s[cell]
+            total += counted
+            followed += won if d != 0.0 else 0.0
+        along[k], against[k] = followed, total - followed

@@ -30,7 +30,7 @@ class Components(NamedTuple):
 def find_components(cells: Cells) -> Components:
     """Label the connected components of the graph whose edges are the compared pairs, most votes first.
 
-    Ties in the number of votes go to the component with the lowest model index. O(n_cells).
+    Ties in the number of votes go to the component with the lowest model index. O(n_cells); their pair table will do.
     """
     lowest, pairs = np.arange(cells.n_models), pool_annotators(cells)
     join(pairs.model_a, pairs.model_b, lowest)

@@ -86,17 +86,17 @@ class Likelihood:
     ----------
     cells : sorted by annotator
     prior_sd : None for no prior
-    threads : how many threads share a pass; default every available one, where the votes are worth it
+    parts : into how many a pass is cut; default as many as the votes are worth
 
     Attributes
     ----------
     sparse : whether the models are too many for a square matrix of them
     """
 
-    def __init__(self, cells: Cells, prior_sd: float | None, *, threads: int | None = None) -> None:
+    def __init__(self, cells: Cells, prior_sd: float | None, *, parts: int | None = None) -> None:
         self.cells = cells
         self.precision = 0.0 if prior_sd is None else 1.0 / prior_sd**2
-        self.rows = CellRows(cells, threads)
+        self.rows = CellRows(cells, parts)
         self.sparse = cells.n_models > MOST_DENSE
         self._pairs = np.zeros(0, dtype=np.int64)
         self._pair = np.zeros(0, dtype=np.int32)

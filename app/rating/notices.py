@@ -30,16 +30,15 @@ def find_notices(result: Estimate, settings: LoopSettings, published_cap: float 
 
 
 def _of_votes(result: Estimate) -> Iterator[tuple[str, str]]:
-    cells, components = result.cells, result.components
-    annotators = 1 + np.count_nonzero(np.diff(cells.annotator))  # they are sorted
+    pairs, components = result.pairs, result.components
     models = int((components.label >= 0).sum())
-    if cells.n_votes <= 1:
+    if pairs.n_votes <= 1:
         yield "one-vote", "a single vote counts: it says next to nothing"
     if models == PAIR:
         yield "two-models", "only two models are compared: there is one difference, and abilities can but scale it"
-    if annotators == 1:
+    if result.cells.annotator[0] == result.cells.annotator[-1]:  # they are sorted
         yield "one-annotator", "one annotator cast every vote: abilities are relative to that annotator"
-    if np.all(cells.ties == cells.n):
+    if np.all(pairs.ties == pairs.n):
         yield "all-tied", "every vote is a tie: all models are equal, and nothing tells annotators apart"
     if components.number > 1:
         detail = f"the comparison graph has {components.number} components that no vote links: they are ranked apart"

@@ -5,7 +5,7 @@ import numpy as np
 
 from app.rating.kernels import add_sparse_products, fill_rows
 from app.rating.sums import Floats
-from app.rating.threads import available_threads, map_parts
+from app.rating.threads import count_parts, map_parts
 from app.rating.votes import Cells
 
 WORTH_A_THREAD = 50_000  # cells; below it starting a thread costs more than it saves
@@ -19,7 +19,7 @@ class CellRows:
     Parameters
     ----------
     cells : sorted by annotator
-    threads : number of parts; default every available processor, where the cells are worth it
+    number : of parts, at most; default as many as the cells are worth
 
     Attributes
     ----------
@@ -27,13 +27,14 @@ class CellRows:
     parts : (first, last + 1) annotator of every part, about equally many cells each
     """
 
-    def __init__(self, cells: Cells, threads: int | None = None) -> None:
+    def __init__(self, cells: Cells, number: int | None = None) -> None:
         self.cells = cells
         ends = np.arange(cells.n_annotators + 1, dtype=cells.annotator.dtype)  # of another type, all cells are copied
         self.starts = np.searchsorted(cells.annotator, ends).astype(np.int64)
-        if threads is None:
-            threads = min(available_threads(), 1 + len(cells.n) // WORTH_A_THREAD)
-        cuts = np.searchsorted(self.starts, np.linspace(0, len(cells.n), threads + 1)[1:-1])
+        if number is None:
+            table = min(cells.n_models**2, len(cells.n))  # what a part's own sums take, if they take so much
+            number = count_parts(len(cells.n), max(WORTH_A_THREAD, table))
+        cuts = np.searchsorted(self.starts, np.linspace(0, len(cells.n), number + 1)[1:-1])
         edges = [0, *(int(cut) for cut in cuts), cells.n_annotators]
         self.parts = [(a, b) for a, b in pairwise(edges) if b > a] or [(0, 0)]
         per_row = np.minimum(2.0 * np.diff(self.starts), cells.n_models)

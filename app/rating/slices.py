@@ -6,7 +6,7 @@ import numpy as np
 
 from app.rating.arrow import Problem
 from app.rating.board import make_board
-from app.rating.compact import Compact, compact
+from app.rating.compact import Compact, compact, pool_annotators
 from app.rating.correction import correct_held
 from app.rating.covariance import Covariance, covariance
 from app.rating.errors import VotesError
@@ -97,13 +97,16 @@ def rate_slice(cells: Cells, held: Held, settings: LoopSettings) -> Board:
     if len(cells.n) == 0:
         raise VotesError("no vote of the slice is by an annotator with an ability")
     theta = np.where(known, held.ability, 0.0)
-    components = find_components(cells)
+    pairs = pool_annotators(cells)
+    components = find_components(pairs)
     core = find_cores(cells, components, theta)
-    small = compact(cells.where(core[cells.model_a] & core[cells.model_b]))
+    small = compact(cells.where(core[cells.model_a] & core[cells.model_b]), core)
     with one_blas_thread():
         solution, spread = _solve(small, components, held, settings)
     one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
-    return make_board(_Slice(cells, components, core, small, solution, spread, one, ones, True, {}, theta), settings)
+    return make_board(
+        _Slice(cells, pairs, components, core, small, solution, spread, one, ones, True, {}, theta), settings
+    )
 
 
 def _solve(

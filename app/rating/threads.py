@@ -11,6 +11,9 @@ from threadpoolctl import ThreadpoolController
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+MOST_PARTS = 8
+"""More processors than that have nothing to do; each part has sums of its own, of up to 134 MB."""
+
 _blas = ThreadpoolController()
 
 
@@ -19,28 +22,42 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def split(length: int, worth: int, threads: int | None = None) -> list[tuple[int, int]]:
-    """Cut 0 … length−1 into (first, last + 1), about equally long, for that many threads.
+def count_parts(length: int, worth: int) -> int:
+    """Into how many parts to cut work of that length: one more than `worth` fits into it, at most `MOST_PARTS`.
 
-    By default one for every available processor, at most one more than `worth` fits into the length.
+    The machine has no say in it: sums of the parts are then the same numbers, to the last bit, on any.
     """
-    if threads is None:
-        threads = min(available_threads(), 1 + length // worth)
-    edges = [length * part // threads for part in range(threads + 1)]
-    return list(pairwise(edges))
+    return min(MOST_PARTS, 1 + length // worth)
+
+
+def split(length: int, worth: int) -> list[tuple[int, int]]:
+    """Cut 0 … length−1 into (first, last + 1), about equally long, as many as `count_parts` says."""
+    number = count_parts(length, worth)
+    return list(pairwise(length * part // number for part in range(number + 1)))
 
 
 def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
-    """Do the work on every part, the last one here and the others on other threads; results in the parts' order.
+    """Do the work on every part, here and on other threads, as long as there are processors; results in order.
 
-    Call it within `one_blas_thread`: the parts are the parallelism. The work must not call it in turn.
+    Whoever is done with a part takes the next. Call it within `one_blas_thread`: the parts are the parallelism. The
+    work must not call it in turn.
     """
-    *others, last = parts
-    if not others:
-        return [work(last)]
-    begun = [_pool(os.getpid()).submit(work, part) for part in others]
-    mine = work(last)
-    return [*(future.result() for future in begun), mine]
+    parts = list(parts)
+    threads = min(available_threads(), len(parts))
+    if threads == 1:
+        return [work(part) for part in parts]
+    results: dict[int, Result] = {}
+    waiting = iter(enumerate(parts))  # `next` on it is one step to the interpreter: no part is taken twice
+
+    def take() -> None:
+        for place, part in waiting:
+            results[place] = work(part)
+
+    others = [_pool(os.getpid()).submit(take) for _ in range(threads - 1)]
+    take()
+    for other in others:
+        other.result()
+    return [results[place] for place in range(len(parts))]
 
 
 @cache

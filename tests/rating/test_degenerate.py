@@ -170,6 +170,21 @@ def test_a_win_from_a_negative_annotator_counts_as_a_loss_for_identification() -
     assert find_cores(cells, components, np.array([1.0, 0.0])).tolist() == [True, True, False]
 
 
+def test_a_model_whose_score_would_come_and_go_for_ever_has_none() -> None:
+    """With model 0 in the fit annotator 0 comes out negative, and it only lost; without it positive, and it did not."""
+    votes = [
+        (0, 0, 1, 1.0), (0, 0, 3, 1.0), (0, 2, 3, 1.0), (0, 2, 3, 1.0), (0, 1, 3, 1.0), (0, 1, 2, 0.0),
+        (1, 1, 2, 0.0), (1, 0, 1, 0.0), (1, 1, 3, 0.0), (1, 0, 3, 0.0), (1, 0, 2, 0.0), (1, 1, 2, 1.0),
+        (2, 1, 3, 0.5), (2, 2, 3, 0.5), (2, 0, 3, 0.0), (2, 0, 3, 0.0), (2, 0, 2, 0.0), (2, 1, 3, 0.0),
+    ]  # fmt: skip
+    columns = (np.array(column) for column in zip(*votes, strict=True))
+    rating = run_stable_arena(aggregate(*columns, n_annotators=3, n_models=4), AM_ELO)
+    assert_finite(rating)
+    assert rating.board.identified.tolist() == [False, True, True, True]
+    assert "no-finite-score" in codes(rating)
+    assert np.ptp(rating.board.score[1:]) < 500
+
+
 @pytest.mark.parametrize(("outcome", "side"), [(1.0, "lower"), (0.0, "upper")])
 def test_a_newcomer_whom_one_bad_vote_contradicts_does_not_stop_the_others(outcome: float, side: str) -> None:
     """Four honest annotators agree on a new model, one who votes against the truth says the opposite."""

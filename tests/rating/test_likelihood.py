@@ -76,7 +76,7 @@ def test_partitions_add_up(cells_of: Callable[[SimulatedVotes], Cells]) -> None:
     cells = cells_of(simulate_votes(4, n_models=6, roles={"honest": 30}, votes_each=20))
     generator = np.random.default_rng(0)
     R, theta = generator.normal(size=6), generator.normal(size=30)
-    one, three = (Likelihood(cells, 1.0, threads=threads) for threads in (1, 3))
+    one, three = (Likelihood(cells, 1.0, parts=parts) for parts in (1, 3))
     assert len(three.rows.parts) == 3
     left, right = one.expand(R, theta, exact=True), three.expand(R, theta, exact=True)
     np.testing.assert_allclose(left.A, right.A, rtol=1e-12, atol=1e-12)

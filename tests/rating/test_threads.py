@@ -1,4 +1,4 @@
-"""Sums over parts add up to the same result, however many threads share the work."""
+"""Sums over parts add up to the same result, to the last bit however many threads share the work."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating import compact, graph, partition, threads, votes
 from app.rating.results import LoopSettings, Rating
 from app.rating.stable_arena import run_stable_arena
-from app.rating.threads import map_parts, split
+from app.rating.threads import MOST_PARTS, map_parts, split
 from app.rating.votes import Cells, count_pairs
 
 MakeCells = Callable[[SimulatedVotes], Cells]
@@ -18,36 +18,43 @@ CROWD: Any = {"honest": 40, "random": 3, "flip": 2}
 
 
 @pytest.fixture
-def rate_on(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Rating]], Rating]:
-    """Rate with that many threads, however few the votes."""
+def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut the work into as many parts as there may be, however few the votes."""
+    for module in (compact, graph, partition, votes):
+        monkeypatch.setattr(module, "WORTH_A_THREAD", 1)
 
-    def rate(number: int, work: Callable[[], Rating]) -> Rating:
-        for module in (threads, partition):
-            monkeypatch.setattr(module, "available_threads", lambda: number)
-        for module in (compact, graph, partition, votes):
-            monkeypatch.setattr(module, "WORTH_A_THREAD", 1)
-        return work()
 
-    return rate
+def rate(cells_of: MakeCells, method: Any) -> Rating:
+    simulated = simulate_votes(2, n_models=12, roles=CROWD, votes_each=60)
+    return run_stable_arena(cells_of(simulated), LoopSettings(method=method, flag_rule="evidence"))
+
+
+def figures(rating: Rating) -> dict[str, Any]:
+    board = {name: getattr(rating.board, name) for name in ("score", "se", "lower", "upper")}
+    return board | {f"annotator's {name}": getattr(rating.crowd, name) for name in ("ability", "se")}
 
 
 @pytest.mark.parametrize("method", ["am-elo", "m-elo"])
-@pytest.mark.parametrize("number", [2, 3, 7])
 def test_the_number_of_threads_changes_nothing(
-    rate_on: Callable[..., Rating], cells_of: MakeCells, method: Any, number: int
+    cells_of: MakeCells, method: Any, many_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    simulated = simulate_votes(2, n_models=12, roles=CROWD, votes_each=60)
+    found = []
+    for number in (1, 2, 3, 7):
+        monkeypatch.setattr(threads, "available_threads", lambda number=number: number)
+        found.append(figures(rate(cells_of, method)))
+    for other in found[1:]:
+        for name, values in other.items():
+            np.testing.assert_array_equal(values, found[0][name], err_msg=name)
 
-    def work() -> Rating:
-        return run_stable_arena(cells_of(simulated), LoopSettings(method=method))
 
-    one, several = rate_on(1, work), rate_on(number, work)
-    for name in ("score", "se", "lower", "upper"):
-        left, right = getattr(one.board, name), getattr(several.board, name)
-        np.testing.assert_allclose(right, left, rtol=1e-10, atol=1e-8, err_msg=name)
-    for name in ("ability", "se"):
-        left, right = getattr(one.crowd, name), getattr(several.crowd, name)
-        np.testing.assert_allclose(right, left, rtol=1e-10, atol=1e-10, err_msg=name)
+@pytest.mark.parametrize("method", ["am-elo", "m-elo"])
+def test_nor_does_the_number_of_parts_but_for_rounding(
+    cells_of: MakeCells, method: Any, request: pytest.FixtureRequest
+) -> None:
+    whole = figures(rate(cells_of, method))
+    request.getfixturevalue("many_parts")
+    for name, values in figures(rate(cells_of, method)).items():
+        np.testing.assert_allclose(values, whole[name], rtol=1e-10, atol=1e-8, err_msg=name)
 
 
 def test_m_elo_on_the_pair_table_is_m_elo_on_the_annotators_cells(cells_of: MakeCells) -> None:
@@ -61,8 +68,9 @@ def test_m_elo_on_the_pair_table_is_m_elo_on_the_annotators_cells(cells_of: Make
 
 
 def test_parts_cover_everything_once() -> None:
-    for length, worth, number in ((0, 10, None), (7, 1, 3), (100, 10, None), (2, 1, 5)):
-        parts = split(length, worth, number)
+    for length, worth, number in ((0, 10, 1), (7, 1, MOST_PARTS), (100, 30, 4), (2, 1, 3)):
+        parts = split(length, worth)
+        assert len(parts) == number
         assert [i for first, last in parts for i in range(first, last)] == list(range(length))
 
 
