@@ -15,7 +15,6 @@ from app.rating.evidence.crowd import BEHAVIOURS, fit_crowd
 from app.rating.evidence.discoveries import discover_by_evidence, discover_by_p
 from app.rating.evidence.favouritism import SHIFT, find_favouritism
 from app.rating.evidence.judge import TESTS, Evidence, weigh
-from app.rating.evidence.sides import side_preferences
 from app.rating.results import LoopSettings
 from app.rating.votes import Cells, aggregate
 
@@ -168,19 +167,6 @@ def test_a_ratio_is_one_on_average_for_the_honest() -> None:
         ratios.append(np.exp([evidence.log_ratio[test] for test in TESTS]))
     means = np.concatenate(ratios, axis=1).mean(axis=1)
     assert (means < 3.0).all()
-
-
-def test_a_lean_to_a_side_does_not_lower_the_ability() -> None:
-    generator = np.random.default_rng(8)
-    d = generator.normal(0, 1.2, 6000)
-    annotator = np.repeat([0, 1, 2], 2000)
-    lean = np.array([0.0, 1.5, -1.0])
-    outcome = (generator.random(6000) < 1 / (1 + np.exp(-(d + lean[annotator])))).astype(float)
-    ability, preference, se = side_preferences(annotator, d, outcome, n_annotators=4)
-    np.testing.assert_allclose(preference[:3], lean, atol=0.2)
-    np.testing.assert_allclose(ability, 1.0, atol=0.2)
-    assert (preference[3], se[3]) == (0.0, 0.5)  # nothing is known of somebody without votes
-    assert (se[:3] < 0.1).all()
 
 
 def test_discoveries_by_hand() -> None:

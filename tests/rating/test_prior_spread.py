@@ -9,6 +9,8 @@ import pytest
 from scipy.integrate import quad
 
 from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
+from app.rating import prior_spread
+from app.rating.errors import NotConvergedError
 from app.rating.prior_spread import (
     _Marginal,
     dispersion,
@@ -132,3 +134,9 @@ def test_the_prior_in_force_is_the_one_reported() -> None:
     given = run_stable_arena(cells, LoopSettings(prior_sd=estimated.diagnostics.prior_sd))
     np.testing.assert_allclose(given.board.score, estimated.board.score, atol=1e-6)
     assert given.diagnostics.ability_spread is None
+
+
+def test_a_spread_that_has_not_settled_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prior_spread, "MAX_ROUNDS", 2)
+    with pytest.raises(NotConvergedError, match="does not settle"):
+        fit_with_estimated_prior(crowd(1, 0.5), ONE, ability_cap=None)
