@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 _ORIGIN = re.compile(r"https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
@@ -18,6 +18,12 @@ def default_data_dir() -> Path:
     return Path(home) / "stable-arena"
 
 
+def _none(value: object) -> object:
+    """Take the word none for no limit: a variable's text cannot say it otherwise where the default is a limit."""
+    return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
+
+NO_LIMIT = BeforeValidator(_none)
 PseudonymKey = Annotated[SecretStr, Field(min_length=32)]
 
 
@@ -44,11 +50,13 @@ class ServerSettings(BaseModel):
         le=3600,
         description="Time that a request's body may take, and a second more for every 16 KiB of it.",
     )
-    requests_per_minute: int | None = Field(
-        None, ge=1, description="Limit of every API key that has none of its own, per process; unset for none."
+    requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
+        None,
+        ge=1,
+        description="Limit of every API key that has none of its own, per process; unset or `none` for none.",
     )
-    anonymous_requests_per_minute: int | None = Field(
-        None, ge=1, description="Limit of every address that shows no valid key, per process; unset for none."
+    anonymous_requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
+        None, ge=1, description="Limit of every address that shows no valid key, per process; unset or `none` for none."
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Origins (https://host) whose pages may call the service from a browser, with commas between."
@@ -119,9 +127,11 @@ class WorkerSettings(BaseModel):
     lease_seconds: float = Field(
         30.0, ge=1, le=3600, description="How long a silent worker keeps the right to publish."
     )
-    fit_seconds: float | None = Field(3600.0, gt=0, description="A fit that takes longer is ended; unset for no limit.")
-    fit_memory_bytes: int | None = Field(
-        None, ge=1024**3, description="A fit that needs more memory is ended; unset for no limit."
+    fit_seconds: Annotated[float | None, NO_LIMIT] = Field(
+        3600.0, gt=0, description="A fit that takes longer is ended; `none` for no limit."
+    )
+    fit_memory_bytes: Annotated[int | None, NO_LIMIT] = Field(
+        None, ge=1024**3, description="A fit that needs more memory is ended; unset or `none` for no limit."
     )
 
 

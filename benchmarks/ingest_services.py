@@ -28,7 +28,7 @@ ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NO
 
 def service() -> FastAPI:
     """Return the service as `serve` runs it."""
-    log_to_stderr(logging.WARNING)
+    log_to_stderr(logging.WARNING, for_good=True)
     app = create_app()
     tune_for_serving()
     return app

@@ -112,6 +112,8 @@ def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
     """Return the error as an HTTP response."""
     status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     headers = {}
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        scope.setdefault("state", {})["failure"] = error.detail  # for the log
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if status == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -28,7 +28,10 @@ from app.api.bodies import json_content
 from app.api.direct import DirectEndpoint
 from app.api.paths import PREFIX
 
-DIRECT_ENDPOINTS: dict[tuple[str, str], DirectEndpoint] = {("POST", f"{PREFIX}/votes"): votes.post_vote_directly}
+DIRECT_ENDPOINTS: dict[tuple[str, str], DirectEndpoint] = {
+    ("POST", f"{PREFIX}/votes"): votes.post_vote_directly,
+    ("POST", f"{PREFIX}/votes/batch"): vote_batches.post_vote_batch_directly,
+}
 """Routes that are also installed below, and served before the framework looks for them."""
 
 

@@ -14,6 +14,8 @@ from app.errors import Fault
 
 MAX_BATCH = 10_000
 
+_NAMED_ALWAYS = 4  # fields that every vote has, each with a text: two models, a winner, an annotator
+
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 
 
@@ -85,6 +87,17 @@ class _ValidBatch(BaseModel):
     votes: Annotated[list[Vote], Field(min_length=1, max_length=MAX_BATCH)]
 
 
+def parse_vote(body: bytes) -> NewVote:
+    """Return a vote that is sent by itself.
+
+    Raises
+    ------
+    MalformedBodyError, BadInputError
+    """
+    vote = parse_body(Vote, body, unless=lambda vote: _has_no_other_text(body, [vote], names_around=0))
+    return vote.to_new_vote()
+
+
 def parse_batch(body: bytes) -> list[NewVote | tuple[Fault, ...]]:
     """Return the votes of a batch, or what is wrong with those that are none.
 
@@ -98,13 +111,26 @@ def parse_batch(body: bytes) -> list[NewVote | tuple[Fault, ...]]:
         votes = _ValidBatch.model_validate_json(body).votes
     except ValidationError:
         return [_parse_item(item) for item in parse_body(VoteBatch, body).votes]
-    if not _names_each_field_once(body, votes):
+    if not (_has_no_other_text(body, votes, names_around=1) or _names_each_field_once(body, votes)):
         refuse_ambiguous(body)
     return [vote.to_new_vote() for vote in votes]
 
 
+def _has_no_other_text(body: bytes, votes: list[Vote], *, names_around: int) -> bool:
+    """Whether votes are certain to be what `refuse_ambiguous` lets pass, which takes as long as the rest of parsing.
+
+    Every text in a body, the name of a field or its value, has two quotation marks. All that the votes have are counted
+    but times, which may be numbers, and metadata, of which only what is empty has no names of its own: whatever else
+    the body holds, a name given twice at least, makes more of them.
+    """
+    texts = names_around
+    for vote in votes:
+        texts += len(vote.model_fields_set) + _NAMED_ALWAYS + (vote.battle_id is not None) + len(vote.tags)
+    return body.count(b'"') == 2 * texts
+
+
 def _names_each_field_once(body: bytes, votes: list[Vote]) -> bool:
-    """Whether a batch is certain to be what `refuse_ambiguous` lets pass, which takes as long as the rest of parsing.
+    """Whether votes are certain to be so by their fields' names, where they have times.
 
     Without a backslash a name stands in the body letter by letter: once for every vote that has the field, unless it is
     a value too, as winners are, or is given twice. Where metadata has names of its own, nothing is certain.

@@ -4,13 +4,14 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
+from pydantic_core import to_json
 
-from app.api.bodies import documented_body, json_content, parse_body
+from app.api.bodies import documented_body, json_content
 from app.api.dependencies import authorise, bearer_secret, require
 from app.api.idempotency import claim_of, documented_key, json_answer, respond
 from app.api.problems import invalid_input, problem_response, problem_responses
 from app.api.process_metrics import note_votes
-from app.api.vote_bodies import Vote
+from app.api.vote_bodies import Vote, parse_vote
 from app.arena.idempotency import Answer
 from app.arena.ingest import Keyed, VoteQueue
 from app.arena.keys import Caller
@@ -56,7 +57,7 @@ async def post_vote(caller: Annotated[Caller, require("ingest", tokens=True)], r
     `database-busy`: send it again later.
     """
     body = await request.body()
-    vote = parse_body(Vote, body).to_new_vote()
+    vote = parse_vote(body)
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
     claim = claim_of(request, caller, body)
@@ -83,5 +84,8 @@ def _answer(request: Request, receipt: VoteReceipt) -> Answer:
     if receipt.status == "conflict":
         problem = problem_response(request.scope, VoteConflictError(receipt.detail or "", receipt.id))
         return Answer(problem.status_code, bytes(problem.body))
+    if receipt.status == "created" and receipt.replaces is None:
+        # What nearly every vote is answered, as `RecordedVoteAnswer` says it: to make one takes six times as long.
+        return Answer(201, to_json({"id": receipt.id, "status": "created"}))
     content = RecordedVoteAnswer(id=receipt.id, status=receipt.status, detail=receipt.detail, replaces=receipt.replaces)
     return json_answer(content, 201 if receipt.status == "created" else 200)

@@ -52,6 +52,7 @@ class VotesSummary(BaseModel):
     tie: int
     tie_bothbad: int
     models: int = Field(description="Different models the votes named.")
+    retracted: int = Field(description="Of the votes, those that are retracted or replaced by later ones.")
     first_received_at: datetime | None
     last_received_at: datetime | None
 

@@ -68,7 +68,7 @@ def decide(
         _dismiss(conn, found)
     else:
         if action == "withdraw" and found.override is None and found.dismissed_below is None:
-            raise ConflictError(f"no decision on annotator {found.annotator!a} is in force")
+            raise ConflictError(f"no decision on annotator {found.annotator!r} is in force")
         annotators.set_override(conn, found.annotator_id, OVERRIDES[action])
     values = {
         "annotator_id": found.annotator_id,
@@ -97,6 +97,6 @@ def list_decisions(conn: Connection, annotator: FoundAnnotator) -> list[Decision
 
 def _dismiss(conn: Connection, found: FoundAnnotator) -> None:
     if found.standing != "flagged" or found.ability is None:
-        raise ConflictError(f"annotator {found.annotator!a} has no open flag; the standing is {found.standing}")
+        raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
     above = (found.strength or 0.0) + MATERIALLY_STRONGER
     annotators.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)

@@ -218,12 +218,12 @@ def check_board(conn: Connection, snapshot: SnapshotHead, *methods: BoardMethod,
         return
     if tag is not None and not here:
         tags = sorted({name for _, name in kept if name})
-        listed = ", ".join(f"{name!a}" for name in tags[:_NAMED_TAGS]) or "none (old snapshots let go of them)"
+        listed = ", ".join(f"{name!r}" for name in tags[:_NAMED_TAGS]) or "none (old snapshots let go of them)"
         more = f" and {len(tags) - _NAMED_TAGS} more" if len(tags) > _NAMED_TAGS else ""
         raise NoSuchBoardError(
-            f"snapshot {snapshot.number} has no board of the tag {tag!a}; its tags are {listed}{more}"
+            f"snapshot {snapshot.number} has no board of the tag {tag!r}; its tags are {listed}{more}"
         )
-    of_tag = "" if tag is None else f" of the tag {tag!a}"
+    of_tag = "" if tag is None else f" of the tag {tag!r}"
     raise NoSuchBoardError(f"snapshot {snapshot.number} has no {missing} board{of_tag}; it has {', '.join(here)}")
 
 

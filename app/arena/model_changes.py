@@ -110,10 +110,10 @@ def add_model(conn: Connection, new: NewModel, *, added_by: str) -> FoundModel:
     """
     models.lock_names(conn)
     if aliases.overlapping_alias(conn, new.name, None, None):
-        raise ConflictError(f"{new.name!a} is an alias of a model")
+        raise ConflictError(f"{new.name!r} is an alias of a model")
     number = models.insert_model(conn, new.model_dump())
     if number is None:
-        raise ConflictError(f"there is a model {new.name!a} already")
+        raise ConflictError(f"there is a model {new.name!r} already")
     audit.record(conn, actor=added_by, action="model.add", subject=new.name, detail={})
     return get_model(conn, number)
 
@@ -158,9 +158,9 @@ def add_alias(conn: Connection, reference: str, new: NewAlias, *, added_by: str)
     models.lock_names(conn)
     found = find_model(conn, reference)
     if new.name in read_names(conn, [new.name]).own:
-        raise ConflictError(f"{new.name!a} is the name of a model")
+        raise ConflictError(f"{new.name!r} is the name of a model")
     if aliases.overlapping_alias(conn, new.name, new.valid_from, new.valid_until):
-        raise ConflictError(f"{new.name!a} is an alias already at some time of this period")
+        raise ConflictError(f"{new.name!r} is an alias already at some time of this period")
     row = aliases.insert_alias(
         conn, new.name, found.model_id, valid_from=new.valid_from, valid_until=new.valid_until, created_by=added_by
     )
@@ -179,7 +179,7 @@ def remove_alias(conn: Connection, reference: str, alias_id: UUID, *, removed_by
     models.lock_names(conn)
     found = find_model(conn, reference)
     if not aliases.delete_alias(conn, found.model_id, alias_id):
-        raise NotFoundError(f"model {found.name!a} has no alias {alias_id}")
+        raise NotFoundError(f"model {found.name!r} has no alias {alias_id}")
     audit.record(
         conn, actor=removed_by, action="model.alias.remove", subject=str(alias_id), detail={"model": found.name}
     )
@@ -188,9 +188,9 @@ def remove_alias(conn: Connection, reference: str, alias_id: UUID, *, removed_by
 def _rename(conn: Connection, found: FoundModel, name: str, renamed_by: str) -> None:
     aliases.delete_aliases_named(conn, found.model_id, name)
     if aliases.overlapping_alias(conn, name, None, None):
-        raise ConflictError(f"{name!a} is an alias of another model")
+        raise ConflictError(f"{name!r} is an alias of another model")
     if aliases.overlapping_alias(conn, found.name, None, None):
-        raise ConflictError(f"{found.name!a} could not stay an alias: at some time it is another model's")
+        raise ConflictError(f"{found.name!r} could not stay an alias: at some time it is another model's")
     if not models.update_model(conn, found.model_id, {"name": name}):
-        raise ConflictError(f"there is a model {name!a} already")
+        raise ConflictError(f"there is a model {name!r} already")
     aliases.insert_alias(conn, found.name, found.model_id, valid_from=None, valid_until=None, created_by=renamed_by)

@@ -86,7 +86,7 @@ def find_model(conn: Connection, reference: str) -> FoundModel:
         names = read_names(conn, [reference])
         number = names.own.get(reference) or names.number(reference, None)
     if number is None:
-        raise NotFoundError(f"there is no model {reference!a}")
+        raise NotFoundError(f"there is no model {reference!r}")
     return get_model(conn, number)
 
 

@@ -42,6 +42,7 @@ def write_snapshot(
     names = model_names(conn, material.task.model_ids)
     diagnostics: dict[str, Any] = {
         **dataclasses.asdict(rating.diagnostics),
+        "warnings": [dataclasses.asdict(notice) for notice in (*rating.diagnostics.warnings, *fitted.notices)],
         "seconds": dict(seconds),
         "votes": account_votes(material, fitted),
         "rules": count_rules(rating),

@@ -120,7 +120,10 @@ class RefitRunner:
         started = time.perf_counter()
         try:
             self._publish(run, *self._fit(run))
-        except UnavailableError:
+        except UnavailableError as error:
+            # A full disk lets this little through; a lost server does not: then who holds the lease next says so.
+            with contextlib.suppress(UnavailableError):
+                self._end(run, "failed", error.detail)
             raise
         except NoCommonRankingError as error:
             self._end(run, "needs_review", str(error))
@@ -174,8 +177,9 @@ class RefitRunner:
     def _end(self, run: _Run, state: str, detail: str) -> None:
         log.warning("refit_not_published", state=state, detail=detail)
         with self._database.begin() as conn:
-            end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
-            if state in ("failed", "needs_review"):
+            # Done all the same is one whose commit was not heard of.
+            ended = end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
+            if ended and state in ("failed", "needs_review"):
                 announce(conn, "refit.failed", {"refit": str(run.id), "state": state, "detail": detail})
 
 

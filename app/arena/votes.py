@@ -26,7 +26,7 @@ class VoteConflictError(ConflictError):
         self.vote_id = vote_id
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: that takes four times as long to make, and ten thousand come at once
 class NewVote:
     """One annotator's verdict on one pair of models, as it was sent."""
 

@@ -73,7 +73,7 @@ def _place(rank: int | None, score: float | None) -> str:
 def _caption(board: Leaderboard) -> list[str]:
     snapshot = board.snapshot
     moment = snapshot.published_at.strftime("%Y-%m-%d %H:%M:%S %Z")
-    of_tag = f", tag {board.tag!a}" if board.tag is not None else ""
+    of_tag = f", tag {board.tag!r}" if board.tag is not None else ""
     waiting = f"{board.votes_not_in_board:,} came in since{', the board is stale' if board.stale else ''}."
     made = f"Snapshot {snapshot.number} ({board.method}{of_tag}), {moment}"
     counted = f"{snapshot.votes_used:,} of {snapshot.votes_read:,} votes count; {waiting}"

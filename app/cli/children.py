@@ -20,6 +20,7 @@ GRACE_SECONDS = 14.0
 """How long a child that was told to end may take; then it is killed. More than requests under way are given."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_LOOK_UP_SECONDS = 1.0
 
 Body = Callable[..., object]
 """What a child does, given its end of the lifeline and its arguments: a module's function, known there by its name."""
@@ -49,7 +50,7 @@ class Child:
 
     def wait_until_ready(self) -> bool:
         """Wait until it said that it is ready; False where it died before and is not started again."""
-        self._settled.wait()
+        wait_awake(self._settled)
         return self._was_ready
 
     def tell_to_end(self) -> None:
@@ -117,6 +118,16 @@ def _is_ready(lifeline: Connection) -> bool:
         return bool(lifeline.recv_bytes())
     except EOFError:
         return False
+
+
+def wait_awake(event: threading.Event) -> None:
+    """Wait for an event in the main thread, and act on signals meanwhile.
+
+    One that comes while the process is stopped may be taken by another of its threads, which leaves this one, the only
+    one that can act on it, asleep: so it looks up every second.
+    """
+    while not event.wait(_LOOK_UP_SECONDS):
+        pass
 
 
 def become_child(lifeline: Connection) -> None:

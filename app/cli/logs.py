@@ -15,12 +15,16 @@ _SHARED: tuple[Processor, ...] = (
 )
 
 
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """Send the service's log, and what libraries log, to standard error from this level on."""
+def log_to_stderr(level: int = logging.INFO, *, for_good: bool = False) -> None:
+    """Send the service's log, and what libraries log, to standard error from this level on.
+
+    `for_good` says that this process will not ask for anything else later: then a line below the level costs nothing.
+    """
     structlog.configure(
         processors=[*_SHARED, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=for_good,
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(

@@ -12,9 +12,10 @@ from typing import NoReturn
 import typer
 import uvicorn
 
-from app.cli.children import Child, Children, become_child, say_ready
+from app.cli.children import Child, Children, become_child, say_ready, wait_awake
 from app.cli.interpreter import tune_for_serving
 from app.cli.logs import log_to_stderr
+from app.cli.whole_answers import WholeAnswersProtocol
 from app.cli.worker import work_as_child
 
 _GRACE_SECONDS = 10  # for requests under way
@@ -28,6 +29,7 @@ class _Server(uvicorn.Server):
         config = uvicorn.Config(
             "app.main:create_app",
             factory=True,
+            http=WholeAnswersProtocol,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -65,7 +67,7 @@ def serve_in_children(address: socket.socket, processes: int, *, with_worker: bo
     with Children(*serving, *beside) as children, _one_signal_is_enough():
         if children.wait_until_ready():
             _say_address(address)
-            threading.Event().wait()  # a signal ends it
+            wait_awake(threading.Event())  # a signal ends it
         return False
 
 
@@ -76,7 +78,7 @@ def _worker(log_level: int) -> Child:
 def _serve_as_child(lifeline: Connection, address: socket.socket, log_level: int) -> None:
     become_child(lifeline)
     signal.signal(signal.SIGTERM, _stop)
-    log_to_stderr(log_level)
+    log_to_stderr(log_level, for_good=True)
     server = _ChildServer(lambda: say_ready(lifeline))
     server.run([address])
 

@@ -1,16 +1,13 @@
-import os
 import signal
 import threading
 from multiprocessing.connection import Connection
 
+from app.arena.niceness import let_others_go_first
 from app.assembly import build_worker
-from app.cli.children import become_child
+from app.cli.children import become_child, wait_awake
 from app.cli.logs import log_to_stderr
 from app.cli.session import open_session
 from app.store.naming import require_pseudonym_key
-
-_NICENESS = 10
-_LOOK_UP_SECONDS = 1.0
 
 
 def worker() -> None:
@@ -22,10 +19,7 @@ def worker() -> None:
 def work_as_child(lifeline: Connection, log_level: int) -> None:
     """Do the same as the child of a server, until that says so or is gone, and let its requests go first."""
     become_child(lifeline)
-    # Before anything starts a thread: on Linux every thread has its own, and takes it from the one that starts it.
-    os.nice(_NICENESS)
-    if hasattr(os, "SCHED_BATCH"):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    let_others_go_first()
     log_to_stderr(log_level)
     _work_until_told(signal.SIGTERM)
 
@@ -40,9 +34,6 @@ def _work_until_told(*signals: signal.Signals) -> None:
         running = build_worker(session.database, session.settings)
         running.start()
         try:
-            # Looking up: a signal that comes while the process is stopped may be taken by another of its threads,
-            # which leaves this one, the only one that can act on it, asleep.
-            while not stopped.wait(_LOOK_UP_SECONDS):
-                pass
+            wait_awake(stopped)
         finally:
             running.stop()

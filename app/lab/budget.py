@@ -3,15 +3,17 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.lab.attacks.joining import Attack, join, share_of_ties, votes_of_attackers
+from app.lab.few_attackers import FewAttackers
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.errors import RatingError
-from app.rating.influence import find_influence
+from app.rating.influence import Influence, find_influence
 from app.rating.results import LoopSettings, Start
 from app.rating.stable_arena import Turn, turn_loop
 from app.rating.votes import Cells
@@ -96,14 +98,15 @@ def attack_budget(
     attack : default target-only with one vote more than δ each, at least 51, on battles as they come
     places : models from the second on the largest component's board that are tried
     most : attackers tried at most
-    seconds : no trial begins that would end later, if it took as long as the longest one so far (the first: the turn)
+    seconds : no trial begins that would end later, if it took as long as the longest fit so far (the first: the turn)
 
     Notes
     -----
-    A trial is one turn of the loop, from the fit at hand. The first is at the number at which the attackers' influences
-    add up to the distance; from there the bracket is stepped out and halved: three or four trials a place, each the
-    cost of a refit from a warm start. Places are taken in turn, the cheapest questions first, so that what time allows
-    is spread. Tests that need more than cells do not speak.
+    A trial is one turn of the loop, from the fit at hand; where the attackers are few beside the crowd and the answer
+    is beyond doubt without it, a step from that fit (`FewAttackers`). The first is at the number at which the
+    attackers' influences add up to the distance; from there the bracket is stepped out and halved: three or four trials
+    a place, each at most the cost of a refit from a warm start. Places are taken in turn, the cheapest questions first,
+    so that what time allows is spread. Tests that need more than cells do not speak.
     """
     began = time.perf_counter()
     attack = attack or Attack(votes_each=max(51, settings.min_votes + 1))
@@ -112,13 +115,9 @@ def attack_budget(
     first = np.flatnonzero(board.identified & (board.component == 0) & (board.rank > 1))
     targets = first[np.argsort(board.rank[first], kind="stable")][:places].tolist()
     searches = [_Search(trials.lifts(model), trials.guess(model), most) for model in targets]
-    expected, longest = trials.seconds(), 0.0
     for search in sorted(searches, key=lambda search: search.next):
-        while not search.finished and time.perf_counter() - began + expected <= seconds:
-            before = time.perf_counter()
+        while not search.finished and time.perf_counter() - began + trials.seconds() <= seconds:
             search.step()
-            longest = max(longest, time.perf_counter() - before)
-            expected = longest
     found = [trials.place(model, search) for model, search in zip(targets, searches, strict=True)]
     complete = all(place.complete for place in found)
     return AttackBudget(attack.strategy, attack.votes_each, found, complete, time.perf_counter() - began)
@@ -221,9 +220,20 @@ class _Trials:
         lowest = board.score[known].min() if known.any() else settings.base
         self.public = np.where(known, board.score, lowest)
         self.tie_share = share_of_ties(cells, self.public)
+        self.longest = 0.0
+        self.few = None
+        if attack.votes_each > settings.min_votes:
+            self.few = FewAttackers.of(self.turn.estimate, self.settings)
+
+    @cached_property
+    def influence(self) -> Influence:
+        """The information at the fit without attackers."""
+        return find_influence(self.turn.estimate)
 
     def seconds(self) -> float:
-        """Return about how long a trial takes: what the turn did, without what a trial does not ask."""
+        """Return about how long a fit takes: the longest so far; at first the turn, without what trials do not ask."""
+        if self.longest > 0.0:
+            return self.longest
         taken = self.turn.rating.diagnostics.seconds
         return sum(taken.values()) - (taken.get("evidence", 0.0) if self.settings.flag_rule != "evidence" else 0.0)
 
@@ -238,14 +248,21 @@ class _Trials:
         rank = int(self.turn.rating.board.rank[model])
 
         def lifted(number: int) -> bool:
-            joined = join(self.cells, self.attackers(model, number))
+            attackers = self.attackers(model, number)
+            foreseen = None if self.few is None else self.few.lift(model, attackers)
+            if foreseen is not None:
+                return foreseen
+            joined = join(self.cells, attackers)
             always, never = (np.append(mask, np.zeros(number, dtype=bool)) for mask in self.keep)
             optimum = self.turn.rating.optimum
             start = Start(optimum.score, np.append(optimum.ability, np.full(number, np.nan)), optimum.median_ability)
+            began = time.perf_counter()
             try:
                 after = turn_loop(joined, self.settings, keep_always=always, keep_never=never, start=start).rating.board
             except RatingError:
                 return False
+            finally:
+                self.longest = max(self.longest, time.perf_counter() - began)
             return bool(after.identified[model] and after.rank[model] < rank)
 
         return lifted
@@ -264,7 +281,7 @@ class _Trials:
         contrast[np.searchsorted(models, [model, above[0]])] = 1.0, -1.0
         y = np.zeros(len(board.score))
         try:
-            y[models] = find_influence(self.turn.estimate).observed.solve(contrast)
+            y[models] = self.influence.observed.solve(contrast)
         except RatingError:  # a saddle: no small change can be told from it
             return 1
         new = self.attackers(model, self.most)

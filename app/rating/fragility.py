@@ -8,18 +8,17 @@ from numpy.typing import NDArray
 
 from app.rating.errors import RatingError
 from app.rating.estimate import Estimate, estimate
+from app.rating.fewest import fewest_annotators, fewest_votes
 from app.rating.gauge import ELO_PER_NATURAL
 from app.rating.influence import Influence, find_influence, leave_annotators_out
 from app.rating.results import LoopSettings, Start
+from app.rating.strongest import Counts, enough, strongest_annotators, strongest_votes
 from app.rating.sums import Floats
 from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
 
 HANDFUL = 5  # votes: a pair that so few decide is as good as tied
-FIRST_LOOK = 1024  # votes with the most influence that are sorted at first
 MOST_REFITS = 12
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def find_fragility(result: Estimate, influence: Influence | None = None) -> Frag
     Notes
     -----
     Exact for small changes; for large sets influences do not quite add up, and another set may be smaller
-    (`verify_votes`, `verify_annotators`). One pass over the votes for each pair, and one `leave_annotators_out`.
+    (`verify_votes`, `verify_annotators`). `fewest_votes` and one `leave_annotators_out`.
 
     References
     ----------
@@ -68,14 +67,9 @@ def find_fragility(result: Estimate, influence: Influence | None = None) -> Frag
     influence = influence or find_influence(result)
     upper, lower = _neighbours(result)
     gap = result.solution.R[upper] - result.solution.R[lower]
-    change = leave_annotators_out(influence)
-    votes, annotators = np.full(len(upper), -1), np.full(len(upper), -1)
     with one_blas_thread():
-        for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
-            held, verdict = _strongest(influence, i, j, gap[pair])
-            votes[pair] = _enough(held, influence.verdicts.size[verdict], gap[pair])
-            held, annotator = _strongest_annotators(result, change, i, j, gap[pair])
-            annotators[pair] = _enough(held, np.ones(len(annotator)), gap[pair])
+        votes = fewest_votes(influence, upper, lower, gap)
+        annotators = fewest_annotators(result, leave_annotators_out(influence), upper, lower, gap)
     models = result.small.models
     return Fragility(models[upper], models[lower], ELO_PER_NATURAL * result.unit[upper] * gap, votes, annotators)
 
@@ -99,9 +93,9 @@ def verify_votes(
     """
     influence = influence or find_influence(result)
     i, j = _places(result, upper, lower)
-    held, verdict = _strongest(influence, i, j, np.inf)
+    held, verdict = strongest_votes(influence, i, j, np.inf)
     size = influence.verdicts.size[verdict]
-    guess = _enough(held, size, float(result.solution.R[i] - result.solution.R[j]))
+    guess = enough(held, size, float(result.solution.R[i] - result.solution.R[j]))
     each = np.repeat(verdict, size.astype(np.int64))
     cell, kind = influence.verdicts.cell[each], influence.verdicts.kind[each]
 
@@ -120,8 +114,8 @@ def verify_annotators(
     """
     i, j = _places(result, upper, lower)
     change = leave_annotators_out(influence or find_influence(result))
-    held, annotator = _strongest_annotators(result, change, i, j, np.inf)
-    guess = _enough(held, np.ones(len(held)), float(result.solution.R[i] - result.solution.R[j]))
+    held, annotator = strongest_annotators(result, change, i, j)
+    guess = enough(held, np.ones(len(held)), float(result.solution.R[i] - result.solution.R[j]))
     cells = result.small.cells
 
     def swapped(number: int) -> bool:
@@ -175,40 +169,3 @@ def _neighbours(result: Estimate) -> tuple[Counts, Counts]:
     order = np.lexsort((-R, label))
     together = label[order[:-1]] == label[order[1:]]
     return order[:-1][together], order[1:][together]
-
-
-def _strongest(influence: Influence, i: int, j: int, gap: float) -> tuple[Floats, Counts]:
-    """Return the verdicts that hold up i over j, the strongest first, at least until they add up to the gap."""
-    contrast = np.zeros(influence.estimate.small.cells.n_models)
-    contrast[i], contrast[j] = 1.0, -1.0
-    held, size = influence.of_votes(contrast), influence.verdicts.size
-    return _largest(held, lambda top: float(np.maximum(held[top], 0.0) @ size[top]) > gap)
-
-
-def _strongest_annotators(result: Estimate, change: Floats, i: int, j: int, gap: float) -> tuple[Floats, Counts]:
-    """Return the annotators who hold up i over j, the strongest first, in the solver's units."""
-    held = (change[:, j] - change[:, i]) / (ELO_PER_NATURAL * result.unit[i])
-    return _largest(np.nan_to_num(held, nan=-np.inf), lambda top: float(np.maximum(held[top], 0.0).sum()) > gap)
-
-
-def _largest(held: Floats, enough: Callable[[Counts], bool]) -> tuple[Floats, Counts]:
-    """Return what is above 0, the largest first, at least until it is enough, and where it stands."""
-    look = FIRST_LOOK
-    while True:
-        look = min(look, len(held))
-        top = np.argpartition(-held, look - 1)[:look] if look < len(held) else np.arange(len(held))
-        if look == len(held) or enough(top):
-            top = top[np.argsort(-held[top], kind="stable")]
-            top = top[held[top] > 0]
-            return held[top], top
-        look *= 8
-
-
-def _enough(held: Floats, size: Floats, gap: float) -> int:
-    """How many, taken in order, add up to more than the gap; −1 if all do not."""
-    total = np.cumsum(held * size)
-    at = int(np.searchsorted(total, gap, side="right"))
-    if at >= len(held):
-        return -1
-    before = float(total[at - 1]) if at else 0.0
-    return int(size[:at].sum()) + max(1, int(np.ceil((gap - before) / held[at])))

@@ -1,6 +1,8 @@
 """What the scores would be without an annotator or a vote: one Newton step from the fit, no refitting."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from app.rating.estimate import Estimate
 from app.rating.fit import Fit
 from app.rating.gauge import ELO_PER_NATURAL
 from app.rating.influence_kernels import hold_up, own_curvature
+from app.rating.kernels import fill_rows
 from app.rating.observed import Observed, observe
 from app.rating.scale import WIDTH
 from app.rating.sums import Floats, sum_by
@@ -20,6 +23,7 @@ MAX_ROUNDS = 200
 SETTLED = 1e-8  # of the largest change, at which rounds stop
 UNSETTLED = 1e-4  # and above which they lead nowhere
 TINY = 1e-12
+CHUNK = 512  # annotators left out, each in turn, at once
 NEAR_MEDIAN = 401  # abilities around the median that are followed to where they move
 
 
@@ -50,7 +54,11 @@ class Influence:
 
     estimate: Estimate
     observed: Observed
-    verdicts: Verdicts
+
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        """The votes that the scores were fitted to."""
+        return _verdicts(self.estimate.small.cells, self.estimate.solution.fit)
 
     @property
     def component(self) -> NDArray[np.int64]:
@@ -83,20 +91,22 @@ class Influence:
 
 
 def find_influence(estimate: Estimate) -> Influence:
-    """Expand the objective at a fit.
+    """Expand the objective at a fit, or take what is left of its end.
 
     Raises
     ------
     NotConvergedError
         The fit stands at a saddle point: no small change can be told from it.
     """
-    fit, cells = estimate.solution.fit, estimate.small.cells
+    solution = estimate.solution
+    if solution.observed is not None:
+        return Influence(estimate, solution.observed)
     with one_blas_thread():
         observed = observe(
-            cells, fit, estimate.components.label[estimate.small.models],
-            prior_sd=estimate.solution.prior_sd, abilities=estimate.has_abilities,
+            estimate.small.cells, solution.fit, estimate.components.label[estimate.small.models],
+            prior_sd=solution.prior_sd, abilities=estimate.has_abilities,
         )  # fmt: skip
-    return Influence(estimate, observed, _verdicts(cells, fit))
+    return Influence(estimate, observed)
 
 
 def _verdicts(cells: Cells, fit: Fit) -> Verdicts:
@@ -134,29 +144,26 @@ def leave_annotators_out(influence: Influence) -> Floats:
 
 
 class _Others:
-    """What the constraint on the typical ability is for the others, one row for each annotator left out.
+    """What the constraint on the typical ability is for the others of some annotators, each left out in turn.
 
     Attributes
     ----------
-    total : Σ_j B_j v_j/D_j over the annotator's scale group, shape (n_annotators, n_models)
+    total : Σ_j B_j v_j/D_j over the annotator's scale group, shape (n_left_out, n_models)
     others : the same without the annotator's own part
-    size, whole : vᵀD⁻¹v without and with it, shape (n_annotators,)
-    lost : by how much the others' abilities must make up for the one who goes, Σ v_j Δθ_j, shape (n_annotators,)
+    size, whole : vᵀD⁻¹v without and with it, shape (n_left_out,)
+    lost : by how much the others' abilities must make up for the one who goes, Σ v_j Δθ_j, shape (n_left_out,)
     """
 
-    def __init__(self, influence: Influence) -> None:
-        observed, theta = influence.observed, influence.estimate.solution.fit.theta
-        arrow, models = observed.arrow, influence.estimate.small.cells.n_models
-        self.bound = arrow.scale is not None and len(arrow.size) > 0
+    def __init__(self, influence: Influence, of_group: Floats, left_out: slice) -> None:
+        arrow, theta = influence.observed.arrow, influence.estimate.solution.fit.theta[left_out]
+        self.bound = len(of_group) > 0
         if arrow.scale is None or not self.bound:
             return
-        group, cross = arrow.scale.annotators, observed.point.cross
-        all_groups = observed.likelihood.by_model(cross, arrow.v_over_D)
-        of_group = np.zeros((arrow.scale.number, models))
-        of_group[arrow.scale.models, np.arange(models)] = all_groups  # a model's cells are all of one group
+        group = arrow.scale.annotators[left_out]
+        v_over_D, inverse_D = arrow.v_over_D[left_out], arrow.inverse_D[left_out]
         self.total = of_group[group]
-        self.others = self.total - _rows(influence, cross) * arrow.v_over_D[:, None]
-        own = arrow.v_over_D**2 / np.where(arrow.inverse_D > 0, arrow.inverse_D, 1.0)  # v²/D
+        self.others = self.total - _rows(influence, influence.observed.point.cross, left_out) * v_over_D[:, None]
+        own = v_over_D**2 / np.where(inverse_D > 0, inverse_D, 1.0)  # v²/D
         self.whole = np.maximum(arrow.size[group], TINY)
         self.size = np.maximum(arrow.size[group] - own, TINY)
         self.lost = WIDTH * np.tanh((theta - 1.0) / WIDTH)
@@ -167,38 +174,87 @@ class _Others:
         return answer
 
 
+class _Near(NamedTuple):
+    """The abilities nearest to the median, whose moves may change it.
+
+    Attributes
+    ----------
+    order : everybody, the lowest ability first
+    first : how many are below them
+    who : the near ones, shape (n_near,)
+    rows : B_j/D_j of each, shape (n_models, n_near)
+    """
+
+    order: NDArray[np.int64]
+    first: int
+    who: NDArray[np.int64]
+    rows: Floats
+
+
 def _change(influence: Influence) -> Floats:
     """Change of the published scores, natural units, shape (n_annotators, n_models)."""
+    estimate, observed = influence.estimate, influence.observed
+    size, models = estimate.small.cells.n_annotators, estimate.small.cells.n_models
+    pull = observed.likelihood.pulls(estimate.solution.fit.R, estimate.solution.fit.theta)
+    of_group = _constraints(influence)
+    follow = len(of_group) > 0 and len(np.unique(estimate.annotator_unit)) <= 1
+    near = _near_median(influence) if follow else None  # scales that cannot be compared keep their units
+    change = np.empty((size, models))
+
+    def fill(part: tuple[int, int]) -> None:
+        for first in range(part[0], part[1], CHUNK):
+            left_out = slice(first, min(first + CHUNK, part[1]))
+            change[left_out] = _change_without(influence, pull, of_group, near, left_out)
+
+    map_parts(fill, observed.likelihood.rows.parts)
+    return change
+
+
+def _change_without(
+    influence: Influence, pull: Floats, of_group: Floats, near: _Near | None, left_out: slice
+) -> Floats:
+    """Return the rows of `_change` for some annotators: so few that their rows stay in the processor's memory."""
     estimate, label = influence.estimate, influence.component
-    others = _Others(influence)
-    pull = _rows(influence, influence.observed.likelihood.pulls(estimate.solution.fit.R, estimate.solution.fit.theta))
-    right = -pull if not others.bound else -pull - others.others * (others.lost / others.size)[:, None]
+    others = _Others(influence, of_group, left_out)
+    right = -_rows(influence, pull, left_out)
+    if others.bound:
+        right -= others.others * (others.lost / others.size)[:, None]
     X = _solve(influence, _centred(right, label))
-    moved = np.full(len(X), np.inf)
+    moved = np.zeros(len(X))
     for _ in range(MAX_ROUNDS):
-        new = _solve(influence, _centred(right + _own_part(influence, others, X), label))
+        new = _solve(influence, _centred(right + _own_part(influence, others, X, left_out), label))
         moved = np.abs(new - X).max(axis=1, initial=0.0)
         X = new
         if np.all(moved <= SETTLED * (1.0 + np.abs(X).max(axis=1, initial=0.0))):
             break
     X[moved > UNSETTLED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
-    if not others.bound or len(np.unique(estimate.annotator_unit)) > 1:
-        return X * estimate.unit  # scales that cannot be compared keep their units
+    if near is None:
+        return X * estimate.unit
     R: Floats = estimate.solution.R
-    change: Floats = (R + X) * _medians(influence, X, others.price(X))[:, None] - R * estimate.typical
+    medians = _medians(influence, near, X, others.price(X), left_out)
+    change: Floats = (R + X) * medians[:, None] - R * estimate.typical
     return change
 
 
-def _own_part(influence: Influence, others: _Others, X: Floats) -> Floats:
-    """(S − S₋ₖ) x for every annotator k, x the row of X."""
+def _constraints(influence: Influence) -> Floats:
+    """Σ_j B_j v_j/D_j of each scale group, shape (groups, n_models); no row where nothing is constrained."""
+    observed, models = influence.observed, influence.estimate.small.cells.n_models
+    arrow = observed.arrow
+    if arrow.scale is None or len(arrow.size) == 0:
+        return np.zeros((0, models))
+    of_group = np.zeros((arrow.scale.number, models))
+    # a model's cells are all of one group
+    of_group[arrow.scale.models, np.arange(models)] = observed.likelihood.by_model(observed.point.cross, arrow.v_over_D)
+    return of_group
+
+
+def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
+    """(S − S₋ₖ) x for every annotator k of those left out, x the row of X."""
     fit, observed, cells = influence.estimate.solution.fit, influence.observed, influence.estimate.small.cells
     out = np.empty_like(X)
-    map_parts(
-        lambda part: own_curvature(
-            *part, observed.likelihood.rows.starts, cells.model_a, cells.model_b, cells.n, fit.R, fit.theta,
-            observed.point.cross, observed.arrow.inverse_D, X, out,
-        ),
-        observed.likelihood.rows.parts,
+    own_curvature(
+        left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b, cells.n,
+        fit.R, fit.theta, observed.point.cross, observed.arrow.inverse_D, X, out,
     )  # fmt: skip
     if others.bound:
         out -= others.others * (np.einsum("ki,ki->k", others.others, X) / others.size)[:, None]
@@ -219,40 +275,41 @@ def _centred(rows: Floats, component: NDArray[np.int64]) -> Floats:
     return centred
 
 
-def _rows(influence: Influence, weight: Floats) -> Floats:
-    """Σ of each annotator's cells weight·(e_a − e_b), shape (n_annotators, n_models)."""
+def _rows(influence: Influence, weight: Floats, whose: slice) -> Floats:
+    """Σ of each annotator's cells weight·(e_a − e_b), shape (n_whose, n_models)."""
     rows, cells = influence.observed.likelihood.rows, influence.estimate.small.cells
-    out = np.empty((cells.n_annotators, cells.n_models))
-    one = np.ones(cells.n_annotators)
-
-    def fill(part: tuple[int, int]) -> None:
-        for (first, last), dense in rows.chunks(part, weight, one):
-            out[first:last] = dense
-
-    map_parts(fill, rows.parts)
+    out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
+    fill_rows(whose.start, whose.stop, rows.starts, cells.model_a, cells.model_b, weight, one, out)
     return out
 
 
-def _medians(influence: Influence, X: Floats, price: Floats) -> Floats:
-    """Median published ability of the others, for each annotator left out, shape (n_annotators,).
+def _near_median(influence: Influence) -> _Near:
+    theta = influence.estimate.solution.theta
+    order = np.argsort(theta, kind="stable")
+    first = max(0, len(theta) // 2 - NEAR_MEDIAN // 2)
+    who = order[first : first + NEAR_MEDIAN]
+    cross = influence.observed.point.cross
+    rows = np.concatenate([_rows(influence, cross, slice(k, k + 1)) for k in who.tolist()])
+    return _Near(order, first, who, np.ascontiguousarray((rows * influence.observed.arrow.inverse_D[who, None]).T))
+
+
+def _medians(influence: Influence, near: _Near, X: Floats, price: Floats, left_out: slice) -> Floats:
+    """Median published ability of the others, for each annotator left out, shape (n_left_out,).
 
     θ_j moves by −B_j·X/D_j + price·v_j/D_j. Only the abilities nearest to the median are followed: the others stay on
     their side of it.
     """
     arrow, theta = influence.observed.arrow, influence.estimate.solution.theta
-    everybody = len(theta)
-    order = np.argsort(theta, kind="stable")
-    first = max(0, everybody // 2 - NEAR_MEDIAN // 2)
-    near = order[first : first + NEAR_MEDIAN]
-    rows = _rows(influence, influence.observed.point.cross)[near] * arrow.inverse_D[near, None]
-    moved = theta[near] - X @ rows.T + price[:, None] * arrow.v_over_D[near]
-    moved[near, np.arange(len(near))] = np.inf  # left out: never in the middle
-    moved.sort(axis=1)
-    below = np.full(everybody, first)
-    below[order[:first]] -= 1
-    left = everybody - 1
-    lower = np.clip((left - 1) // 2 - below, 0, len(near) - 1)
-    upper = np.clip(left // 2 - below, 0, len(near) - 1)
-    each: NDArray[np.int64] = np.arange(everybody)
+    moved = theta[near.who] - X @ near.rows + price[:, None] * arrow.v_over_D[near.who]
+    here = (near.who >= left_out.start) & (near.who < left_out.stop)
+    moved[near.who[here] - left_out.start, np.flatnonzero(here)] = np.inf  # left out: never in the middle
+    is_below = np.zeros(len(theta), dtype=bool)
+    is_below[near.order[: near.first]] = True
+    below = near.first - is_below[left_out]
+    left = len(theta) - 1
+    lower = np.clip((left - 1) // 2 - below, 0, len(near.who) - 1)
+    upper = np.clip(left // 2 - below, 0, len(near.who) - 1)
+    moved.partition(np.unique([lower, upper]), axis=1)
+    each: NDArray[np.int64] = np.arange(len(X))
     medians: Floats = 0.5 * (moved[each, lower] + moved[each, upper])
     return medians

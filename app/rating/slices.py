@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.rating.arrow import Problem
 from app.rating.board import make_board
@@ -19,9 +20,12 @@ from app.rating.observed import observe
 from app.rating.results import Board, LoopSettings
 from app.rating.second_order import ability_spread
 from app.rating.solve import Solution
-from app.rating.sums import Floats
+from app.rating.sums import Floats, sum_by
 from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
+
+MOST_NOISE = 0.5  # of what votes seem to say of a model, by abilities' squares, that may be the abilities' own error
+SETTLED = 2.0  # standard errors from 0, beyond which an ability has the sign that it seems to have
 
 
 @dataclass(frozen=True)
@@ -33,16 +37,18 @@ class Held:
     ability : NaN for annotators outside the fit
     inverse, spread : how far each answers its own gradient, and its variance at fixed scores; 0 where abilities are
         known, or their bias was not corrected: then a slice's scores are not corrected either
+    variance : of each, as it is published; 0 where abilities are known
     """
 
     ability: Floats
     inverse: Floats
     spread: Floats
+    variance: Floats
 
 
 @dataclass(frozen=True)
 class _Slice(Estimate):
-    """An estimate of the scores alone; `held` is what abilities were held at, 0 for annotators left out."""
+    """An estimate of the scores alone; `held` is what abilities were held at, 0 for annotators who bound nothing."""
 
     held: Floats
 
@@ -53,15 +59,18 @@ class _Slice(Estimate):
 
 def hold_abilities(whole: Estimate, settings: LoopSettings) -> Held:
     """Take the abilities of a fit, and how sure they are, from its estimate and settings, for any number of slices."""
-    ability, inverse, spread = np.full((3, whole.cells.n_annotators), np.nan)
+    ability, inverse, spread, variance = np.full((4, whole.cells.n_annotators), np.nan)
     annotators, solution, unit = whole.small.annotators, whole.solution, whole.annotator_unit
     ability[annotators] = solution.theta / unit
-    inverse[annotators] = spread[annotators] = 0.0
+    inverse[annotators] = spread[annotators] = variance[annotators] = 0.0
     if settings.bias_correction and solution.observed is not None:
         q, likelihood = solution.observed.ability_inverse(), solution.observed.likelihood
         inverse[annotators] = q / unit**2
         spread[annotators] = ability_spread(likelihood, solution.R, solution.theta, q) / unit**2
-    return Held(ability, inverse, spread)
+        variance[annotators] = spread[annotators]
+    if whole.covariance is not None and whole.has_abilities:
+        variance[annotators] = np.nan_to_num(whole.covariance.ability_se / unit) ** 2
+    return Held(ability, inverse, spread, variance)
 
 
 def rate_slice(cells: Cells, held: Held, settings: LoopSettings) -> Board:
@@ -78,7 +87,10 @@ def rate_slice(cells: Cells, held: Held, settings: LoopSettings) -> Board:
     -------
     Board
         As `make_board` gives: Elo points in units of the whole's typical annotator, so that differences compare with
-        the whole's; the mean of each component's identified models at the base, or the anchor at its points.
+        the whole's; the mean of each component's identified models at the base, or the anchor at its points. A model
+        whose votes are by annotators who may as well be coins has no score: where Σ n·Var(a_k) of its votes is more
+        than half of Σ n·a_k², what is taken for signal is mostly the abilities' own error, and a score, which divides
+        by them, could be anything.
 
     Raises
     ------
@@ -99,14 +111,31 @@ def rate_slice(cells: Cells, held: Held, settings: LoopSettings) -> Board:
     theta = np.where(known, held.ability, 0.0)
     pairs = pool_annotators(cells)
     components = find_components(pairs)
-    core = find_cores(cells, components, theta)
+    core, open_ = _determined(cells, components, theta, held)
     small = compact(cells.where(core[cells.model_a] & core[cells.model_b]), core)
     with one_blas_thread():
         solution, spread = _solve(small, components, held, settings)
     one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
+    settled = theta**2 > SETTLED**2 * held.variance  # whose votes are for what they name, and not against it
+    bounding = np.where(settled, theta, 0.0) if open_ else theta
     return make_board(
-        _Slice(cells, pairs, components, core, small, solution, spread, one, ones, True, {}, theta), settings
+        _Slice(cells, pairs, components, core, small, solution, spread, one, ones, True, {}, bounding), settings
     )
+
+
+def _determined(cells: Cells, components: Components, theta: Floats, held: Held) -> tuple[NDArray[np.bool_], bool]:
+    """Mark the models that have a score, and say whether abilities that may be none leave others without."""
+    barred = np.zeros(cells.n_models, dtype=bool)
+    while True:
+        left = cells.where(~(barred[cells.model_a] | barred[cells.model_b])) if barred.any() else cells
+        core = find_cores(left, components, theta)
+        inside = left.where(core[left.model_a] & core[left.model_b])
+        k = inside.annotator
+        beyond = inside.n * (held.variance[k] - MOST_NOISE * theta[k] ** 2)
+        total = sum_by(inside.model_a, beyond, len(core)) + sum_by(inside.model_b, beyond, len(core))
+        if not (total > 0.0).any():
+            return core, bool(barred.any())
+        barred |= total > 0.0
 
 
 def _solve(

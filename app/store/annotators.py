@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import Select
 
 from app.store.reviews import order_by_reason
-from app.store.tables import annotators, models, snapshot_annotators, snapshots, votes
+from app.store.tables import annotators, models, retracted_votes, snapshot_annotators, snapshots, votes
 
 
 def standing_of(
@@ -97,7 +97,7 @@ def find_annotator(conn: Connection, *, public_id: UUID | None, keys: Sequence[s
 
 
 def summarise_votes(conn: Connection, annotator_id: int) -> RowMapping:
-    """Return what the annotator has voted so far: counts per outcome, how many models, first and last vote."""
+    """Return what the annotator has voted so far: counts per outcome, of models, of void votes; first and last."""
     c = votes.c
     mine = c.annotator_id == annotator_id
     sides = union(select(c.model_a_id.label("model_id")).where(mine), select(c.model_b_id).where(mine)).subquery()
@@ -109,9 +109,11 @@ def summarise_votes(conn: Connection, annotator_id: int) -> RowMapping:
         func.count().label("votes"),
         *counts,
         select(func.count(distinct(sides.c.model_id))).scalar_subquery().label("models"),
+        func.count(retracted_votes.c.vote_id).label("retracted"),
         func.min(c.received_at).label("first_received_at"),
         func.max(c.received_at).label("last_received_at"),
-    ).where(mine)
+    )
+    statement = statement.select_from(votes.outerjoin(retracted_votes, retracted_votes.c.vote_id == c.id)).where(mine)
     return conn.execute(statement).mappings().one()
 
 

@@ -3,6 +3,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Self, cast
 
+import psycopg
 from sqlalchemy import URL, Connection, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -13,11 +14,13 @@ from app.store.naming import OPTION, Naming
 
 OLDEST_SERVER = 15
 _DRIVER = "postgresql+psycopg"
-# SQLSTATE classes and codes that say something about the server's state, nothing about the statement. 25P03 is a
-# transaction that was silent for too long, 25006 a server that takes no writes: a standby, or one whose disk is full.
-_LOST = ("08", "57P", "58", "25P03")
+# SQLSTATE classes and codes that say something about the server's state, nothing about the statement. 25P03 and 25P04
+# are a transaction that was silent or went on for too long; 53 a full disk, no memory, no connection left; 58 a file
+# that cannot be read; XX what the server has no other name for, such as a used-up quota or a damaged page; 25006 a
+# server that takes no writes: a standby, or one that its operator has closed to them.
+_LOST = ("08", "57", "25P03", "25P04")
 _CONTENDED = ("40001", "40P01")
-_BUSY = ("53", "55P03", "57014")
+_BUSY = ("53", "58", "XX", "55P03", "57014")
 _TAKES_NO_WRITES = "25006"
 # Whoever waits so long for a lock waits for a transaction that hangs: better to be told so than to hang too. A process
 # that froze with a transaction open keeps what it locked from all others, so the server ends it.
@@ -40,7 +43,7 @@ class DatabaseUnreachableError(UnavailableError):
 
 
 class DatabaseBusyError(UnavailableError):
-    """The database is there but could not do this now: no free connection, a full disk."""
+    """The database is there but could not do this now: no free connection, a full disk, a file it cannot read."""
 
     code = "database-busy"
     title = "The database is busy"
@@ -62,8 +65,8 @@ class Database:
 
     Nothing is connected before the first use. What goes wrong with the server, as against the statement,
     is raised as an `UnavailableError` with one line that never contains the password. `revive` is called, by one
-    thread at a time, when the server cannot be reached, before the one further attempt. `naming` goes with every
-    connection.
+    thread for all that wait, when the server cannot be reached, before the one further attempt. `naming` goes with
+    every connection.
     """
 
     def __init__(
@@ -78,12 +81,14 @@ class Database:
         self.url = parse_url(url)
         self._revive = revive
         self._reviving = Lock()
+        self._revivals = 0
         self._engine = create_engine(
             self.url,
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=connect_timeout,
             pool_pre_ping=True,
+            isolation_level="READ COMMITTED",  # whatever the server's default is: the statements count on it
             execution_options={OPTION: naming or Naming()},
             hide_parameters=True,  # they hold who voted, and errors end in logs
             connect_args={"connect_timeout": connect_timeout, "application_name": "stable-arena"},
@@ -106,13 +111,19 @@ class Database:
                 yield view
 
     def _connect(self) -> Connection:
+        revivals = self._revivals
         try:
             return self._connect_once()
         except DatabaseUnreachableError:
             if self._revive is None:
                 raise
             with self._reviving:
-                self._revive()
+                # Who waited while another tried, in vain or not, need not try again: each would keep the next waiting.
+                if self._revivals == revivals:
+                    try:
+                        self._revive()
+                    finally:
+                        self._revivals += 1
         return self._connect_once()
 
     def _connect_once(self) -> Connection:
@@ -121,7 +132,7 @@ class Database:
         except PoolTimeoutError as error:
             raise DatabaseBusyError("every database connection of this process is in use") from error
         except DBAPIError as error:
-            raise _as_unavailable(error) or DatabaseUnreachableError(_line(error)) from error
+            raise _as_unavailable(error) or DatabaseUnreachableError(_line(error.orig)) from error
 
     @property
     def connections_in_use(self) -> int:
@@ -169,27 +180,32 @@ def parse_url(url: str) -> URL:
 def _translated(*, writing: bool = False) -> Iterator[None]:
     try:
         yield
-    except DBAPIError as error:
+    except (DBAPIError, psycopg.Error) as error:  # COPY goes past SQLAlchemy
         unavailable = _as_unavailable(error, writing=writing)
         if unavailable is None:
             raise
         raise unavailable from error
 
 
-def _as_unavailable(error: DBAPIError, *, writing: bool = False) -> UnavailableError | None:
+def _as_unavailable(error: DBAPIError | psycopg.Error, *, writing: bool = False) -> UnavailableError | None:
     """Return the error as the server's trouble, or None where the statement itself was at fault."""
-    state = getattr(error.orig, "sqlstate", None) or ""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    state = getattr(cause, "sqlstate", None) or ""
     if state in _CONTENDED:
-        return DatabaseContendedError(_line(error))
+        return DatabaseContendedError(_line(cause))
     if state.startswith(_BUSY) or (writing and state == _TAKES_NO_WRITES):
-        return DatabaseBusyError(_line(error))
-    if error.connection_invalidated or state.startswith(_LOST):
-        return DatabaseUnreachableError(_line(error))
+        return DatabaseBusyError(_line(cause))
+    # Without a state of the server's it is the driver that speaks, of a connection that is gone.
+    silent = isinstance(cause, psycopg.OperationalError) and not state
+    if silent or state.startswith(_LOST) or (isinstance(error, DBAPIError) and error.connection_invalidated):
+        return DatabaseUnreachableError(_line(cause))
     return None
 
 
-def _line(error: DBAPIError) -> str:
-    return " ".join(str(error.orig).split())
+def _line(cause: BaseException | None) -> str:
+    """Return what the server said first; its details and the context may repeat what was to be stored."""
+    said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
+    return " ".join((said or str(cause)).split())
 
 
 def _refuse_old_server(connection: Any, _record: object) -> None:

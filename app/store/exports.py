@@ -26,7 +26,6 @@ from sqlalchemy import (
 )
 from sqlalchemy import cast as to_type
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql import Select
 
 from app.store.annotators import standing_of
@@ -102,15 +101,11 @@ def copy_rows(conn: Connection, rows: Select[Any], form: CopyForm, to: BufferedI
     """
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     statement = _copy_statement(rows, form)
-    try:
-        with driver.cursor() as cursor:
-            with cursor.copy(statement) as copy:
-                for piece in copy:
-                    to.write(piece)
-            return cursor.rowcount
-    except psycopg.OperationalError as error:
-        # As SQLAlchemy would have said it, so that a lost server is told apart from a wrong statement.
-        raise OperationalError(str(statement), None, error, connection_invalidated=driver.closed) from error
+    with driver.cursor() as cursor:
+        with cursor.copy(statement) as copy:
+            for piece in copy:
+                to.write(piece)
+        return cursor.rowcount
 
 
 def _copy_statement(rows: Select[Any], form: CopyForm) -> bytes:

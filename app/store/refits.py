@@ -94,14 +94,15 @@ def typical_seconds(conn: Connection) -> float | None:
 
 def end_refit(
     conn: Connection, refit_id: UUID, epoch: int, state: str, *, seconds: dict[str, float], detail: str | None = None
-) -> None:
-    """Record how a refit of this epoch ended. One that is done stays done."""
+) -> bool:
+    """Record how a refit of this epoch ended; one that is done stays done, and the answer is False."""
     end_when_silent(conn, MOMENT_SECONDS)
-    conn.execute(
+    statement = (
         update(refits)
         .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state != "done")
         .values(state=state, seconds=seconds, detail=detail, finished_at=func.clock_timestamp())
     )
+    return conn.execute(statement).rowcount == 1
 
 
 def fail_lost_refits(conn: Connection, epoch: int) -> int:

@@ -18,7 +18,7 @@ WORKS_WITH: tuple[str, ...] = ()
 """Earlier revisions whose code works on the newest schema, and on what this version writes there.
 
 The database is told, in a comment on alembic's table, because the earlier code cannot know. 0003 is not among them: its
-boards would show those by tag as rows of their own.
+code does not look there yet, and its boards would show those by tag as rows of their own.
 """
 
 _COMMENT = text("SELECT obj_description(to_regclass('alembic_version'), 'pg_class')")

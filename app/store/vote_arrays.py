@@ -9,7 +9,6 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 from sqlalchemy import Connection
-from sqlalchemy.exc import OperationalError
 
 Message = bytes | bytearray | memoryview
 
@@ -104,12 +103,8 @@ def read_votes(
     tagged = _TAGS.format(bits=bits) if tags else ""
     statement = _COPY_VOTES.format(tags=tagged, dates=_DATES if dated else "", **named)
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
-    try:
-        with driver.cursor() as cursor, cursor.copy(statement, values or None) as copy:
-            return parse_copied_votes(copy, dated=dated, tagged=bool(tags))
-    except psycopg.OperationalError as error:
-        # As SQLAlchemy would have said it, so that a lost server is told apart from a wrong statement.
-        raise OperationalError(statement, None, error, connection_invalidated=driver.closed) from error
+    with driver.cursor() as cursor, cursor.copy(statement, values or None) as copy:
+        return parse_copied_votes(copy, dated=dated, tagged=bool(tags))
 
 
 def parse_copied_votes(messages: Iterable[Message], *, dated: bool = False, tagged: bool = False) -> VoteArrays:

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 import psycopg
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
 
 from app.store.votes import VoteRow
 
@@ -140,12 +139,8 @@ def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
 
 def _copy(conn: Connection, statement: str, votes: pl.DataFrame, columns: Sequence[str]) -> None:
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
-    try:
-        with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.write(_csv(votes, columns))
-    except psycopg.OperationalError as error:
-        # As SQLAlchemy would have said it, so that a lost server is told apart from a wrong statement.
-        raise OperationalError(statement, None, error, connection_invalidated=driver.closed) from error
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.write(_csv(votes, columns))
 
 
 def _csv(votes: pl.DataFrame, columns: Sequence[str]) -> bytes:

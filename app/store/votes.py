@@ -8,11 +8,21 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from app.store import packed
+
 Pair = tuple[str, int]
 """A battle and the number of an annotator who judged it."""
 
 # %b sends the arrays in PostgreSQL's binary form, about half as long on the way as text.
 _INSERT = """
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, api_key_id, import_id)
+SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.api_key_id, %(import_id)b::uuid
+FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(models_b)b::int[],
+            %(outcomes)b::smallint[], %(battles)b::text[], %(api_keys)b::uuid[])
+     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, api_key_id)
+ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
+"""
+_INSERT_WITH_EXTRAS = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
                    api_key_id, version, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
@@ -79,24 +89,31 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
     ids, annotators, models_a, models_b, outcomes, battles, moments, tags, metadata, api_keys, versions = (
         list(column) for column in zip(*rows, strict=True)
     )
-    values = {
-        "ids": ids,
-        "annotators": annotators,
-        "models_a": models_a,
-        "models_b": models_b,
-        "outcomes": outcomes,
-        "battles": battles,
-        "moments": moments,
-        "tags": [_array_text(some) if some else _NO_TAGS for some in tags],
-        "metadata": metadata,
-        "api_keys": api_keys,
-        "versions": versions,
-        "import_id": import_id,
-    }
+    statement, values = (
+        _INSERT,
+        {
+            "ids": packed.ids(ids),
+            "annotators": packed.integers(annotators),
+            "models_a": packed.integers(models_a),
+            "models_b": packed.integers(models_b),
+            "outcomes": packed.small_integers(outcomes),
+            "battles": battles,
+            "api_keys": packed.ids(api_keys),
+            "import_id": import_id,
+        },
+    )
+    if any(tags) or any(versions) or any(metadata) or any(moments):
+        statement = _INSERT_WITH_EXTRAS
+        values |= {
+            "moments": moments,
+            "tags": [_array_text(some) if some else _NO_TAGS for some in tags],
+            "metadata": metadata,
+            "versions": packed.small_integers(versions),
+        }
     # Nearly always every row is added, and the count says so: no ids have to come back to be compared.
-    if conn.exec_driver_sql(_INSERT, values).rowcount == len(rows):
+    if conn.exec_driver_sql(statement, values).rowcount == len(rows):
         return set()
-    return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": ids}).scalars())
+    return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": packed.ids(ids)}).scalars())
 
 
 def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVote]:

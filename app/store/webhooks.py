@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Interval, RowMapping, exists, func, insert, literal, select, update
+from sqlalchemy import Connection, Interval, RowMapping, case, exists, func, insert, literal, select, update
 
 from app.store.ids import new_id
 from app.store.tables import webhook_deliveries, webhooks
@@ -98,9 +98,13 @@ def postpone_delivery(conn: Connection, delivery_id: UUID, seconds: float, detai
 
 
 def list_deliveries(conn: Connection, webhook_id: UUID, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
-    """Return a webhook's messages, the newest first, those with an id below `before`: ids grow with time."""
+    """Return a webhook's messages, the newest first, those with an id below `before`: ids grow with time.
+
+    Those that ended have no next attempt.
+    """
     c = webhook_deliveries.c
-    columns = (c.id, c.event, c.created_at, c.attempts, c.status, c.detail, c.next_attempt_at, c.ended_at)
+    next_attempt = case((c.status == "waiting", c.next_attempt_at)).label("next_attempt_at")
+    columns = (c.id, c.event, c.created_at, c.attempts, c.status, c.detail, next_attempt, c.ended_at)
     statement = select(*columns).where(c.webhook_id == webhook_id).order_by(c.id.desc()).limit(limit)
     if before is not None:
         statement = statement.where(c.id < before)

@@ -32,6 +32,11 @@ REQUESTS = [
     (VOTE, {**AS_JSON, "Idempotency-Key": "two words"}, "ingest"),
     (VOTE, {**AS_JSON, "X-Request-ID": "mine"}, "ingest"),
 ]
+BATCH = b'{"votes": [%b, %b]}' % (VOTE, VOTE.replace(b"judge", b"jury").replace(b"tie", b"?"))
+BATCHES = [
+    (content if content in (b"", VOTE[:-1]) else BATCH.replace(VOTE, content), headers, scope)
+    for content, headers, scope in REQUESTS
+]
 
 
 def roundabout(settings: Settings) -> FastAPI:
@@ -49,20 +54,26 @@ def detour(settings: Settings, serving: Ask) -> Iterator[Client]:
         yield client
 
 
-def test_the_shortcut_answers_as_the_framework_does(client: Client, detour: Client, keys: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("path", "requests", "statuses"),
+    [("/votes", REQUESTS, [201, 200, 409, 422, 400]), ("/votes/batch", BATCHES, [200, 200, 200, 200, 400])],
+)
+def test_the_shortcut_answers_as_the_framework_does(
+    client: Client, detour: Client, keys: dict[str, str], path: str, requests: list[Any], statuses: list[int]
+) -> None:
     def answers(of: Client) -> list[Any]:
         told = []
-        for content, headers, scope in REQUESTS:
+        for content, headers, scope in requests:
             shown = {"Authorization": f"Bearer {keys[scope]}"} if scope else {}
-            response = of.post("/api/v1/votes", content=content, headers={**shown, **headers})
+            response = of.post(f"/api/v1{path}", content=content, headers={**shown, **headers})
             body = {name: value for name, value in response.json().items() if name != "request_id"}
             names = sorted(name for name in response.headers if name not in ("date", "content-length"))
             told.append((response.status_code, body, names))
         return told
 
-    first = answers(client)  # records the vote: from here on both see the same record
+    first = answers(client)  # records the votes: from here on both see the same record
     direct, round_about = answers(client), answers(detour)
-    assert [status for status, _, _ in first[:3]] == [201, 200, 409]
+    assert [status for status, _, _ in first[: len(statuses)]] == statuses
     assert direct == round_about
 
 

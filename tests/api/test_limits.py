@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import FastAPI
 from httpx import Client
+from pydantic import ValidationError
 from sqlalchemy import text
 
 from app.main import create_app
@@ -213,3 +214,18 @@ def test_origins_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().server.cors_origins == ("https://a.example", "http://[::1]:3000")
     monkeypatch.setenv("STABLE_ARENA_SERVER__CORS_ORIGINS", "")
     assert Settings().server.cors_origins == ()
+
+
+@pytest.mark.parametrize("text", ["none", "None", " NONE "])
+def test_a_limit_is_taken_away_by_its_own_variable(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    names = ("WORKER__FIT_SECONDS", "WORKER__FIT_MEMORY_BYTES")
+    names += ("SERVER__REQUESTS_PER_MINUTE", "SERVER__ANONYMOUS_REQUESTS_PER_MINUTE")
+    assert Settings().worker.fit_seconds == 3600.0
+    for name in names:
+        monkeypatch.setenv(f"STABLE_ARENA_{name}", text)
+    settings = Settings()
+    assert (settings.worker.fit_seconds, settings.worker.fit_memory_bytes) == (None, None)
+    assert (settings.server.requests_per_minute, settings.server.anonymous_requests_per_minute) == (None, None)
+    monkeypatch.setenv("STABLE_ARENA_WORKER__FIT_SECONDS", "")  # a variable that got lost takes no limit away
+    with pytest.raises(ValidationError, match="fit_seconds"):
+        Settings()

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -274,3 +275,14 @@ def test_who_may(ask: Ask, assert_problem: Ask, method: str, path: str, allowed:
     assert_problem(ask(method, path, scope=None), 401, "not-authenticated")
     for scope in {"ingest", "read", "review"} - {allowed}:
         assert_problem(ask(method, path, scope=scope), 403, "scope-missing")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("модель-7", "модель-7"), ("模型 α", "模型 α"), ("a\x1b[2Jb", "a\\x1b[2Jb"), ("a\u202eb", "a\\u202eb")],
+)
+def test_names_are_shown_as_they_are_but_for_what_cannot_be_seen(
+    ask: Ask, assert_problem: Ask, name: str, shown: str
+) -> None:
+    unknown = assert_problem(ask("GET", f"/models/{quote(name)}"), 404, "not-found")
+    assert unknown["detail"] == f"there is no model '{shown}'"

@@ -60,6 +60,16 @@ def test_a_bug_is_logged_and_not_told(faulty: Client, assert_problem: Ask, capfd
     assert "ZeroDivisionError" in log
 
 
+def test_why_the_service_could_not_answer_is_logged(
+    faulty_app: FastAPI, serving: Callable[[FastAPI], Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serving(faulty_app) as url, Client(base_url=url, timeout=30) as client:
+        assert client.get("/raise/unavailable").status_code == 503
+        assert client.get("/raise/conflict").status_code == 409
+    [line] = [line for line in capfd.readouterr().err.splitlines() if "as was asked for" in line]
+    assert "status=503" in line
+
+
 @pytest.mark.parametrize(
     ("code", "status"), [("invalid", 422), ("conflict", 409), ("not-found", 404), ("unavailable", 503)]
 )

@@ -134,11 +134,24 @@ def test_a_side_a_favourite_and_haste_are_told(ask: Ask, crowd: list[str], refit
     assert "0 % of the votes are ties" in told
 
 
-def test_retracted_votes_are_no_evidence(ask: Ask, crowd: list[str], refit: Ask) -> None:
+def test_retracted_votes_are_no_evidence(ask: Ask, crowd: list[str], refit: Ask, database: Database) -> None:
     refit()
     ask("POST", "/retractions", json={"target": "annotator", "id": "flip 12", "reason": "a test"})
-    case = ask("GET", "/annotators/flip 12").json()["evidence"]
+    shown = ask("GET", "/annotators/flip 12").json()
+    case = shown["evidence"]
     assert (case["votes_considered"], case["agreement"]["accuracy"], case["surprising"]) == (0, None, [])
+    assert (shown["votes_summary"]["votes"], shown["votes_summary"]["retracted"]) == (120, 120)
+    assert case["summary"][0].startswith("All 120 votes, on 6 models and received on ")
+    assert len(case["history"]) == 1
+    assert "let go" not in " ".join(case["summary"])
+    with database.begin() as conn:  # as retention leaves it
+        conn.execute(text("DELETE FROM snapshot_annotators"))
+    case = ask("GET", "/annotators/flip 12").json()["evidence"]
+    assert case["history"] == []
+    assert case["summary"][1].startswith("No snapshot has figures of the annotator any more")
+    other = ask("GET", "/annotators/flip 13").json()
+    assert other["votes_summary"]["retracted"] == 0
+    assert not any("retracted" in sentence for sentence in other["evidence"]["summary"])
 
 
 def test_before_the_first_board(ask: Ask, crowd: list[str]) -> None:

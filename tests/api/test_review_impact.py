@@ -140,4 +140,5 @@ def test_the_last_one_cannot_be_left_out(ask: Ask, assert_problem: Ask, crowd: l
     for key in crowd[1:]:
         ask("POST", f"/annotators/{key}/decisions", json={"action": "exclude", "reason": "a test"})
     refit()
-    assert_problem(ask("GET", f"/annotators/{crowd[0]}/impact"), 409, "cannot-fit")
+    alone = assert_problem(ask("GET", f"/annotators/{crowd[0]}/impact"), 409, "cannot-fit")
+    assert alone["detail"] == ("nobody else's votes count: without this annotator's there is no board to compare with")

@@ -158,6 +158,7 @@ def test_it_is_sent_again_until_it_is_taken(
         assert (seen["id"], seen["attempts"], seen["status"], seen["detail"]) == (
             message, attempt, status, f"answered {detail}",
         )  # fmt: skip
+        assert (seen["next_attempt_at"] is None) == (seen["ended_at"] is not None) == (status == "delivered")
         due_now(database)
     assert deliverer.deliver_due() == 0
     assert len(receiver.messages) == 3  # the redirect was not followed
@@ -179,8 +180,8 @@ def test_it_is_given_up(ask: Ask, database: Database, subscribe: Ask, receiver: 
         )
     receiver.statuses = [500]
     assert deliverer.deliver_due() == 1
-    statuses = {one["status"] for one in ask("GET", f"/webhooks/{hook['id']}/deliveries").json()["items"]}
-    assert statuses == {"given_up"}
+    ended = ask("GET", f"/webhooks/{hook['id']}/deliveries").json()["items"]
+    assert {(one["status"], one["next_attempt_at"]) for one in ended} == {("given_up", None)}
 
 
 def test_nobody_there(ask: Ask, receiver: Receiver, deliverer: Deliverer) -> None:

@@ -6,13 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.arena.fits.process import NICENESS, FitLimits, FitProcess, FitProcessLostError, FitTooLargeError
+from app.arena.fits.process import FitLimits, FitProcess, FitProcessLostError, FitTooLargeError
 from app.arena.fits.task import FitTask, Fitted
 from app.arena.refits import cancel_refit, find_refit, request_refit
 from app.arena.runner import RefitRunner
@@ -166,7 +165,3 @@ def test_a_fit_cancelled_before_it_begins_is_not_waited_for(monkeypatch: pytest.
     monkeypatch.setattr(FitProcess, "_submit", submit_too_late)
     with pytest.raises(FitProcessLostError):
         FitProcess().fit(task())
-
-
-def test_a_fit_lets_requests_go_first(fit_process: FitProcess) -> None:
-    assert fit_process.run(partial(os.nice, 0)) == max(NICENESS, os.nice(0))

@@ -195,7 +195,8 @@ def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
         with pytest.raises(UnavailableError):
             runner.run_next(scheduled=False)
     with database.begin() as conn:
-        assert list_refits(conn, limit=1)[0].state == "fitting"
+        [refit] = list_refits(conn, limit=1)
+        assert (refit.state, refit.detail) == ("failed", "the server closed the connection")
         request_refit(conn, trigger="request", requested_by="a test")
     assert runner.run_next(scheduled=False) is not None
     with database.read() as conn:

@@ -12,14 +12,17 @@ from app.arena.annotators import find_annotator
 from app.arena.decisions import decide
 from app.arena.fits import boards
 from app.arena.fits.fitting import fit, fit_turn, task_cells
-from app.arena.fits.task import BoardName
+from app.arena.fits.task import BoardName, Disclosures, FragilePair
+from app.arena.publishing import disclosed
 from app.arena.reading import read_material
 from app.arena.refits import Refit
 from app.arena.reproducing import reproduce
 from app.arena.retractions import retract_votes
 from app.arena.snapshots import find_snapshot
 from app.errors import ConflictError
+from app.lab.budget import AttackBudget
 from app.rating.errors import NotConvergedError
+from app.rating.fragility import Fragility
 from app.rating.results import Board, LoopSettings
 from app.rating.slices import Held, rate_slice
 from app.rating.votes import Cells
@@ -74,10 +77,10 @@ def test_elo_is_left_out_where_it_is_not_cheap(
         task = read_material(conn).task
     cells = task_cells(task)
     turn = fit_turn(task, cells)
-    names = {name.method for name in boards.other_boards(task, cells, turn)}
+    names = {name.method for name in boards.other_boards(task, cells, turn)[0]}
     assert names == {"m-elo", "m-elo-all", "elo"}
     monkeypatch.setattr(boards, "ELO_UPDATES", 19 * 1680)
-    assert {name.method for name in boards.other_boards(task, cells, turn)} == {"m-elo", "m-elo-all"}
+    assert {name.method for name in boards.other_boards(task, cells, turn)[0]} == {"m-elo", "m-elo-all"}
     assert {name.method for name in fit(task, disclosing=False).boards} == {"am-elo", "m-elo", "m-elo-all"}
 
 
@@ -151,8 +154,9 @@ def test_a_tag_that_cannot_be_rated_holds_nothing_up(
         return rate_slice(cells, held, settings)
 
     monkeypatch.setattr(boards, "rate_slice", rate)
-    made = fit(task, disclosing=False).boards
-    assert {name.tag for name in made} == {"", "all"}
+    made = fit(task, disclosing=False)
+    assert {name.tag for name in made.boards} == {"", "all"}
+    assert [notice.code for notice in made.notices] == ["tag-board-omitted"]
 
 
 def test_a_tag_of_nobody_in_the_fit_has_no_board(
@@ -165,6 +169,29 @@ def test_a_tag_of_nobody_in_the_fit_has_no_board(
     with database.read() as conn:
         assert board(conn, "am-elo", "one") == {}
         assert board(conn, "am-elo")
+        warnings = {one["code"]: one["detail"] for one in find_snapshot(conn).diagnostics["warnings"]}
+    assert warnings["tag-board-omitted"] == (
+        "there is no board of the tag 'one': no vote of the slice is by an annotator with an ability"
+    )
+
+
+def test_a_tag_that_coins_judged_has_no_scores_and_says_so(
+    database: Database, crowd_with_coins: None, refit: DoRefit
+) -> None:
+    """Divided by abilities that may be 0, scores could be anything."""
+    tag_votes(database, "annotator_id > 12", "coins")
+    tag_votes(database, "annotator_id <= 12", "honest")
+    refit()
+    with database.read() as conn:
+        coins, honest = board(conn, "am-elo", "coins"), board(conn, "am-elo", "honest")
+        told = [one for one in find_snapshot(conn).diagnostics["warnings"] if one["code"] == "tag-scores-missing"]
+    assert all(row.score is not None for row in honest.values())
+    assert len(coins) == 6
+    for row in coins.values():
+        assert (row.score, row.lower, row.upper, row.identified) == (None, None, None, False)
+        assert (row.best_rank, row.worst_rank) == (1, 6)
+    assert len(told) == 1
+    assert told[0]["detail"].startswith("on the board of the tag 'coins' 6 of 6 model(s) have no score")
 
 
 def test_retracted_votes_give_a_tag_no_weight(database: Database, crowd: None) -> None:
@@ -212,6 +239,16 @@ def test_how_easily_the_board_gives_way_is_on_it(database: Database, crowd: None
     for place in budget["places"]:
         assert place["model"] == f"model {by_rank[place['rank'] - 1].model_id - 1}"
         assert place["annotators"] is None or place["votes"] == place["annotators"] * budget["votes_each"]
+
+
+@pytest.mark.parametrize(("votes", "tied"), [(None, False), (1, True), (5, True), (6, False)])
+def test_a_handful_of_votes_is_five(votes: int | None, tied: bool) -> None:
+    nothing = AttackBudget("target-only", 51, [], complete=True, seconds=0.0)
+    published = disclosed(Disclosures([FragilePair(0, 1, 12.5, votes, None)], nothing), {0: "a", 1: "b"})
+    assert [pair["tied"] for pair in published["fragility"]] == [tied]
+    one = np.array([0])
+    found = Fragility(one, one, one.astype(float), np.array([-1 if votes is None else votes]), one)
+    assert found.tied.tolist() == [tied]
 
 
 def test_a_flag_says_why(database: Database, crowd: None, refit: DoRefit) -> None:

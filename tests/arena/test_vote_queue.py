@@ -75,6 +75,20 @@ def test_what_arrives_during_a_write_shares_the_next(held: HeldDatabase) -> None
     assert count(held) == 51
 
 
+def test_requests_that_have_arrived_share_the_write_of_the_first(held: HeldDatabase) -> None:
+    async def run() -> None:
+        queue = VoteQueue(held, queue_size=100, commit_size=100)
+        held.go.set()
+        first = asyncio.create_task(queue.submit(vote(0), None))
+        await asyncio.sleep(0)  # it waits, and the second request is read
+        second = asyncio.create_task(queue.submit(vote(1), None))
+        assert [(await one).status for one in (first, second)] == ["created"] * 2
+        await queue.close()
+
+    asyncio.run(run())
+    assert held.writes == 1
+
+
 def test_a_full_queue_refuses_at_once(held: HeldDatabase) -> None:
     async def run() -> None:
         queue = VoteQueue(held, queue_size=2, commit_size=2)

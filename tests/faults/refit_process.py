@@ -68,6 +68,7 @@ class Countdown:
 
 def run_refit(url: str, last: int, report: int) -> None:
     os.setpgid(0, 0)
+    os.setsid = lambda: None  # a fit in a session of its own would not be killed with the group
     # Nothing runs in this process yet that a fork could cut in two, and the kernels are compiled.
     forking = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda _: forking

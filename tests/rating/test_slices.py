@@ -27,7 +27,7 @@ MODELS, ANNOTATORS = 5, 24
 
 def known(ability: np.ndarray) -> Held:
     nothing = np.zeros(len(ability))
-    return Held(ability, nothing, nothing)
+    return Held(ability, nothing, nothing, nothing)
 
 
 def slice_of(votes: SimulatedVotes, keep: np.ndarray) -> Cells:
@@ -182,3 +182,37 @@ def test_the_slices_bias_is_corrected_where_the_wholes_is() -> None:
             scale[corrected].append(np.nan_to_num(score - np.nanmean(score)) @ truth / (truth @ truth))
     assert abs(np.mean(scale[True]) - 1.0) < 0.03
     assert np.mean(scale[False]) - np.mean(scale[True]) > 0.03
+
+
+def test_whom_only_coins_judged_has_no_score() -> None:
+    """Model 3 is judged by two who may be coins; where they surely are not quite, it has a score, a wide one."""
+    k, a, b = np.array([0, 0, 1, 1, 2, 2] * 4), np.array([0, 1, 1, 2, 2, 0] * 4), np.array([1, 0, 2, 1, 0, 2] * 4)
+    honest = (k, a, b, np.array([1.0, 0.0, 1.0, 0.5, 0.0, 1.0] * 3 + [0.0, 1.0, 0.0, 0.5, 1.0, 0.0]))
+    third = (np.arange(40) % 2 + 3, np.full(40, 3), np.arange(40) % 3, (np.arange(40) % 5 < 3).astype(float))
+    cells = aggregate(*(np.concatenate(both) for both in zip(honest, third, strict=True)), n_annotators=5, n_models=4)
+    ability, nothing = np.array([1.0, 1.2, 0.8, 0.05, 0.06]), np.zeros(5)
+
+    def board(error: float) -> Board:
+        variance = np.array([0.02, 0.02, 0.02, error**2, error**2])
+        return rate_slice(cells, Held(ability, nothing, nothing, variance), UNCORRECTED)
+
+    open_, sure = board(0.1), board(0.02)
+    assert open_.identified.tolist() == [True, True, True, False]
+    assert np.isnan(open_.score[3])
+    assert (open_.lower[3], open_.upper[3]) == (-np.inf, np.inf)
+    assert (open_.best_rank[3], open_.worst_rank[3]) == (1, 4)
+    assert sure.identified.all()
+    assert sure.se[3] > 2.5 * sure.se[:3].max()
+    without = aggregate(*honest, n_annotators=5, n_models=4)
+    alone = rate_slice(without, known(ability), UNCORRECTED)
+    np.testing.assert_allclose(open_.score[:3], alone.score[:3], atol=1e-6)
+
+
+def test_abilities_are_as_sure_as_they_are_published(cells_of: MakeCells) -> None:
+    cells = cells_of(simulate_votes(9, n_models=MODELS, roles={"honest": ANNOTATORS, "random": 4}, votes_each=60))
+    options = LoopSettings(min_votes=0)
+    se = run_stable_arena(cells, options).crowd.se
+    np.testing.assert_allclose(hold_abilities(estimate(cells, options), options).variance, se**2)
+    quick = LoopSettings(min_votes=0, interval="none")  # at fixed scores, then
+    fixed = hold_abilities(estimate(cells, quick), quick)
+    np.testing.assert_array_equal(fixed.variance, fixed.spread)

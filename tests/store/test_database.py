@@ -1,9 +1,10 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
 from app.store.database import (
@@ -116,6 +117,25 @@ def test_a_server_that_is_not_there(url: str) -> None:
     assert "hunter2" not in caught.value.detail
 
 
+def test_a_server_is_revived_once_for_all_who_wait() -> None:
+    tried, revived = threading.Semaphore(0), list[str]()
+
+    def revive() -> None:
+        for _ in range(8):  # every thread has found that there is no server
+            assert tried.acquire(timeout=5)
+        revived.append("once")
+
+    def connect() -> None:
+        with pytest.raises(DatabaseUnreachableError), database.begin():
+            pass
+
+    with Database("postgresql://u@127.0.0.1:1/x", revive=revive) as database, ThreadPoolExecutor(8) as pool:
+        event.listen(database._engine, "do_connect", lambda *_: tried.release())
+        for each in [pool.submit(connect) for _ in range(8)]:
+            each.result()
+        assert revived == ["once"]
+
+
 def test_a_database_that_is_not_there(database_url: str) -> None:
     missing = parse_url(database_url).set(database="nowhere").render_as_string(hide_password=False)
     with pytest.raises(DatabaseUnreachableError, match='"nowhere" does not exist'), Database(missing).begin():
@@ -185,3 +205,90 @@ def test_a_deadlock_can_be_tried_again(numbers: Database) -> None:
     for thread in threads:
         thread.join()
     assert sorted(outcomes, key=str) == [DatabaseContendedError, None]
+
+
+def test_a_write_that_came_second_can_be_tried_again(numbers: Database) -> None:
+    def write() -> None:
+        with numbers.begin() as conn:
+            conn.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+            conn.execute(text("SELECT n FROM numbers"))
+            with numbers.begin() as other:
+                other.execute(text("UPDATE numbers SET n = 3 WHERE n = 2"))
+            conn.execute(text("DELETE FROM numbers WHERE n = 2"))
+
+    with pytest.raises(DatabaseContendedError, match="could not serialize"):
+        write()
+    assert count(numbers) == 2
+
+
+def test_transactions_are_the_same_whatever_the_server_s_default_is(database_url: str) -> None:
+    with Database(database_url) as database, database.begin() as conn:
+        conn.execute(text(f"ALTER DATABASE {database.url.database} SET default_transaction_isolation = serializable"))
+    with Database(database_url, pool_size=1) as database:
+        for transaction, level in ((database.begin, "read committed"), (database.read, "repeatable read")) * 2:
+            with transaction() as conn:
+                assert conn.execute(text("SHOW transaction_isolation")).scalar_one() == level
+
+
+SAID_BY_THE_SERVER = {
+    "53100": DatabaseBusyError,
+    "53400": DatabaseBusyError,
+    "58000": DatabaseBusyError,
+    "58P01": DatabaseBusyError,
+    "XX000": DatabaseBusyError,
+    "57014": DatabaseBusyError,
+    "57P03": DatabaseUnreachableError,
+    "08006": DatabaseUnreachableError,
+    "25P04": DatabaseUnreachableError,
+    "40001": DatabaseContendedError,
+}
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["statement", "copy"])
+@pytest.mark.parametrize(("state", "kind"), SAID_BY_THE_SERVER.items())
+def test_what_is_the_server_s_fault_is_told_without_what_was_to_be_stored(
+    shared_database: Database, state: str, kind: type[Exception], copied: bool
+) -> None:
+    raising = (
+        "CREATE FUNCTION pg_temp.fail() RETURNS int LANGUAGE plpgsql AS $$ BEGIN"
+        f" RAISE EXCEPTION 'this cannot be done now' USING ERRCODE = '{state}', DETAIL = 'Failing row: (judge)'; END $$"
+    )
+
+    def fail() -> None:
+        with shared_database.begin() as conn:
+            conn.execute(text(raising))
+            if not copied:
+                conn.execute(text("SELECT pg_temp.fail()"))
+            driver = conn.connection.driver_connection
+            with driver.cursor() as cursor, cursor.copy("COPY (SELECT pg_temp.fail()) TO STDOUT") as copy:  # type: ignore[union-attr]
+                list(copy)
+
+    with pytest.raises(kind) as caught:
+        fail()
+    assert type(caught.value) is kind
+    assert caught.value.detail == "this cannot be done now"
+
+
+@pytest.mark.parametrize("setting", ["idle_in_transaction_session_timeout", "transaction_timeout"])
+def test_a_transaction_that_the_server_ended_is_not_the_statement_s_fault(database: Database, setting: str) -> None:
+    """Found out by the next statement, or, which SQLAlchemy does not see, by a copy."""
+
+    def go_on(how: str) -> None:
+        with database.begin() as conn:
+            if setting == "transaction_timeout" and conn.dialect.server_version_info < (17,):
+                pytest.skip("the server does not know that limit yet")
+            conn.execute(text(f"SET LOCAL {setting} = '50ms'"))
+            own = conn.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            gone = text("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid")
+            with database.begin() as watcher:
+                while watcher.execute(gone, {"pid": own}).scalar_one():
+                    watcher.execute(text("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()"))
+            if how == "copy":
+                driver = conn.connection.driver_connection
+                with driver.cursor() as cursor, cursor.copy("COPY (SELECT 1) TO STDOUT") as copy:  # type: ignore[union-attr]
+                    list(copy)
+            conn.execute(text("SELECT 1"))
+
+    for how in ("statement", "copy"):
+        with pytest.raises(DatabaseUnreachableError):
+            go_on(how)

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ from sqlalchemy import event, text
 
 from app.arena.recording import look_up_names, record_submissions, record_votes
 from app.arena.votes import NewVote
+from app.store import known_names
 from app.store.aliases import insert_alias
 from app.store.database import Database
 from app.store.known_names import KnownNames
@@ -95,3 +97,31 @@ def test_names_with_aliases_are_asked_for_every_time(database: Database, stateme
         assert models.number("a", turn) == model_id
         assert models.number("a", turn - timedelta(days=1)) == models.own["a"] != model_id
     assert sum("model_aliases" in statement for statement in statements) == 2
+
+
+def test_names_in_use_are_asked_for_together(
+    database: Database, statements: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(known_names.time, "monotonic", lambda: clock[0])
+    votes = [replace(VOTE, annotator=f"k{i}") for i in range(10)]
+    record(database, *votes, replace(VOTE, annotator="rare"))
+    names = KnownNames(database, seconds=10)
+    for i, vote in enumerate(votes):  # met one by one, they would be forgotten one by one
+        clock[0] = i / 10
+        look_up_names(names, [vote])
+    look_up_names(names, [replace(VOTE, annotator="rare")])
+    clock[0] = 6.0
+    look_up_names(names, votes)
+    clock[0] = 10.05
+    statements.clear()
+    for vote in votes:
+        assert look_up_names(names, [vote]).annotators[vote.annotator]
+    assert sum("annotators" in statement for statement in statements) == 1, "one statement renews all ten"
+    clock[0] = 20.04
+    statements.clear()
+    assert look_up_names(names, votes).annotators.keys() == {vote.annotator for vote in votes}
+    assert statements == [], "what was renewed is remembered as long as what was asked for"
+    clock[0] = 20.06
+    look_up_names(names, votes)
+    assert statements, "but no longer"

@@ -11,6 +11,20 @@ from app.store.database import Database
 from app.store.schema import SchemaBehindError, downgrade, require_current, upgrade
 
 EARLIER = "0003"
+KEYS = """
+SELECT tablename, substring(indexdef FROM 'USING .*') FROM pg_indexes
+WHERE schemaname = 'public' AND indexdef LIKE 'CREATE UNIQUE %'
+"""
+DEMANDS = """
+SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f')
+UNION SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal
+"""
+
+
+def rows(url: str, query: str) -> set[tuple[str, str]]:
+    with Database(url) as database, database.read() as conn:
+        return {(table, said) for table, said in conn.execute(text(query))}
 
 
 def columns(url: str) -> dict[tuple[str, str], tuple[str, bool, str | None]]:
@@ -28,7 +42,7 @@ def columns(url: str) -> dict[tuple[str, str], tuple[str, bool, str | None]]:
 def test_migrations_only_add(empty_database_url: str) -> None:
     """What the release before writes, it may go on writing; what it reads is still there."""
     upgrade(empty_database_url, EARLIER)
-    before = columns(empty_database_url)
+    before, demanded = columns(empty_database_url), rows(empty_database_url, DEMANDS)
     upgrade(empty_database_url)
     after = columns(empty_database_url)
     assert {name: after.get(name) for name in before} == before
@@ -39,6 +53,30 @@ def test_migrations_only_add(empty_database_url: str) -> None:
         if table in existing and (table, name) not in before and not nullable and default is None
     ]
     assert demanding == []
+    assert {new for new in rows(empty_database_url, DEMANDS) - demanded if new[0] in existing} == set()
+
+
+def other_keys(url: str, earlier: str) -> set[tuple[str, str]]:
+    """The keys that are not what they were: rows that are one to the earlier code may be several now."""
+    upgrade(url, earlier)
+    before = rows(url, KEYS)
+    upgrade(url)
+    existing = {table for table, _ in before}
+    return {key for key in before ^ rows(url, KEYS) if key[0] in existing}
+
+
+def test_where_it_is_promised_rows_are_told_apart_as_before(empty_database_url: str) -> None:
+    for earlier in schema.WORKS_WITH:
+        assert other_keys(empty_database_url, earlier) == set()
+        downgrade(empty_database_url, "base")
+
+
+def test_why_the_release_before_is_not_promised_anything(empty_database_url: str) -> None:
+    assert EARLIER not in schema.WORKS_WITH
+    assert other_keys(empty_database_url, EARLIER) == {
+        ("snapshot_models", "USING btree (snapshot_id, method, model_id)"),
+        ("snapshot_models", "USING btree (snapshot_id, method, tag, model_id)"),
+    }
 
 
 def test_a_newer_schema_is_worked_with_where_it_says_so(

@@ -9,7 +9,7 @@ from app.rating.compact import pool_annotators
 from app.rating.elo import fit_elo
 from app.rating.errors import NotConvergedError, VotesError
 from app.rating.ranks import rank_by
-from app.rating.results import Board
+from app.rating.results import Board, RatingNotice
 from app.rating.slices import hold_abilities, rate_slice
 from app.rating.stable_arena import Mask, Turn, run_stable_arena
 from app.rating.votes import Cells, aggregate
@@ -19,11 +19,12 @@ ELO_UPDATES = 10_000_000
 FEWEST_SHUFFLES, MOST_SHUFFLES = 20, 1000
 
 
-def other_boards(task: FitTask, cells: Cells, turn: Turn) -> dict[BoardName, Board]:
-    """Return the boards for comparison, and those of the tags, by name.
+def other_boards(task: FitTask, cells: Cells, turn: Turn) -> tuple[dict[BoardName, Board], tuple[RatingNotice, ...]]:
+    """Return the boards for comparison, and those of the tags, by name; and what is to be known of the tags.
 
     "m-elo" is of the votes that the turn kept, "m-elo-all" of every vote of the task. "elo" is missing where the votes
-    are too many for it to be cheap, a tag's where none of its votes is kept or its scores have no end.
+    are too many for it to be cheap, a tag's where none of its votes is kept or its scores have no end; a notice says
+    which tag it is, and why.
     """
     plain = replace(
         task.settings, method="m-elo", flag_rule="threshold", exclude=False, release_margin=0.0, min_votes=0
@@ -37,8 +38,8 @@ def other_boards(task: FitTask, cells: Cells, turn: Turn) -> dict[BoardName, Boa
     shuffles = int(min(MOST_SHUFFLES, ELO_UPDATES // kept_cells.n_votes))
     if shuffles >= FEWEST_SHUFFLES:
         boards[BoardName("elo")] = _elo_board(kept_cells, turn, shuffles)
-    boards |= _tag_boards(task, turn, kept_cells.votes_by_annotator() > 0)
-    return boards
+    of_tags, notices = _tag_boards(task, turn, kept_cells.votes_by_annotator() > 0)
+    return boards | of_tags, notices
 
 
 def _elo_board(cells: Cells, turn: Turn, shuffles: int) -> Board:
@@ -66,11 +67,12 @@ def _elo_board(cells: Cells, turn: Turn, shuffles: int) -> Board:
     )  # fmt: skip
 
 
-def _tag_boards(task: FitTask, turn: Turn, kept: Mask) -> dict[BoardName, Board]:
+def _tag_boards(task: FitTask, turn: Turn, kept: Mask) -> tuple[dict[BoardName, Board], tuple[RatingNotice, ...]]:
     """Return a board for every tag: abilities as all votes gave them, scores from the votes with the tag."""
     boards: dict[BoardName, Board] = {}
+    notices: list[RatingNotice] = []
     if task.tag_bits is None:
-        return boards
+        return boards, ()
     held = hold_abilities(turn.estimate, task.settings)
     counted = kept[task.annotator]
     for bit, tag in enumerate(task.tags):
@@ -80,9 +82,17 @@ def _tag_boards(task: FitTask, turn: Turn, kept: Mask) -> dict[BoardName, Board]
             n_annotators=len(task.annotator_ids), n_models=len(task.model_ids),
         )  # fmt: skip
         try:
-            boards[BoardName(task.settings.method, tag)] = rate_slice(cells, held, task.settings)
-        except (VotesError, NotConvergedError):
-            # None of its annotators is in the fit yet, or they answer as coins do, so that its scores run off: whoever
-            # makes up a tag must not be able to hold up the board.
+            board = rate_slice(cells, held, task.settings)
+        except (VotesError, NotConvergedError) as error:
+            # None of its annotators is in the fit yet, say: whoever makes up a tag must not be able to hold up the
+            # board.
+            notices.append(RatingNotice("tag-board-omitted", f"there is no board of the tag {tag!r}: {error}"))
             continue
-    return boards
+        boards[BoardName(task.settings.method, tag)] = board
+        if missing := int((~board.identified & (board.votes > 0)).sum()):
+            detail = (
+                f"on the board of the tag {tag!r} {missing} of {int((board.votes > 0).sum())} model(s) have no score: "
+                "they only won, only lost, hang on one that did, or were judged by people who may as well be coins"
+            )
+            notices.append(RatingNotice("tag-scores-missing", detail))
+    return boards, tuple(notices)

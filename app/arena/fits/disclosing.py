@@ -8,7 +8,8 @@ from app.rating.stable_arena import Turn
 from app.rating.votes import Cells
 
 MOST_LOOKS = 1_000_000_000
-"""Pairs of neighbours times cells, each of which is looked at for each: about ten seconds."""
+"""Pairs of neighbours times cells, each of which is looked at for each: about two seconds, and as long again for the
+annotators."""
 
 BUDGET_SECONDS = 5.0
 """What the search for the attackers' budget may take; what it has not found by then it bounds."""

@@ -46,13 +46,14 @@ def fit(task: FitTask, *, disclosing: bool = True) -> Fitted:
     stages.end("aggregate")
     turn = fit_turn(task, cells)
     stages.skip()
-    boards = {BoardName(task.settings.method): turn.rating.board, **other_boards(task, cells, turn)}
+    others, notices = other_boards(task, cells, turn)
+    boards = {BoardName(task.settings.method): turn.rating.board, **others}
     pairs = tabulate_pairs(turn, task.settings)
     stages.end("other_boards")
     disclosures = disclose(cells, turn, task) if disclosing else None
     stages.end("disclosures")
     seconds = {**stages.seconds, **turn.rating.diagnostics.seconds}
-    return Fitted(turn.rating, boards, pairs, disclosures, votes_hash, seconds)
+    return Fitted(turn.rating, boards, pairs, disclosures, votes_hash, seconds, notices)
 
 
 def task_cells(task: FitTask) -> Cells:

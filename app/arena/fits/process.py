@@ -16,12 +16,12 @@ from typing import TypeVar
 from app.arena.fits.fitting import fit
 from app.arena.fits.task import FitTask, Fitted
 from app.arena.lifeline import end_with_parent
+from app.arena.niceness import let_others_go_first
 from app.errors import StableArenaError
 
 T = TypeVar("T")
 
 _LOOK_UP_SECONDS = 1.0
-NICENESS = 10
 
 
 @dataclass(frozen=True)
@@ -154,5 +154,5 @@ def _become_fit_process(lifeline: Connection, memory_bytes: int | None) -> None:
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(max(0, NICENESS - os.nice(0)))  # a worker's process may be that nice already
+    let_others_go_first()
     end_with_parent(lifeline)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.lab.budget import AttackBudget
-from app.rating.results import Board, LoopSettings, Rating
+from app.rating.results import Board, LoopSettings, Rating, RatingNotice
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ class Fitted:
     disclosures : None where they were not asked for
     votes_hash : sha256 of the cells of every vote read
     seconds : stage → seconds
+    notices : what to know of the boards by tag
     """
 
     rating: Rating
@@ -120,3 +121,4 @@ class Fitted:
     disclosures: Disclosures | None
     votes_hash: str
     seconds: dict[str, float] = field(default_factory=dict)
+    notices: tuple[RatingNotice, ...] = ()

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.arena.annotators import FoundAnnotator, PastEvidence, list_history
+from app.arena.annotators import FoundAnnotator, PastEvidence, list_history, summarise_votes
 from app.arena.review.figures import Agreement, ModelFigures, Sides, Ties, agreement, by_model, sides, ties
 from app.arena.review.laboratory import Laboratory, tell
 from app.arena.review.own_votes import MOST_VOTES, OwnVotes, ability_of, own_votes
@@ -73,9 +73,11 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
     votes = own_votes(conn, annotator, board)
     laboratory = tell(read_evidence(conn, snapshot.id, [annotator.annotator_id]).get(annotator.annotator_id))
     figures = agreement(votes), sides(votes), ties(votes), pace(votes), by_model(votes, board.names)
+    history = list_history(conn, annotator, limit=HISTORY_LENGTH)
+    nothing_left = _nothing_left(conn, annotator, history) if len(votes.id) == 0 else ()
     return Case(
         snapshot=snapshot.number,
-        summary=[*_reasons(annotator, laboratory, snapshot), *_tell(*figures)],
+        summary=[*nothing_left, *_reasons(annotator, laboratory, snapshot), *_tell(*figures)],
         strength=strength_of(laboratory, annotator.probability_low),
         laboratory=laboratory,
         ability_used=votes.ability,
@@ -86,13 +88,28 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
         ties=figures[2],
         pace=figures[3],
         models=figures[4],
-        history=list_history(conn, annotator, limit=HISTORY_LENGTH),
+        history=history,
     )
 
 
 def _reasons(annotator: FoundAnnotator, laboratory: Laboratory, snapshot: Snapshot) -> list[str]:
     known = annotator if ability_of(annotator) is not None else None
     return reasons_in_words(known, laboratory, snapshot.settings.get("min_ability")) if known else []
+
+
+def _nothing_left(conn: Connection, annotator: FoundAnnotator, history: list[PastEvidence]) -> Iterator[str]:
+    """Say what is known of somebody without votes to look at."""
+    cast = summarise_votes(conn, annotator)
+    if cast.first_received_at is None or cast.last_received_at is None:
+        return
+    first, last = cast.first_received_at.astimezone(UTC).date(), cast.last_received_at.astimezone(UTC).date()
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    yield (
+        f"All {cast.votes:,} votes, on {cast.models:,} models and received {when}, are retracted: none is left to "
+        "compare with the board."
+    )
+    if not history:
+        yield "No snapshot has figures of the annotator any more: old ones let go of them (settings, retention)."
 
 
 def _surprising(votes: OwnVotes, board: Published) -> list[SurprisingVote]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from app.arena.fits.fitting import task_cells
 from app.arena.fits.task import FitTask
 from app.rating.board import make_board
+from app.rating.errors import VotesError
 from app.rating.estimate import Estimate, estimate
 from app.rating.graph import find_components, find_cores
 from app.rating.influence import find_influence, leave_annotators_out
@@ -57,7 +58,7 @@ def leave_out(task: FitTask, in_fit: Mask, annotator: int, *, exact: bool) -> Ch
     Raises
     ------
     RatingError
-        The votes left have no ranking.
+        No votes are left, or those left have no ranking.
     """
     cells = task_cells(task)
     settings = replace(task.settings, interval="none")
@@ -71,6 +72,8 @@ def leave_out(task: FitTask, in_fit: Mask, annotator: int, *, exact: bool) -> Ch
             return Change("influence", before, after)
     other = in_fit.copy()
     other[annotator] = ~other[annotator]
+    if not other[cells.annotator].any():
+        raise VotesError("nobody else's votes count: without this annotator's there is no board to compare with")
     board = make_board(estimate(cells.where(other[cells.annotator]), settings, base.optimum), settings)
     return Change("refit", before, board.score, board.rank)
 

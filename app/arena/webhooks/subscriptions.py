@@ -46,7 +46,7 @@ class Delivery(BaseModel):
     attempts: int
     status: Literal["waiting", "delivered", "given_up"]
     detail: str | None = Field(description="How the last attempt went.")
-    next_attempt_at: datetime
+    next_attempt_at: datetime | None = Field(description="null once it was delivered or given up.")
     ended_at: datetime | None
 
 

@@ -40,7 +40,7 @@ def test_a_board_that_is_not_there(ask: Ask, publish: Ask, assert_problem: Ask) 
     for query, said in {
         "method=elo": "it has am-elo",
         "compare=m-elo": "no m-elo board",
-        "tag=nothing": "'code', '\\xe9'",
+        "tag=nothing": "'code', 'é'",
         "tag=nul%00": "'code'",
         "tag=code&method=m-elo": "of the tag 'code'; it has am-elo",
     }.items():
