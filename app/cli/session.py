@@ -42,8 +42,8 @@ def database_url(settings: Settings) -> str | None:
     return settings.database_url.get_secret_value() if settings.database_url else None
 
 
-def open_database_of(settings: Settings) -> AbstractContextManager[Database]:
-    """Open the database that the settings name."""
+def open_database_of(settings: Settings, *, revives: bool = True) -> AbstractContextManager[Database]:
+    """Open the database that the settings name, as `open_database` does."""
     return open_database(
         database_url(settings),
         settings.data_dir,
@@ -55,12 +55,13 @@ def open_database_of(settings: Settings) -> AbstractContextManager[Database]:
             settings.pseudonym_key_version,
             raw_beside=settings.allow_raw_keys,
         ),
+        revives=revives,
     )
 
 
 @contextmanager
-def open_session() -> Iterator[Session]:
+def open_session(*, revives: bool = True) -> Iterator[Session]:
     """Open the database that the environment names while the block runs; each command commits for itself."""
     settings = read_settings()
-    with open_database_of(settings) as database:
+    with open_database_of(settings, revives=revives) as database:
         yield Session(settings, database)

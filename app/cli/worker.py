@@ -13,7 +13,7 @@ from app.store.naming import require_pseudonym_key
 def worker() -> None:
     """Run refits, imports and exports until told to stop (Ctrl-C or SIGTERM)."""
     log_to_stderr()
-    _work_until_told(signal.SIGINT, signal.SIGTERM)
+    _work_until_told(signal.SIGINT, signal.SIGTERM, revives=True)
 
 
 def work_as_child(lifeline: Connection, log_level: int) -> None:
@@ -21,14 +21,14 @@ def work_as_child(lifeline: Connection, log_level: int) -> None:
     become_child(lifeline)
     let_others_go_first()
     log_to_stderr(log_level)
-    _work_until_told(signal.SIGTERM)
+    _work_until_told(signal.SIGTERM, revives=False)  # or the database would let others go first too
 
 
-def _work_until_told(*signals: signal.Signals) -> None:
+def _work_until_told(*signals: signal.Signals, revives: bool) -> None:
     stopped = threading.Event()
     for name in signals:
         signal.signal(name, lambda *_: stopped.set())
-    with open_session() as session:
+    with open_session(revives=revives) as session:
         with session.database.read() as conn:
             require_pseudonym_key(conn)
         running = build_worker(session.database, session.settings)

@@ -149,7 +149,8 @@ class Database:
         return cast("QueuePool", self._engine.pool)
 
     def close(self) -> None:
-        """Close every idle connection."""
+        """Close every idle connection, and every one in use when it is given back."""
+        event.listen(self._pool, "checkin", lambda _connection, record: record.close())
         self._engine.dispose()
 
     def __enter__(self) -> Self:

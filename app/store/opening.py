@@ -15,11 +15,13 @@ def open_database(
     pool_size: int = 10,
     connect_timeout: int = 5,
     naming: Naming | None = None,
+    revives: bool = True,
 ) -> Iterator[Database]:
     """Open the database at `url`, or the embedded one in `data_dir` where there is none.
 
     The embedded server is started if nobody else has, brought to the current schema, started again should it die,
-    and stopped by whoever closes it last. A server of one's own is only looked at: too old a server or another
+    and stopped by whoever closes it last. One that does not start it again (`revives`) waits until another does: a
+    server is as nice as the process that starts it. A server of one's own is only looked at: too old a server or another
     schema is an error.
     """
     if url is None:
@@ -34,7 +36,7 @@ def open_database(
                 pool_size=pool_size,
                 connect_timeout=connect_timeout,
                 naming=naming,
-                revive=server.start,
+                revive=server.start if revives else None,
             ) as database:
                 yield database
         finally:

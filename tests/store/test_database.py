@@ -173,6 +173,16 @@ def test_a_transaction_that_was_cut_is_the_server_s_fault(numbers: Database, dat
     assert count(numbers) == 2
 
 
+def test_a_connection_in_use_is_closed_when_it_comes_back_to_a_closed_database(database_url: str) -> None:
+    database = Database(database_url)
+    with database.read() as conn:
+        driver = conn.connection.driver_connection
+        database.close()
+        assert conn.execute(text("SELECT 1")).scalar_one() == 1
+    assert driver is not None
+    assert driver.closed
+
+
 def test_an_exhausted_pool(database_url: str) -> None:
     with (
         Database(database_url, pool_size=1, connect_timeout=1) as database,

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
+from app.store.database import DatabaseUnreachableError
 from app.store.embedded import binaries
 from app.store.embedded.account import choose_account
 from app.store.embedded.errors import EmbeddedServerError
@@ -350,13 +351,17 @@ def test_programs_closed_to_the_servers_user_are_copied_once(
     assert len(list(fresh.binaries.iterdir())) == 1
 
 
-def test_a_service_brings_its_server_back(place: Path) -> None:
-    with open_database(None, place / "revived") as database:
+def test_a_service_brings_its_server_back_but_nobody_who_stands_back(place: Path) -> None:
+    folder = place / "revived"
+    with open_database(None, folder) as database, open_database(None, folder, revives=False) as other:
         with database.begin() as conn:
             conn.execute(text("CREATE TABLE kept (x int)"))
-        postmaster = find_postmaster(ServerFolder(place / "revived").cluster)
+        postmaster = find_postmaster(ServerFolder(folder).cluster)
         assert postmaster is not None
         postmaster.kill()
         wait_for(lambda: not psutil.pid_exists(postmaster.pid))
-        with database.read() as conn:
-            assert conn.execute(text("SELECT count(*) FROM kept")).scalar_one() == 0
+        with pytest.raises(DatabaseUnreachableError), other.read():
+            pass
+        for one in (database, other):
+            with one.read() as conn:
+                assert conn.execute(text("SELECT count(*) FROM kept")).scalar_one() == 0
