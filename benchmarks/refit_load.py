@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
 from sqlalchemy import text
 
 from app.arena.keys import create_key
@@ -176,8 +177,10 @@ def main(votes: int, *options: str) -> None:
                 key = create_key(conn, "benchmark", ["ingest"])[1]
                 policy = current_policy(conn).settings.model_copy(update={"refit_interval_seconds": 1e6})
                 set_policy(conn, policy, reason="a benchmark", created_by="a benchmark")
-            with database.begin() as conn:
-                conn.execute(text("ANALYZE"))
+            with psycopg.connect(
+                database.url.set(drivername="postgresql").render_as_string(False), autocommit=True
+            ) as conn:
+                conn.execute("VACUUM ANALYZE")  # or the server does it by itself in the first round
             with served(folder / "data", *options) as (host, port):
                 asyncio.run(measure(database, host, port, key))
     finally:

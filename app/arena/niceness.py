@@ -31,3 +31,14 @@ def let_others_go_first() -> None:
     with contextlib.suppress(OSError):
         os.setsid()
         _AUTOGROUP.write_text(str(SESSION_NICENESS))
+
+
+def leave_a_processor_free() -> None:
+    """Keep this process, and those it starts, off one of its processors, where there is another.
+
+    However nice it is, what waits for a processor has to interrupt it first: on one where nothing of it runs there is
+    nothing to interrupt. To be called before a thread is started.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        first, *others = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, others or [first])

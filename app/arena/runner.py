@@ -27,6 +27,7 @@ from app.store.refits import (
     queue_refit,
     refit_is_queued,
 )
+from app.store.standing_back import stand_back
 
 log = structlog.get_logger()
 
@@ -144,6 +145,8 @@ class RefitRunner:
     def _fit(self, run: _Run) -> tuple[Material, Fitted]:
         started = time.perf_counter()
         with self._database.read() as conn:
+            if self._database.embedded:
+                stand_back(conn)
             material = read_material(conn)
         run.seconds["read"] = time.perf_counter() - started
         self._advance(run, "fitting")
@@ -157,6 +160,8 @@ class RefitRunner:
         self._advance(run, "publishing")
         started = time.perf_counter()
         with self._database.begin() as conn:
+            if self._database.embedded:
+                stand_back(conn)
             snapshot_id = write_snapshot(conn, run.id, material, fitted, run.seconds)
             if not lock_lease(conn, REFIT_LEASE, run.epoch):
                 raise SupersededError("another worker took over before the board was published")

@@ -2,7 +2,7 @@ import signal
 import threading
 from multiprocessing.connection import Connection
 
-from app.arena.niceness import let_others_go_first
+from app.arena.niceness import leave_a_processor_free, let_others_go_first
 from app.assembly import build_worker
 from app.cli.children import become_child, wait_awake
 from app.cli.logs import log_to_stderr
@@ -20,6 +20,7 @@ def work_as_child(lifeline: Connection, log_level: int) -> None:
     """Do the same as the child of a server, until that says so or is gone, and let its requests go first."""
     become_child(lifeline)
     let_others_go_first()
+    leave_a_processor_free()
     log_to_stderr(log_level)
     _work_until_told(signal.SIGTERM, revives=False)  # or the database would let others go first too
 

@@ -6,6 +6,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
+import scipy.linalg  # noqa: F401  with it, and numpy below it, both libraries are loaded that the controller is to find
 from threadpoolctl import ThreadpoolController
 
 Part = TypeVar("Part")

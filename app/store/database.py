@@ -13,6 +13,8 @@ from app.errors import BadInputError, UnavailableError
 from app.store.naming import OPTION, Naming
 
 OLDEST_SERVER = 15
+USED_ONCE = "used once"
+"""In a connection's `info` it says that the connection is to be closed when it is given back."""
 _DRIVER = "postgresql+psycopg"
 # SQLSTATE classes and codes that say something about the server's state, nothing about the statement. 25P03 and 25P04
 # are a transaction that was silent or went on for too long; 53 a full disk, no memory, no connection left; 58 a file
@@ -66,7 +68,7 @@ class Database:
     Nothing is connected before the first use. What goes wrong with the server, as against the statement,
     is raised as an `UnavailableError` with one line that never contains the password. `revive` is called, by one
     thread for all that wait, when the server cannot be reached, before the one further attempt. `naming` goes with
-    every connection.
+    every connection. `embedded`: the server is this machine's own and nobody else's.
     """
 
     def __init__(
@@ -77,9 +79,11 @@ class Database:
         connect_timeout: int = 5,
         naming: Naming | None = None,
         revive: Callable[[], object] | None = None,
+        embedded: bool = False,
     ) -> None:
         self.url = parse_url(url)
         self._revive = revive
+        self.embedded = embedded
         self._reviving = Lock()
         self._revivals = 0
         self._engine = create_engine(
@@ -95,6 +99,7 @@ class Database:
         )
         event.listen(self._engine, "connect", _refuse_old_server)
         event.listen(self._engine, "connect", _bound_waiting)
+        event.listen(self._engine, "checkin", _close_if_used_once)
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
@@ -213,6 +218,11 @@ def _refuse_old_server(connection: Any, _record: object) -> None:
     major = connection.info.server_version // 10_000
     if major < OLDEST_SERVER:
         raise DatabaseTooOldError(f"the server is PostgreSQL {major}; {OLDEST_SERVER} or newer is needed")
+
+
+def _close_if_used_once(_connection: object, record: Any) -> None:
+    if record.info.get(USED_ONCE):
+        record.close()
 
 
 def _bound_waiting(connection: Any, _record: object) -> None:

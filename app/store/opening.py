@@ -20,8 +20,8 @@ def open_database(
     """Open the database at `url`, or the embedded one in `data_dir` where there is none.
 
     The embedded server is started if nobody else has, brought to the current schema, started again should it die,
-    and stopped by whoever closes it last. One that does not start it again (`revives`) waits until another does: a
-    server is as nice as the process that starts it. A server of one's own is only looked at: too old a server or another
+    and stopped by whoever closes it last. Who does not start it again (`revives`) waits until another does: a server
+    is as nice as the process that starts it. A server of one's own is only looked at: too old a server or another
     schema is an error.
     """
     if url is None:
@@ -37,6 +37,7 @@ def open_database(
                 connect_timeout=connect_timeout,
                 naming=naming,
                 revive=server.start if revives else None,
+                embedded=True,
             ) as database:
                 yield database
         finally:

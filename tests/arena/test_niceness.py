@@ -30,6 +30,17 @@ def test_a_fit_stands_back_where_sessions_share_the_processors(fit_process: FitP
     assert fit_process.run(partial(AUTOGROUP.read_text)).split()[1:] == ["nice", str(SESSION_NICENESS)]
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux lets a process choose its processors")
+def test_a_processor_is_left_free_where_there_is_another() -> None:
+    code = (
+        "import os; from app.arena.niceness import leave_a_processor_free; before = os.sched_getaffinity(0);"
+        "leave_a_processor_free(); after = os.sched_getaffinity(0); assert after <= before;"
+        "assert len(after) == max(1, len(before) - 1); os.sched_setaffinity(0, {min(after)}); leave_a_processor_free();"
+        "assert os.sched_getaffinity(0) == {min(after)}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_one_that_leads_its_session_stays_in_it() -> None:
     code = (
         "import os; from app.arena.niceness import let_others_go_first; let_others_go_first();"
