@@ -20,11 +20,13 @@ class StableArenaError(Exception):
 
     `code` is a stable, hyphenated word (the last part of the problem type), `title` the same for every
     occurrence, `detail` what happened this time, `faults` the places in the input, where there are any;
-    `n_faults` how many there are where only the first are listed.
+    `n_faults` how many there are where only the first are listed. A detail that is not `public` is the operator's:
+    it says where things are on the machine.
     """
 
     code: ClassVar[str] = "internal"
     title: ClassVar[str] = "The service failed"
+    public: ClassVar[bool] = True
 
     def __init__(self, detail: str, faults: tuple[Fault, ...] = (), *, n_faults: int | None = None) -> None:
         super().__init__(detail)

@@ -121,7 +121,8 @@ def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
     if isinstance(error, RateLimitedError):
         headers["Retry-After"] = str(error.retry_seconds)
     members = {"id": str(error.vote_id)} if isinstance(error, VoteConflictError) else {}
-    return _render(scope, status, error.code, error.title, error.detail, error.faults, headers, members)
+    detail = error.detail if error.public else "the service's log says why"
+    return _render(scope, status, error.code, error.title, detail, error.faults, headers, members)
 
 
 def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:

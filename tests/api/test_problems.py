@@ -13,6 +13,7 @@ from app.errors import BadInputError, ConflictError, NotFoundError, StableArenaE
 from app.main import create_app
 from app.settings import ServerSettings, Settings
 from app.store.database import Database
+from app.store.embedded.errors import EmbeddedServerError
 
 Ask = Callable[..., Any]
 
@@ -32,6 +33,10 @@ def faulty_app(settings: Settings) -> FastAPI:
     def refuse(code: str) -> None:
         kinds = {kind.code: kind for kind in (BadInputError, ConflictError, NotFoundError, UnavailableError)}
         raise kinds[code]("as was asked for")
+
+    @app.get("/folder")
+    def name_a_folder() -> None:
+        raise EmbeddedServerError("it did not come up: see /srv/arena/log")
 
     @app.post("/write", status_code=201)
     def write(conn: Transaction) -> dict[str, str]:
@@ -68,6 +73,14 @@ def test_why_the_service_could_not_answer_is_logged(
         assert client.get("/raise/conflict").status_code == 409
     [line] = [line for line in capfd.readouterr().err.splitlines() if "as was asked for" in line]
     assert "status=503" in line
+
+
+def test_where_things_are_on_the_machine_is_logged_and_not_told(
+    faulty: Client, assert_problem: Ask, capfd: pytest.CaptureFixture[str]
+) -> None:
+    body = assert_problem(faulty.get("/folder"), 503, "unavailable")
+    assert "/srv/arena" not in str(body)
+    assert "/srv/arena" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
