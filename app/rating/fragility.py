@@ -135,7 +135,10 @@ def without_votes(cells: Cells, cell: Counts, kind: Counts) -> Cells:
 
 
 def _smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
-    """Find the smallest number for which `swapped` holds, −1 if it does for none up to `most` or a fit fails before."""
+    """Find the smallest number for which `swapped` holds, −1 if it does for none up to `most` or a fit fails before.
+
+    From a guess far off, the smallest of the twelve that were tried.
+    """
     kept, found, number = 0, -1, min(max(1, guess), most)
     for _ in range(MOST_REFITS):
         if number == kept:

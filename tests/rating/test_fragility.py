@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from app.lab.attacks.arena import Setup, draw_arena
-from app.rating import fewest, strongest
+from app.rating import fewest, fragility, strongest
 from app.rating.estimate import Estimate, estimate
 from app.rating.fewest import fewest_votes
-from app.rating.fragility import find_fragility
+from app.rating.fragility import _smallest, find_fragility
 from app.rating.influence import Influence, find_influence, leave_annotators_out
 from app.rating.results import LoopSettings
 
@@ -103,3 +103,17 @@ def test_repeated_votes_are_counted_one_by_one() -> None:
     gap = R[upper] - R[lower]
     assert influence.verdicts.size.max() >= 3
     assert fewest_votes(influence, upper, lower, gap).tolist() == votes_by_sorting(influence, upper, lower, gap)
+
+
+@pytest.mark.parametrize("guess", [1, 3, 37, 64, 1000])
+@pytest.mark.parametrize("smallest", [1, 2, 37, 64, 100])
+def test_the_smallest_number_is_found_from_any_guess(smallest: int, guess: int) -> None:
+    assert _smallest(lambda number: number >= smallest, guess, 100) == smallest
+
+
+def test_no_number_is_found_where_none_will_do_or_too_many_fits_would_be_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert _smallest(lambda _: False, 3, 5) == -1
+    monkeypatch.setattr(fragility, "MOST_REFITS", 2)
+    assert _smallest(lambda number: number >= 37, 1, 100) == -1
