@@ -4,7 +4,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.api.dependencies import ReadView, Transaction, get_database, require
 from app.api.problems import problem_responses
@@ -13,6 +13,7 @@ from app.arena import exports
 from app.arena.boards import BoardMethod
 from app.arena.exports import Export, Filters, Format, What
 from app.arena.keys import Caller
+from app.arena.moments import Moment
 from app.arena.names import name_fault
 from app.errors import ConflictError
 from app.store.database import Database
@@ -45,8 +46,8 @@ class ExportFilters(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    since: AwareDatetime | None = Field(None, description="Votes received from this moment on.")
-    until: AwareDatetime | None = Field(None, description="Votes received before this moment.")
+    since: Moment | None = Field(None, description="Votes received from this moment on.")
+    until: Moment | None = Field(None, description="Votes received before this moment.")
     model: Annotated[Name, AfterValidator(_usable)] | None = Field(None, description="Votes on this model.")
     standing: Literal["pending", "active", "flagged", "excluded", "trusted"] | None = Field(
         None, description="Annotators of this standing."

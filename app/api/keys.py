@@ -4,12 +4,13 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.problems import problem_responses
 from app.arena import keys, tokens
 from app.arena.keys import Caller, KeyRecord, Scope
+from app.arena.moments import Moment
 from app.arena.names import MAX_NAME_LENGTH
 from app.arena.tokens import create_token
 
@@ -49,7 +50,7 @@ class NewKey(BaseModel):
         min_length=1, max_length=MAX_NAME_LENGTH, description="Whose key it is; written beside what is done with it."
     )
     scopes: list[Scope] = Field(min_length=1, max_length=10, description="What it may do; admin: everything.")
-    expires_at: AwareDatetime | None = Field(None, description="When it stops working, with its time zone.")
+    expires_at: Moment | None = Field(None, description="When it stops working, with its time zone.")
     requests_per_minute: int | None = Field(
         None, ge=1, le=_MAX_PER_MINUTE, description="A limit of its own in place of the service's."
     )

@@ -1,7 +1,6 @@
 from typing import Annotated, cast, get_args
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from pydantic import AwareDatetime
 
 from app.api.board_reads import BoardChoice, BoardReads
 from app.api.dependencies import OptionalReader, database_turn, get_board_reads
@@ -10,6 +9,7 @@ from app.api.problems import problem_responses
 from app.arena.boards import BoardMethod
 from app.arena.catalog import ArenaCatalog
 from app.arena.leaderboard import BoardForm, Leaderboard, LeaderboardVersion
+from app.arena.moments import Moment
 
 router = APIRouter(tags=["leaderboard"])
 
@@ -41,7 +41,7 @@ async def get_leaderboard(
     request: Request,
     boards: Annotated[BoardReads, Depends(get_board_reads)],
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
-    as_of: Annotated[AwareDatetime | None, Query(description="The board in force at this moment.")] = None,
+    as_of: Annotated[Moment | None, Query(description="The board in force at this moment.")] = None,
     method: Annotated[BoardMethod, Query(description="Which of the snapshot's boards.")] = "am-elo",
     tag: Annotated[str | None, Query(description="Scores from the votes with this tag alone.")] = None,
     compare: Annotated[

@@ -3,7 +3,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter
 
 from app.api.cursors import PageSize, read_cursor, write_cursor
 from app.api.dependencies import ReadView, Transaction, require
@@ -22,7 +22,7 @@ class RefitRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    accept_exclusions: bool = Field(
+    accept_exclusions: StrictBool = Field(
         False, description="Publish even if more votes are excluded than the policy allows."
     )
 

@@ -3,10 +3,11 @@
 from collections import Counter
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from app.api.bodies import parse_body, refuse_ambiguous
 from app.api.problems import validation_faults
+from app.arena.moments import Moment
 from app.arena.names import MAX_NAME_LENGTH
 from app.arena.vote_extras import MAX_METADATA_LENGTH, MAX_TAGS
 from app.arena.votes import NewVote, Winner
@@ -42,7 +43,7 @@ class Vote(BaseModel):
     winner: Winner = Field(description="Whose answer was better; tie (bothbad) where neither was any good.")
     annotator: Name = Field(description="Opaque key of who voted; the same person or judge has the same key always.")
     battle_id: Name | None = Field(None, description="The pairing that was judged; an annotator judges it once.")
-    voted_at: AwareDatetime | None = Field(None, description="When the vote was cast, with its time zone.")
+    voted_at: Moment | None = Field(None, description="When the vote was cast, with its time zone.")
     # Made, not copied: pydantic would copy a default list or dictionary deeply for every vote.
     tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Words to group votes by.")
     metadata: dict[str, Any] = Field(
@@ -120,8 +121,8 @@ def _has_no_other_text(body: bytes, votes: list[Vote], *, names_around: int) -> 
     """Whether votes are certain to be what `refuse_ambiguous` lets pass, which takes as long as the rest of parsing.
 
     Every text in a body, the name of a field or its value, has two quotation marks. All that the votes have are counted
-    but times, which may be numbers, and metadata, of which only what is empty has no names of its own: whatever else
-    the body holds, a name given twice at least, makes more of them.
+    but times and metadata, of which only what is empty has no names of its own: whatever else the body holds, a name
+    given twice at least, makes more of them.
     """
     texts = names_around
     for vote in votes:

@@ -1,15 +1,16 @@
 """Changes of what is on record of models: new ones, names, aliases, archiving. Each is in the audit log."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from sqlalchemy import Connection
 
 from app.arena import audit
 from app.arena.models import Alias, FoundModel, find_model, get_model
+from app.arena.moments import Day, Moment
 from app.arena.names import MAX_NAME_LENGTH, name_fault
 from app.arena.votes import storable_moment
 from app.errors import ConflictError, NotFoundError
@@ -45,7 +46,7 @@ def _moment(value: datetime) -> datetime:
 
 ModelName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), AfterValidator(_name)]
 Link = Annotated[str, Field(max_length=MAX_LINK_LENGTH), AfterValidator(_link)]
-Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
+UsableMoment = Annotated[Moment, AfterValidator(_moment)]
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -60,7 +61,7 @@ class ModelFacts(BaseModel):
     organization: ModelName | None = Field(None, description="Who made it.")
     license: ModelName | None = Field(None, description="Under which terms it is available.")
     link: Link | None = Field(None, description="Where to read more, http or https.")
-    released: date | None = None
+    released: Day | None = None
 
 
 class NewModel(ModelFacts):
@@ -89,8 +90,8 @@ class NewAlias(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: ModelName
-    valid_from: Moment | None = Field(None, description="From when on votes mean the model by it; null: always.")
-    valid_until: Moment | None = Field(None, description="Until before when; null: for good.")
+    valid_from: UsableMoment | None = Field(None, description="From when on votes mean the model by it; null: always.")
+    valid_until: UsableMoment | None = Field(None, description="Until before when; null: for good.")
 
     @model_validator(mode="after")
     def period_is_in_order(self) -> Self:

@@ -76,11 +76,3 @@ def test_plain_votes_are_read_once(monkeypatch: pytest.MonkeyPatch, more: dict[s
     vote = {**WHOLE, **more}
     assert parse_vote(json.dumps(vote).encode()).winner == "model_a"
     assert len(parse_batch(json.dumps({"votes": [vote] * 3}).encode())) == 3
-
-
-def test_a_time_that_is_a_number_hides_no_name_given_twice() -> None:
-    body = json.dumps({**WHOLE, "voted_at": 0, "battle_id": None})[:-1] + ', "battle_id": null}'
-    with pytest.raises(MalformedBodyError):
-        parse_vote(body.encode())
-    with pytest.raises(MalformedBodyError):
-        parse_batch(f'{{"votes": [{body}]}}'.encode())

@@ -1,0 +1,29 @@
+"""Dates and times as callers may write them: text as RFC 3339 has it, and nothing that could be taken for one."""
+
+import re
+from datetime import date
+from typing import Annotated
+
+from pydantic import AwareDatetime, BeforeValidator
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*", re.DOTALL)
+
+
+def _day(value: object) -> object:
+    return _written(value, _DAY, "a day must be written like 2026-01-31")
+
+
+def _moment(value: object) -> object:
+    return _written(value, _MOMENT, "a moment must be written like 2026-01-31T12:00:00Z")
+
+
+def _written(value: object, form: re.Pattern[str], complaint: str) -> object:
+    """Return what is no text or number as it is; a number would be taken for seconds since 1970."""
+    if isinstance(value, (int, float)) or (isinstance(value, str) and form.fullmatch(value.strip()) is None):
+        raise ValueError(complaint)
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_day)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_moment)]
