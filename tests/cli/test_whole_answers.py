@@ -89,7 +89,7 @@ def address() -> Iterator[str]:
         await startup(sockets)
         listening.set()
 
-    server.startup = tell  # type: ignore[method-assign]
+    server.startup = tell  # type: ignore[method-assign]  # it has no event of its own to wait for
     thread = threading.Thread(target=server.run)
     thread.start()
     assert listening.wait(30)

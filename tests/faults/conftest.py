@@ -155,7 +155,7 @@ class Service:
                 while not ended.is_set():
                     name = f"{first}-{sender}-{number}"
                     while not self.vote(client, name):
-                        time.sleep(0.02)
+                        time.sleep(0.02)  # as a caller waits who was told to come again, only shorter
                     number += 1
 
         def read() -> None:

@@ -76,7 +76,7 @@ def test_many_pairs_at_once_have_the_numbers_of_each_alone(
 
     def look(*pair: object) -> object:
         looked_alone.append(pair)
-        return strongest.strongest_votes(*pair)  # type: ignore[arg-type]
+        return strongest.strongest_votes(*pair)  # type: ignore[arg-type]  # what is unpacked
 
     monkeypatch.setattr(fewest, "strongest_votes", look)
     R = influence.estimate.solution.R

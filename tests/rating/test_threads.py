@@ -1,5 +1,7 @@
 """Sums over parts add up to the same result, to the last bit however many threads share the work."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -78,3 +80,12 @@ def test_results_keep_the_order_of_the_parts_and_errors_come_through() -> None:
     assert map_parts(lambda part: part * 2, [1, 2, 3, 4]) == [2, 4, 6, 8]
     with pytest.raises(ZeroDivisionError):
         map_parts(lambda part: 1 // part, [0, 1])
+
+
+def test_the_linear_algebra_has_one_thread_whatever_is_imported_first() -> None:
+    code = (
+        "from app.rating.threads import one_blas_thread; import numpy, scipy.linalg; from threadpoolctl import *\n"
+        "with one_blas_thread(): print({x['num_threads'] for x in threadpool_info() if x['user_api'] == 'blas'})"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert told.stdout.strip() == "{1}"

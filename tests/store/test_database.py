@@ -270,7 +270,7 @@ def test_what_is_the_server_s_fault_is_told_without_what_was_to_be_stored(
             if not copied:
                 conn.execute(text("SELECT pg_temp.fail()"))
             driver = conn.connection.driver_connection
-            with driver.cursor() as cursor, cursor.copy("COPY (SELECT pg_temp.fail()) TO STDOUT") as copy:  # type: ignore[union-attr]
+            with driver.cursor() as cursor, cursor.copy("COPY (SELECT pg_temp.fail()) TO STDOUT") as copy:  # type: ignore[union-attr]  # open
                 list(copy)
 
     with pytest.raises(kind) as caught:
@@ -295,7 +295,7 @@ def test_a_transaction_that_the_server_ended_is_not_the_statement_s_fault(databa
                     watcher.execute(text("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()"))
             if how == "copy":
                 driver = conn.connection.driver_connection
-                with driver.cursor() as cursor, cursor.copy("COPY (SELECT 1) TO STDOUT") as copy:  # type: ignore[union-attr]
+                with driver.cursor() as cursor, cursor.copy("COPY (SELECT 1) TO STDOUT") as copy:  # type: ignore[union-attr]  # open
                     list(copy)
             conn.execute(text("SELECT 1"))
 
