@@ -232,8 +232,11 @@ def test_several_processes_share_the_socket_and_are_started_again_when_they_die(
         assert len(first["server"]) == 2
         voters = Voters(url, key, threads=4)
         until(lambda: len(voters.acknowledged) >= 50)
-        for pid in (first["server"][0], first["worker"][0]):
+        # a nice process dies late: until then it would be taken for the one that follows it
+        killed = {first["server"][0], first["worker"][0]}
+        for pid in killed:
             os.kill(pid, signal.SIGKILL)
+        until(lambda: killed.isdisjoint(pid for pids in children_of(process).values() for pid in pids))
         until(lambda: [len(pids) for pids in children_of(process).values()] == [1, 2])
         assert {pid for pids in children_of(process).values() for pid in pids} > {first["server"][1]}
         assert httpx.get(f"{url}/readyz").status_code == 200
