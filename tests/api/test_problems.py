@@ -68,6 +68,7 @@ def test_a_bug_is_logged_and_not_told(faulty: Client, assert_problem: Ask, capfd
 def test_why_the_service_could_not_answer_is_logged(
     faulty_app: FastAPI, serving: Callable[[FastAPI], Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
+    # A request is logged after its answer is sent: all lines are there once the service has stopped.
     with serving(faulty_app) as url, Client(base_url=url, timeout=30) as client:
         assert client.get("/raise/unavailable").status_code == 503
         assert client.get("/raise/conflict").status_code == 409
@@ -76,9 +77,10 @@ def test_why_the_service_could_not_answer_is_logged(
 
 
 def test_where_things_are_on_the_machine_is_logged_and_not_told(
-    faulty: Client, assert_problem: Ask, capfd: pytest.CaptureFixture[str]
+    faulty_app: FastAPI, serving: Callable[[FastAPI], Any], assert_problem: Ask, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    body = assert_problem(faulty.get("/folder"), 503, "unavailable")
+    with serving(faulty_app) as url, Client(base_url=url, timeout=30) as client:
+        body = assert_problem(client.get("/folder"), 503, "unavailable")
     assert "/srv/arena" not in str(body)
     assert "/srv/arena" in capfd.readouterr().err
 
