@@ -252,6 +252,16 @@ def test_several_processes_share_the_socket_and_are_started_again_when_they_die(
     assert set(voters.acknowledged) <= set(on_record)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux lets a process choose its processors")
+def test_the_worker_leaves_a_processor_to_the_requests(data_dir: Path) -> None:
+    ours = os.sched_getaffinity(0)
+    with served(data_dir) as (process, _):
+        until(lambda: len(children_of(process)["worker"]) == 1)
+        (worker,) = children_of(process)["worker"]
+        until(lambda: os.sched_getaffinity(worker) == (ours - {min(ours)} or ours))
+        assert os.sched_getaffinity(process.pid) == ours
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
 def test_processes_end_with_a_killed_service(data_dir: Path) -> None:
     with served(data_dir) as (process, _):
