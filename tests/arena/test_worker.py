@@ -23,7 +23,7 @@ def worker(database: Database) -> Iterator[Worker]:
     worker.stop()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
     pause = threading.Event()
     for _ in range(int(seconds / 0.02)):
         if condition():

@@ -20,7 +20,7 @@ import app.cli.serve as serve_command
 from app.arena.keys import create_key
 from app.store.opening import open_database
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def start_worker(
     """Start `stable-arena worker` on a database with the vote file in it."""
     monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     monkeypatch.setenv("STABLE_ARENA_WORKER__TICK_SECONDS", "0.02")
-    monkeypatch.setenv("STABLE_ARENA_WORKER__LEASE_SECONDS", "1")
+    monkeypatch.setenv("STABLE_ARENA_WORKER__LEASE_SECONDS", "3")  # less is lost where processes wait for processors
     assert run_cli("import", vote_file).exit_code == 0
     started = []
 
@@ -37,7 +37,7 @@ def start_worker(
         process.wait()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
     pause = threading.Event()
     for _ in range(int(seconds / 0.01)):
         if condition():

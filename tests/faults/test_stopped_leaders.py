@@ -167,7 +167,7 @@ def wait_for_both(wait_until: Callable[..., None], database: Database) -> None:
         return len({holders[epoch] for epoch in done if epoch in holders}) == 2
 
     holders: dict[int, str] = {}
-    wait_until(both, 120)
+    wait_until(both, 300)
 
 
 def run_campaign(
