@@ -106,7 +106,7 @@ class ImportSettings(BaseModel):
 
     max_bytes: int = Field(1024**3, ge=1024, description="Uploads that are larger are refused.")
     max_expanded_bytes: int = Field(
-        8 * 1024**3, ge=1024, description="The most that a compressed upload may become when it is read."
+        8 * 1024**3, ge=1024, description="The most that a compressed or Parquet upload may become when it is read."
     )
 
 
@@ -131,7 +131,9 @@ class WorkerSettings(BaseModel):
         3600.0, gt=0, description="A fit that takes longer is ended; `none` for no limit."
     )
     fit_memory_bytes: Annotated[int | None, NO_LIMIT] = Field(
-        None, ge=1024**3, description="A fit that needs more memory is ended; unset or `none` for no limit."
+        None,
+        ge=1024**3,
+        description="A fit that needs more memory is ended (1 GiB at least); unset or `none` for no limit.",
     )
 
 

@@ -4,7 +4,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.cursors import Number, PageSize, read_cursor, write_cursor
 from app.api.dependencies import ReadView, Transaction, get_database, get_known_names, require
 from app.api.problems import problem_responses
 from app.api.texts import Reason
@@ -22,8 +22,8 @@ from app.store.known_names import KnownNames
 
 router = APIRouter(tags=["annotators"], dependencies=[require("review")])
 
-_Position = TypeAdapter(tuple[float, int])
-_HistoryPosition = TypeAdapter(tuple[int])
+_Position = TypeAdapter(tuple[float, Number])
+_HistoryPosition = TypeAdapter(tuple[Number])
 _VotePosition = TypeAdapter(tuple[UUID])
 _Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
 
@@ -117,7 +117,35 @@ def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) ->
     return ReviewPage(items=[review for _, review in found[:limit]], next_cursor=last and write_cursor(*last.position))
 
 
-@router.get("/annotators/{annotator}", responses=problem_responses(401, 403, 404, 503))
+# Keys may hold slashes: `path` takes them, and the longer routes come first.
+@router.get("/annotators/{annotator:path}/votes", responses=problem_responses(401, 403, 404, 422, 503))
+def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> VotePage:
+    """List an annotator's votes, the one recorded last first, each with how likely it was by the newest board.
+
+    Without the votes' metadata, which `GET /votes/{id}` shows. Needs scope `review`. Problems: `not-authenticated`,
+    `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    """
+    position = read_cursor(cursor, _VotePosition)
+    found = annotators.find_annotator(conn, annotator)
+    items = list_own_votes(conn, found, limit=limit + 1, before=position and position[0])
+    last = items[limit - 1] if len(items) > limit else None
+    return VotePage(items=items[:limit], next_cursor=last and write_cursor(last.id))
+
+
+@router.get("/annotators/{annotator:path}/history", responses=problem_responses(401, 403, 404, 422, 503))
+def list_history(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> HistoryPage:
+    """List an annotator's figures in past snapshots, the newest first.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    """
+    position = read_cursor(cursor, _HistoryPosition)
+    found = annotators.find_annotator(conn, annotator)
+    items = annotators.list_history(conn, found, limit=limit + 1, before=position and position[0])
+    last = items[limit - 1] if len(items) > limit else None
+    return HistoryPage(items=items[:limit], next_cursor=last and write_cursor(last.number))
+
+
+@router.get("/annotators/{annotator:path}", responses=problem_responses(401, 403, 404, 503))
 def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     """Show an annotator, by id or by key: decisions, votes, and the evidence for and against.
 
@@ -134,35 +162,8 @@ def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     )
 
 
-@router.get("/annotators/{annotator}/votes", responses=problem_responses(401, 403, 404, 422, 503))
-def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> VotePage:
-    """List an annotator's votes, the one recorded last first, each with how likely it was by the newest board.
-
-    Without the votes' metadata, which `GET /votes/{id}` shows. Needs scope `review`. Problems: `not-authenticated`,
-    `scope-missing`, `not-found`; `invalid` for an unknown cursor.
-    """
-    position = read_cursor(cursor, _VotePosition)
-    found = annotators.find_annotator(conn, annotator)
-    items = list_own_votes(conn, found, limit=limit + 1, before=position and position[0])
-    last = items[limit - 1] if len(items) > limit else None
-    return VotePage(items=items[:limit], next_cursor=last and write_cursor(last.id))
-
-
-@router.get("/annotators/{annotator}/history", responses=problem_responses(401, 403, 404, 422, 503))
-def list_history(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> HistoryPage:
-    """List an annotator's figures in past snapshots, the newest first.
-
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
-    """
-    position = read_cursor(cursor, _HistoryPosition)
-    found = annotators.find_annotator(conn, annotator)
-    items = annotators.list_history(conn, found, limit=limit + 1, before=position and position[0])
-    last = items[limit - 1] if len(items) > limit else None
-    return HistoryPage(items=items[:limit], next_cursor=last and write_cursor(last.number))
-
-
 @router.post(
-    "/annotators/{annotator}/decisions", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
+    "/annotators/{annotator:path}/decisions", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
 )
 def post_decision(
     annotator: str,
@@ -182,7 +183,7 @@ def post_decision(
     return DecisionTaken(**taken.model_dump(), annotator=found.public())
 
 
-@router.post("/annotators/{annotator}/erase", responses=problem_responses(401, 403, 404, 422, 503))
+@router.post("/annotators/{annotator:path}/erase", responses=problem_responses(401, 403, 404, 422, 503))
 def erase_annotator(
     annotator: str,
     body: ErasureRequest,

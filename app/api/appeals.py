@@ -1,11 +1,10 @@
-from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.cursors import PageSize, When, read_cursor, write_cursor
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.problems import problem_responses
 from app.api.texts import Reason
@@ -15,7 +14,7 @@ from app.arena.keys import Caller
 
 router = APIRouter(tags=["annotators"])
 
-_Position = TypeAdapter(tuple[datetime, UUID])
+_Position = TypeAdapter(tuple[When, UUID])
 
 
 class AppealRequest(BaseModel):
@@ -34,7 +33,7 @@ class AppealPage(BaseModel):
 
 
 @router.post(
-    "/annotators/{annotator}/appeals", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
+    "/annotators/{annotator:path}/appeals", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
 )
 def post_appeal(
     annotator: str, appeal: AppealRequest, caller: Annotated[Caller, require("ingest")], conn: Transaction

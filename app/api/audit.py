@@ -3,7 +3,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, TypeAdapter
 
-from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.cursors import BigNumber, PageSize, read_cursor, write_cursor
 from app.api.dependencies import ReadView, require
 from app.api.problems import problem_responses
 from app.arena import audit
@@ -11,7 +11,7 @@ from app.arena.audit import AuditEntry
 
 router = APIRouter(tags=["annotators"])
 
-_Position = TypeAdapter(tuple[int])
+_Position = TypeAdapter(tuple[BigNumber])
 
 
 class AuditPage(BaseModel):

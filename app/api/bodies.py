@@ -1,6 +1,7 @@
 """Bodies that are parsed by pydantic straight from the bytes, after the caller's key was checked."""
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -64,8 +65,7 @@ def refuse_ambiguous(body: bytes) -> None:
 def _as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise ValueError(f"an object has the name {twice[:100]!r} more than once")
     return content
 

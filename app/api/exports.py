@@ -48,7 +48,9 @@ class ExportFilters(BaseModel):
 
     since: Moment | None = Field(None, description="Votes received from this moment on.")
     until: Moment | None = Field(None, description="Votes received before this moment.")
-    model: Annotated[Name, AfterValidator(_usable)] | None = Field(None, description="Votes on this model.")
+    model: Annotated[Name, AfterValidator(_usable)] | None = Field(
+        None, description="Votes on this model, by name or alias."
+    )
     standing: Literal["pending", "active", "flagged", "excluded", "trusted"] | None = Field(
         None, description="Annotators of this standing."
     )
@@ -86,7 +88,7 @@ def post_export(
     formula has an apostrophe in front.
 
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `invalid`; `not-found`, `no-snapshot` for a
-    snapshot that is not there.
+    snapshot or a model that is not there.
     """
     filters = Filters(**body.filters.model_dump())
     export_id = exports.request_export(conn, body.what, body.format, filters, requested_by=caller.name)

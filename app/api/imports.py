@@ -1,6 +1,5 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -8,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field, TypeAdapter
 
-from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.cursors import PageSize, When, read_cursor, write_cursor
 from app.api.dependencies import ReadView, get_database, require, require_any
 from app.api.problems import MediaTypeError, problem_responses
 from app.arena import imports
@@ -34,7 +33,7 @@ MEDIA_TYPES = {
     "application/x-parquet": "parquet",
 }
 
-_Position = TypeAdapter(tuple[datetime, UUID])
+_Position = TypeAdapter(tuple[When, UUID])
 
 
 class ImportPage(BaseModel):

@@ -5,7 +5,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query, Response
 from pydantic import BaseModel, Field, TypeAdapter
 
-from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.cursors import Number, PageSize, read_cursor, write_cursor
 from app.api.dependencies import OptionalReader, ReadView, get_board_files
 from app.api.etags import tag_matches
 from app.api.leaderboard import MEDIA_TYPES
@@ -19,8 +19,7 @@ from app.errors import BadInputError, Fault
 
 router = APIRouter(tags=["leaderboard"])
 
-_Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
-_Position = TypeAdapter(tuple[UUID, _Number, _Number])
+_Position = TypeAdapter(tuple[UUID, Number, Number])
 
 
 class MatchupPage(BaseModel):

@@ -4,7 +4,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, TypeAdapter
 
-from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.cursors import Name, PageSize, read_cursor, write_cursor
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.problems import problem_responses
 from app.arena import model_changes, models
@@ -16,7 +16,7 @@ from app.arena.models import Alias, Model
 
 router = APIRouter(prefix="/models", tags=["models"])
 
-_Position = TypeAdapter(tuple[str])
+_Position = TypeAdapter(tuple[Name])
 _Admin = Annotated[Caller, require("admin")]
 
 

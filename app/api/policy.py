@@ -59,8 +59,9 @@ def put_policy(change: PolicyChange, caller: Annotated[Caller, require("admin")]
 def post_preview(body: PolicySettings, previews: Previews) -> PolicyPreview:
     """Try a policy out on the votes on record, without putting it in force.
 
-    Says who would be flagged, excluded, pending or back in, and how the leaderboard would move. Takes as long as a
-    refit; one at a time. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`; `invalid` where a
-    setting is missing, unknown or out of range; `cannot-fit` where the votes have no ranking under it; `preview-busy`.
+    Says who would be flagged, excluded, pending, back in or cleared of a flag, how the leaderboard would move, and
+    whether the refit would wait for an admin, and why. Takes as long as a refit; one at a time. Needs scope `admin`.
+    Problems: `not-authenticated`, `scope-missing`; `invalid` where a setting is missing, unknown or out of range;
+    `cannot-fit` where the votes have no ranking under it; `preview-busy`.
     """
     return previews.preview(body.settings)

@@ -1,11 +1,10 @@
-from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter
 
-from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.cursors import PageSize, When, read_cursor, write_cursor
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.problems import problem_responses
 from app.arena import refits
@@ -14,7 +13,7 @@ from app.arena.refits import Refit
 
 router = APIRouter(prefix="/refits", tags=["refits"])
 
-_Position = TypeAdapter(tuple[datetime, UUID])
+_Position = TypeAdapter(tuple[When, UUID])
 
 
 class RefitRequest(BaseModel):

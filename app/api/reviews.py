@@ -14,7 +14,7 @@ async def _impacts(request: Request) -> Impacts:
 
 
 # A plain function, so that it waits for the fit in a thread; it opens its transactions itself, none during the fit.
-@router.get("/annotators/{annotator}/impact", responses=problem_responses(401, 403, 404, 409, 422, 500, 503))
+@router.get("/annotators/{annotator:path}/impact", responses=problem_responses(401, 403, 404, 409, 422, 500, 503))
 def get_impact(
     annotator: str,
     impacts: Annotated[Impacts, Depends(_impacts)],

@@ -47,9 +47,9 @@ def install_routes(app: FastAPI) -> None:
         matchups,
         models,
         snapshots,
-        annotators,
-        reviews,
+        reviews,  # before annotators, whose keys may hold slashes
         appeals,
+        annotators,
         rewards,
         audit,
         policy,

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends, Query, Request, Security
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field, TypeAdapter
 
-from app.api.cursors import PageSize, read_cursor, write_cursor
+from app.api.cursors import Number, PageSize, read_cursor, write_cursor
 from app.api.dependencies import (
     Credentials,
     OptionalReader,
@@ -25,7 +25,7 @@ from app.store.database import Database
 
 router = APIRouter(prefix="/snapshots", tags=["leaderboard"])
 
-_Position = TypeAdapter(tuple[int])
+_Position = TypeAdapter(tuple[Number])
 _Causes = Annotated[bool, Query(description="Say of every move how much is due to what; needs scope `review`.")]
 
 

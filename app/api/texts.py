@@ -5,7 +5,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 
-def _storable(value: str) -> str:
+def storable(value: str) -> str:
+    """Return the text, or raise ValueError where the database cannot hold it."""
     if "\x00" in value:
         raise ValueError("must not contain the character U+0000")
     return value
@@ -14,6 +15,6 @@ def _storable(value: str) -> str:
 Reason = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
-    AfterValidator(_storable),
+    AfterValidator(storable),
     Field(description="Why; kept with what was done."),
 ]

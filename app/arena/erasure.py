@@ -14,9 +14,13 @@ from app.arena.annotators import FoundAnnotator, find_annotator
 from app.errors import BadInputError, Fault
 from app.store import erasure as store
 from app.store.annotators import lock_annotator
+from app.store.naming import Naming, naming_of
 from app.store.pseudonyms import base32
 
 log = structlog.get_logger()
+
+_MOST_WORDS = 4
+_PUNCTUATION = ".,;:!?()[]{}<>\"'`"
 
 
 class Erasure(BaseModel):
@@ -33,8 +37,9 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     """Cut the link between an annotator's votes and the person, for good; scores and standings stay as they are.
 
     The key is replaced by a random one, the votes' metadata and the annotator's notes are cleared, and so is every
-    other place that could name the person: faults of imports, tokens, messages to webhooks, finished exports. Whoever
-    votes under the old key from then on is a new annotator. Done again, it clears what came in meanwhile.
+    other place that could name the person: faults and failures of imports, tokens, messages to webhooks, finished
+    exports. Whoever votes under the old key from then on is a new annotator. Done again, it clears what came in
+    meanwhile.
 
     Raises
     ------
@@ -46,7 +51,7 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     lock_annotator(conn, found.annotator_id)
     found = find_annotator(conn, str(found.id))  # as an erasure before this one left it
     named = {found.annotator, reference} - {str(found.id)}
-    if any(key in reason for key in named):
+    if any(key in reason for key in named) or _says_whose(reason, found.annotator, naming_of(conn)):
         fault = Fault("/reason", "must not name the annotator: it is kept for ever")
         raise BadInputError(f"{fault.pointer} {fault.detail}", (fault,))
     if not found.erased_at:
@@ -59,11 +64,19 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     return Erasure(id=erased.id, annotator=erased.annotator, erased_at=erased.erased_at)
 
 
+def _says_whose(reason: str, stored: str, naming: Naming) -> bool:
+    """Whether a text has a raw key in it whose pseudonym is this, as a word or a few."""
+    words = reason.split()
+    parts = (" ".join(words[i : i + n]) for n in range(1, _MOST_WORDS + 1) for i in range(len(words)))
+    return any(stored in naming.stored_keys(key) for part in parts for key in (part, part.strip(_PUNCTUATION)) if key)
+
+
 def _forget(conn: Connection, found: FoundAnnotator, named: set[str]) -> None:
     replacement = f"erased_{base32(secrets.token_bytes(32))}"
     store.set_erased_key(conn, found.annotator_id, replacement)
     store.clear_appeals(conn, found.annotator_id)
     store.delete_import_faults(conn, found.annotator_id, sorted(named))
+    store.clear_import_details(conn, sorted(named))
     store.delete_tokens(conn, sorted(named))
     for ascii_only in (True, False):
         in_json = json.dumps(found.annotator, ensure_ascii=ascii_only)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from app.arena.boards import BoardMethod
 from app.arena.leaderboard import choose_leaderboard, read_published
+from app.arena.models import find_model
 from app.arena.row_files import rows_csv, rows_parquet
 from app.arena.snapshots import find_snapshot
 from app.errors import NotFoundError
@@ -81,10 +82,12 @@ def request_export(conn: Connection, what: What, form: Format, filters: Filters,
     Raises
     ------
     NotFoundError
-        There is no such snapshot.
+        There is no such snapshot, or no such model.
     """
     if filters.snapshot is not None:
         find_snapshot(conn, filters.snapshot)
+    if filters.model is not None:
+        find_model(conn, filters.model)
     export_id = new_id()
     given = {name: value for name, value in asdict(filters).items() if value is not None}
     options = json.loads(json.dumps(given, default=_plain))
@@ -132,7 +135,8 @@ def write_export(database: Database, what: What, form: Format, filters: Filters,
             rows = store.annotators_query(standing=filters.standing)
         else:
             seen = None if filters.snapshot is None else find_snapshot(conn, filters.snapshot).vote_set
-            rows = store.votes_query(since=filters.since, until=filters.until, model=filters.model, vote_set=seen)
+            model = None if filters.model is None else find_model(conn, filters.model).model_id
+            rows = store.votes_query(since=filters.since, until=filters.until, model_id=model, vote_set=seen)
         if form != "parquet":
             with path.open("wb") as file:
                 return Exported(store.copy_rows(conn, rows, "safe csv" if form == "csv" else "jsonl", file), vote_set)

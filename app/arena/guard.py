@@ -1,7 +1,20 @@
-"""The guard on publication: a rule that suddenly excludes many is more often a broken filter than a crowd gone bad."""
+"""The guard on publication: which boards nobody but an admin should publish.
+
+A rule that suddenly excludes many is more often a broken filter than a crowd gone bad; and of two camps votes do not
+tell which is right.
+"""
 
 from app.arena.fits.task import Fitted
 from app.arena.reading import Material
+
+
+def reason_to_hold(fitted: Fitted, material: Material) -> str | None:
+    """Say why the board waits for an admin's word, None if it need not."""
+    share, most = newly_excluded_share(fitted, material), material.policy.settings.max_excluded_share
+    if share > most:
+        return f"it would newly exclude {share:.1%} of the votes, more than the policy's {most:.1%}"
+    notices = fitted.rating.diagnostics.warnings
+    return next((notice.detail for notice in notices if notice.code == "opposed-camps"), None)
 
 
 def newly_excluded_share(fitted: Fitted, material: Material) -> float:

@@ -22,6 +22,9 @@ from app.store.vote_loading import load_votes
 
 log = structlog.get_logger()
 
+CLAIMS = "claims"
+"""Among an import's counts, never shown: how often it was begun since it last got any further."""
+
 _ATTEMPTS = 10
 
 
@@ -103,6 +106,7 @@ class ImportLoad:
         self._expect_new = not left_out
         repeats = receive_left_out(conn, left_out, import_id=self._id)
         counts = Counter(row["counts"])  # of an import that an earlier version began, some are not there
+        counts.pop(CLAIMS, None)
         counts["created"] += created + repeats.replaced
         counts["replaced"] += repeats.replaced
         counts["duplicates"] += repeats.duplicates

@@ -9,11 +9,13 @@ from pathlib import Path
 from uuid import UUID
 
 import structlog
-from sqlalchemy import RowMapping
+from sqlalchemy import Connection, RowMapping
 
 from app.arena.files import VoteReader
+from app.arena.files.column_names import ColumnsError
+from app.arena.files.schemas import KNOWN_COLUMNS
 from app.arena.imports import ImportOptions
-from app.arena.imports_loading import ImportLoad
+from app.arena.imports_loading import CLAIMS, ImportLoad
 from app.arena.imports_survey import Survey, refuse_faulty, survey_file
 from app.arena.leases import LeaseRenewal, holder_name
 from app.errors import BadInputError, StableArenaError, UnavailableError
@@ -23,6 +25,9 @@ from app.store.file_chunks import drop_chunks, drop_orphans, read_chunk
 from app.store.leases import acquire_lease, release_lease
 
 log = structlog.get_logger()
+
+MAX_CLAIMS = 3
+"""How often an import is begun without getting any further: reading some files kills whoever does."""
 
 _UPLOAD_TAKES_AT_MOST = timedelta(hours=24)
 
@@ -87,18 +92,25 @@ class ImportRunner:
         except UnavailableError:
             with contextlib.suppress(UnavailableError), self._database.begin() as conn:
                 release_lease(conn, name, epoch)
+                _forget_claims(conn, import_id)
             raise
         with self._database.begin() as conn:
             if ended:
                 store.drop_lease(conn, name)
             else:
                 release_lease(conn, name, epoch)
+                _forget_claims(conn, import_id)
 
     def _run(self, import_id: UUID) -> bool:
         """Run the import; whatever goes wrong with it ends on its record. False where it was stopped on the way."""
         with self._database.begin() as conn:
-            store.begin_import(conn, import_id)
             row = store.lock_import(conn, import_id)
+            claims = row["counts"].get(CLAIMS, 0)
+            store.begin_import(conn, import_id, counts={**row["counts"], CLAIMS: claims + 1})
+        if claims >= MAX_CLAIMS:
+            died = f"reading it ended with its worker {MAX_CLAIMS} times, as when memory runs out"
+            self._fail(import_id, f"{died}: send it in smaller files")
+            return True
         try:
             with tempfile.TemporaryDirectory(prefix="stable-arena-import-") as folder:
                 path = self._fetch(import_id, Path(folder) / f"votes{row['options']['suffix']}")
@@ -106,7 +118,8 @@ class ImportRunner:
         except UnavailableError:
             raise
         except BadInputError as error:
-            detail = error.detail.replace(str(path), row["file_name"])
+            told = error.discreet(KNOWN_COLUMNS) if isinstance(error, ColumnsError) else error.detail
+            detail = told.replace(str(path), row["file_name"])
             self._fail(import_id, detail)
         except (StableArenaError, OSError) as error:
             self._fail(import_id, str(error))
@@ -159,11 +172,19 @@ class ImportRunner:
                 store.add_faults(conn, import_id, _records(survey))
             figures = _figures(survey) if survey else {}
             store.end_import(conn, import_id, "failed", detail=detail, **figures)
+            _forget_claims(conn, import_id)
             drop_chunks(conn, import_id)
 
 
 def _lease(import_id: UUID) -> str:
     return f"import:{import_id}"
+
+
+def _forget_claims(conn: Connection, import_id: UUID) -> None:
+    """Take back that an import was begun: whoever did has not died of it."""
+    counts = dict(store.lock_import(conn, import_id)["counts"])
+    if counts.pop(CLAIMS, None) is not None:
+        store.change_import(conn, import_id, counts=counts)
 
 
 def _figures(survey: Survey) -> dict[str, object]:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app.arena import audit
 from app.arena.key_secrets import digest, is_mistyped, make_secret, prefix_of
+from app.arena.moments import LATEST
 from app.arena.names import name_fault
 from app.errors import BadInputError, ConflictError, Fault, NotFoundError, StableArenaError
 from app.store import keys as store
@@ -115,6 +116,8 @@ def create_key(
     faults = _faults(name, wanted)
     if expires_at is not None and expires_at <= store.database_time(conn):
         faults.append(Fault("/expires_at", "must lie in the future"))
+    if expires_at is not None and expires_at > LATEST:
+        faults.append(Fault("/expires_at", "must lie before the end of the year 9999; null is for never"))
     if requests_per_minute is not None and requests_per_minute < 1:
         faults.append(Fault("/requests_per_minute", "must be at least 1"))
     if faults:
@@ -170,7 +173,7 @@ def rotate_key(
     if old.revoked_at is not None or old.replaced_by is not None or expired:
         state = "revoked" if old.revoked_at is not None else "expired" if expired else "replaced already"
         raise ConflictError(f"the key {old.prefix} is {state}")
-    expires_at = now + (old.expires_at - old.created_at) if old.expires_at is not None else None
+    expires_at = None if old.expires_at is None else now + min(old.expires_at - old.created_at, LATEST - now)
     record, secret = _add(conn, old.name, list(old.scopes), expires_at, old.requests_per_minute)
     ends = now + overlap if old.expires_at is None else min(now + overlap, old.expires_at)
     store.replace(conn, old.id, record.id, ends)

@@ -10,9 +10,8 @@ from sqlalchemy import Connection
 
 from app.arena import audit
 from app.arena.models import Alias, FoundModel, find_model, get_model
-from app.arena.moments import Day, Moment
+from app.arena.moments import Day, Moment, storable_moment
 from app.arena.names import MAX_NAME_LENGTH, name_fault
-from app.arena.votes import storable_moment
 from app.errors import ConflictError, NotFoundError
 from app.store import aliases, models
 from app.store.aliases import read_names

@@ -1,17 +1,19 @@
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 from sqlalchemy import Connection
 
 from app.arena import audit
 from app.rating.evidence.judge import LEAST, SERVICE_TESTS, TESTS
-from app.rating.results import FlagRule, Interval, LoopSettings, Method
+from app.rating.results import LEAST_CAP, FlagRule, Interval, LoopSettings, Method
 from app.store import policies
 from app.store.vote_arrays import MOST_TAGS
 
 TESTS_OF_CELLS = tuple(test for test in TESTS if test != "copy")
 """The tests that a refit can ask: whose copies somebody's votes are would need the order of all of them."""
+
+_Number = Annotated[float, Field(strict=True)]  # neither "7" nor true
 
 
 class Policy(BaseModel):
@@ -19,19 +21,24 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    min_votes: int = Field(
+    min_votes: StrictInt = Field(
         50, ge=0, le=10**9, description="δ: annotators with more than this many votes enter the fit."
     )
-    min_ability: float = Field(0.2, description="ε: annotators at or below this ability are flagged or excluded.")
-    ability_cap: float | None = Field(
-        1.75, gt=1, description="Upper bound on an ability, in units of the typical one; null for none."
+    min_ability: _Number = Field(
+        0.2, ge=-100, le=100, description="ε: annotators at or below this ability are flagged or excluded."
     )
-    prior_sd: Annotated[float, Field(gt=0)] | Literal["estimated"] | None = Field(
+    ability_cap: _Number | None = Field(
+        1.75,
+        ge=LEAST_CAP,
+        le=1000,
+        description="Upper bound on an ability, in units of the typical one; null for none.",
+    )
+    prior_sd: Annotated[_Number, Field(ge=1e-3, le=1e3)] | Literal["estimated"] | None = Field(
         1.0,
         description="Standard deviation of the abilities' prior around 1; estimated: from the votes of every refit; "
         "null for the paper's estimator.",
     )
-    bias_correction: bool = Field(
+    bias_correction: StrictBool = Field(
         True, description="Whether the first-order bias of few votes an annotator is taken out of scores and abilities."
     )
     flag_rule: FlagRule = Field(
@@ -40,14 +47,14 @@ class Policy(BaseModel):
         "as probable as flag_probability; evidence, whoever a test on the votes speaks against and then, on the board "
         "of the others, whoever is at or below ε.",
     )
-    flag_probability: float = Field(
+    flag_probability: _Number = Field(
         0.95, gt=0, lt=1, description="Of an ability at or below ε; from here on the rule probability marks."
     )
-    evidence_ratio: float = Field(
+    evidence_ratio: _Number = Field(
         LEAST, gt=1, le=1e12, description="Likelihood ratio against honesty from which a test on the votes marks."
     )
     evidence_tests: tuple[str, ...] = Field(SERVICE_TESTS, description="The tests that are asked of the votes.")
-    release_margin: float = Field(
+    release_margin: _Number = Field(
         0.1,
         ge=0,
         le=10,
@@ -56,12 +63,12 @@ class Policy(BaseModel):
     on_low_ability: Literal["flag", "exclude"] = Field(
         "flag", description="Whether annotators whom the rule marks are only flagged or left out of the board."
     )
-    max_excluded_share: float = Field(
+    max_excluded_share: _Number = Field(
         0.1, ge=0, le=1, description="A refit that would exclude a larger share of the votes waits for an admin."
     )
     interval: Interval = Field("clustered", description="How the scores' intervals are made.")
-    base: float = Field(1000.0, description="Elo points at which the models' mean sits.")
-    refit_interval_seconds: float = Field(
+    base: _Number = Field(1000.0, ge=-1e6, le=1e6, description="Elo points at which the models' mean sits.")
+    refit_interval_seconds: _Number = Field(
         600,
         gt=0,
         le=31_536_000,
@@ -71,24 +78,24 @@ class Policy(BaseModel):
         "reject",
         description="Whether another verdict on a battle already judged is refused or replaces the one on record.",
     )
-    max_votes_per_day: int | None = Field(
+    max_votes_per_day: StrictInt | None = Field(
         None, ge=1, le=10**9, description="Votes of one annotator in one day (UTC) that count; null for all of them."
     )
-    refit_after_votes: int | None = Field(
+    refit_after_votes: StrictInt | None = Field(
         None,
         ge=1,
         le=10**9,
         description="So many new votes start a refit before the interval has passed; null for never.",
     )
 
-    stale_after_seconds: float = Field(
+    stale_after_seconds: _Number = Field(
         7200,
         gt=0,
         le=31_536_000,
         description="A board older than this, with votes waiting that are not in it, is stale.",
     )
 
-    max_tag_boards: int = Field(
+    max_tag_boards: StrictInt = Field(
         20, ge=0, le=MOST_TAGS, description="Tags, those with the most votes, for which boards of their own are made."
     )
 

@@ -1,5 +1,6 @@
 import threading
-from typing import Any, Literal
+from collections import Counter
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -7,7 +8,7 @@ from sqlalchemy import Connection
 
 from app.arena.fits.process import FitProcess
 from app.arena.fits.task import Fitted
-from app.arena.guard import newly_excluded_share
+from app.arena.guard import newly_excluded_share, reason_to_hold
 from app.arena.leaderboard import BoardRow
 from app.arena.policy import Policy
 from app.arena.publishing import crowd_columns, model_names, model_rows
@@ -18,10 +19,14 @@ from app.rating.errors import RatingError
 from app.rating.results import Standing
 from app.store.boards import read_board
 from app.store.database import Database
+from app.store.models import read_archived
 from app.store.snapshots import list_standing_changes, newest_snapshot, read_model_names
 
 MAX_LISTED = 1_000
 _NO_METADATA = {"organization": None, "license": None, "link": None}
+
+Fate = Literal["flagged", "excluded", "pending", "back_in", "cleared"]
+"""What becomes of an annotator whose standing changes."""
 
 
 class PreviewBusyError(UnavailableError):
@@ -62,9 +67,13 @@ class PolicyPreview(BaseModel):
     votes_read: int
     votes_used: int
     newly_excluded_share: float = Field(description="Share of the votes past δ that would be newly excluded.")
-    needs_review: bool = Field(description="Whether the refit would wait for an admin because of that share.")
-    counts: dict[Literal["flagged", "excluded", "pending", "back_in"], int] = Field(
-        description="How many annotators would change to these; back_in: to active, from pending or excluded."
+    needs_review: bool = Field(description="Whether the refit would wait for an admin.")
+    review_reason: str | None = Field(
+        description="Why it would: because of that share, or because the crowd is two camps; null where it would not."
+    )
+    counts: dict[Fate, int] = Field(
+        description="How many annotators would change to these, each counted once; back_in: to active or trusted, "
+        "from pending or excluded; cleared: from flagged to active."
     )
     annotators: list[StandingChange] = Field(description="Those whose standing would change, most votes first.")
     summary: list[str] = Field(description="How the leaderboard would move, in words.")
@@ -120,24 +129,27 @@ def _compare(conn: Connection, material: Material, fitted: Fitted) -> PolicyPrev
     crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides, names)
     changes = [StandingChange.model_validate(dict(row)) for row in list_standing_changes(conn, crowd)]
     models = list(compare_boards(_published(conn), _previewed(conn, material, fitted)))
-    share = newly_excluded_share(fitted, material)
+    fates = Counter(_fate(change) for change in changes)
+    reason = reason_to_hold(fitted, material)
     return PolicyPreview(
         policy_version=material.policy.version,
         settings=settings,
         votes_read=material.votes_read,
         votes_used=round(fitted.rating.votes_used),
-        newly_excluded_share=share,
-        needs_review=share > settings.max_excluded_share,
-        counts={
-            "flagged": sum(one.after == "flagged" for one in changes),
-            "excluded": sum(one.after == "excluded" for one in changes),
-            "pending": sum(one.after == "pending" for one in changes),
-            "back_in": sum(one.before in ("pending", "excluded") and one.after == "active" for one in changes),
-        },
+        newly_excluded_share=newly_excluded_share(fitted, material),
+        needs_review=reason is not None,
+        review_reason=reason,
+        counts={fate: fates[fate] for fate in get_args(Fate)},
         annotators=changes[:MAX_LISTED],
         summary=list(tell_moves(models)),
         models=models,
     )
+
+
+def _fate(change: StandingChange) -> Fate:
+    if change.after in ("flagged", "excluded", "pending"):
+        return change.after
+    return "back_in" if change.before in ("pending", "excluded") else "cleared"
 
 
 def _published(conn: Connection) -> dict[str, BoardRow]:
@@ -148,7 +160,8 @@ def _published(conn: Connection) -> dict[str, BoardRow]:
 
 
 def _previewed(conn: Connection, material: Material, fitted: Fitted) -> dict[str, BoardRow]:
-    names = read_model_names(conn)
-    rows: list[dict[str, Any]] = model_rows(fitted.rating.board, material.task.model_ids)
+    names, archived = read_model_names(conn), read_archived(conn)
+    counted: list[dict[str, Any]] = model_rows(fitted.rating.board, material.task.model_ids)
+    rows = [row for row in counted if row["model_id"] not in archived]
     rows.sort(key=lambda row: (row["component"], row["rank"], names[row["model_id"]]))
     return {names[row["model_id"]]: BoardRow(model=names[row["model_id"]], **row, **_NO_METADATA) for row in rows}

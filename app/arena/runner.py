@@ -8,7 +8,7 @@ from structlog.contextvars import bound_contextvars
 
 from app.arena.fits.process import FitCancelledError, FitProcess
 from app.arena.fits.task import Fitted
-from app.arena.guard import newly_excluded_share
+from app.arena.guard import reason_to_hold
 from app.arena.leases import LeaseRenewal, holder_name
 from app.arena.publishing import carry_out, write_snapshot
 from app.arena.reading import Material, read_material
@@ -152,8 +152,9 @@ class RefitRunner:
         self._advance(run, "fitting")
         fitted = self._process.fit(material.task, cancelled=lambda: self._is_cancelled(run))
         run.seconds.update(fitted.seconds)
-        if not run.accept_exclusions:
-            _refuse_unreviewed(fitted, material)
+        reason = None if run.accept_exclusions else reason_to_hold(fitted, material)
+        if reason is not None:
+            raise NeedsReviewError(reason)
         return material, fitted
 
     def _publish(self, run: _Run, material: Material, fitted: Fitted) -> None:
@@ -186,13 +187,3 @@ class RefitRunner:
             ended = end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
             if ended and state in ("failed", "needs_review"):
                 announce(conn, "refit.failed", {"refit": str(run.id), "state": state, "detail": detail})
-
-
-def _refuse_unreviewed(fitted: Fitted, material: Material) -> None:
-    """Refuse a board that nobody but an admin should publish."""
-    share, most = newly_excluded_share(fitted, material), material.policy.settings.max_excluded_share
-    if share > most:
-        raise NeedsReviewError(f"it would newly exclude {share:.1%} of the votes, more than the policy's {most:.1%}")
-    for notice in fitted.rating.diagnostics.warnings:
-        if notice.code == "opposed-camps":  # which of the two is right, votes do not tell
-            raise NeedsReviewError(notice.detail)

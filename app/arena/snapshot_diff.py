@@ -1,42 +1,22 @@
-from collections.abc import Iterator
-from typing import Any, Literal
+"""What moved between two snapshots, model by model, in numbers and in words."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.arena.boards import BoardMethod
 from app.arena.leaderboard import BoardRow, check_board
+from app.arena.snapshot_making import Causes, find_causes, tell_causes
 from app.arena.snapshots import Snapshot, SnapshotHead, find_snapshot
 from app.store.boards import read_board
-from app.store.snapshot_changes import count_annotator_changes
 
+MOST_NAMED = 5
+_SHOWN = ("score", "rank", "component", "identified", "votes")
 
-class AnnotatorChanges(BaseModel):
-    """How many annotators changed their standing, and how."""
-
-    model_config = ConfigDict(frozen=True)
-
-    entered: int = Field(description="Count now, and did not before: enough votes, or let back in.")
-    newly_excluded: int
-    newly_excluded_votes: int = Field(description="Votes of the newly excluded.")
-    newly_flagged: int
-    cleared: int = Field(description="No longer flagged, and not excluded.")
-
-
-class Causes(BaseModel):
-    """What differed in the making of two snapshots: whatever moved, moved because of these."""
-
-    model_config = ConfigDict(frozen=True)
-
-    votes_read: int = Field(description="Votes read by the later snapshot, less those read by the earlier.")
-    votes_used: int = Field(description="The same of the votes that count.")
-    same_votes: bool = Field(description="Whether both read exactly the same votes.")
-    annotators: AnnotatorChanges | None = Field(
-        description="Null where a snapshot is so old that it has let go of its annotators' rows."
-    )
-    settings: dict[str, tuple[Any, Any]] = Field(description="Settings of the fit that changed: before, after.")
-    policy_version: tuple[int, int]
-    code_version: tuple[str, str]
+_Name = TypeVar("_Name", bound=Hashable)
 
 
 class Shares(BaseModel):
@@ -50,7 +30,10 @@ class Shares(BaseModel):
 
 
 class ModelChange(BaseModel):
-    """One model in both snapshots; null where it is missing from one or has no score."""
+    """One model in both snapshots; null where it is missing from one or has no score.
+
+    Ranks and points only compare within a component, whose number says nothing outside its snapshot.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -58,14 +41,27 @@ class ModelChange(BaseModel):
     kind: Literal["stayed", "entered", "left"]
     score_before: float | None = None
     score_after: float | None = None
-    change: float | None = Field(None, description="Elo points.")
-    beyond_interval: bool | None = Field(None, description="Whether the later score lies outside the earlier interval.")
-    rank_before: int | None = None
+    same_company: bool | None = Field(
+        None,
+        description="Whether it is compared with the same models in both: its components hold the same of the models "
+        "that are on both boards. Null for a model that is on one of them.",
+    )
+    change: float | None = Field(None, description="Elo points; null without the same company too.")
+    beyond_interval: bool | None = Field(
+        None, description="Whether the later score lies outside the earlier interval; null where `change` is."
+    )
+    rank_before: int | None = Field(None, description="1 is best, within the component of that snapshot.")
     rank_after: int | None = None
+    component_before: int | None = Field(None, description="Of the earlier snapshot, which numbers its own.")
+    component_after: int | None = Field(None, description="Of the later snapshot, which numbers its own.")
+    identified_before: bool | None = Field(None, description="Whether the votes determined the score.")
+    identified_after: bool | None = None
     votes_before: int = 0
     votes_after: int = 0
     because: Shares | None = Field(
-        None, description="Where causes were asked for; null where the model has no score in a state between the two."
+        None,
+        description="Where causes were asked for; null where `change` is, and where the model has no score or other "
+        "company in a state between the two.",
     )
 
 
@@ -91,12 +87,12 @@ def compare_snapshots(conn: Connection, before: str, after: str, *, method: Boar
     """
     old, new = find_snapshot(conn, before), find_snapshot(conn, after)
     models = list(compare_boards(_board(conn, old, method), _board(conn, new, method)))
-    causes = _causes(conn, old, new)
+    causes = find_causes(conn, old, new)
     return SnapshotDiff(
         before=SnapshotHead.model_validate(old.model_dump()),
         after=SnapshotHead.model_validate(new.model_dump()),
         method=method,
-        summary=[*tell_moves(models), *_tell_causes(causes)],
+        summary=[*tell_moves(models), *tell_causes(causes)],
         causes=causes,
         models=models,
     )
@@ -109,117 +105,109 @@ def _board(conn: Connection, snapshot: Snapshot, method: BoardMethod) -> dict[st
 
 def compare_boards(old: dict[str, BoardRow], new: dict[str, BoardRow]) -> Iterator[ModelChange]:
     """Yield what became of each model, in the order of the later board, those that left at the end."""
+    company = keep_company(*({name: row.component for name, row in board.items()} for board in (old, new)))
     for model, row in new.items():
         past = old.get(model)
         if past is None:
-            yield ModelChange(
-                model=model, kind="entered", score_after=row.score, rank_after=row.rank, votes_after=row.votes
-            )
+            yield ModelChange(model=model, kind="entered", **_after(row))
             continue
         yield ModelChange(
             model=model,
             kind="stayed",
-            score_before=past.score,
-            score_after=row.score,
-            change=None if row.score is None or past.score is None else row.score - past.score,
-            beyond_interval=_outside(past, row.score),
-            rank_before=past.rank,
-            rank_after=row.rank,
-            votes_before=past.votes,
-            votes_after=row.votes,
+            same_company=model in company,
+            **(_compare(past, row) if model in company else {}),
+            **_before(past),
+            **_after(row),
         )
     for model, past in old.items():
         if model not in new:
-            yield ModelChange(
-                model=model, kind="left", score_before=past.score, rank_before=past.rank, votes_before=past.votes
-            )
+            yield ModelChange(model=model, kind="left", **_before(past))
 
 
-def _outside(past: BoardRow, score: float | None) -> bool | None:
-    if score is None or past.lower is None or past.upper is None:
-        return None
-    return not past.lower <= score <= past.upper
+def keep_company(old: Mapping[_Name, int], new: Mapping[_Name, int]) -> set[_Name]:
+    """Return the models whose components hold the same of the models that are on both boards.
+
+    Each board numbers its components as it likes: what counts is who is in them. Models that enter or leave a component
+    do not change the company of those that stay together.
+
+    Parameters
+    ----------
+    old, new : of each model on a board, its component there
+    """
+    both = {name: (old[name], new[name]) for name in old.keys() & new.keys()}
+    together = Counter(both.values())
+    before, after = (Counter(pair[side] for pair in both.values()) for side in (0, 1))
+    return {name for name, (b, a) in both.items() if together[b, a] == before[b] == after[a]}
 
 
-def _causes(conn: Connection, old: Snapshot, new: Snapshot) -> Causes:
-    names = old.settings.keys() | new.settings.keys()
-    settings = {
-        name: (old.settings.get(name), new.settings.get(name))
-        for name in sorted(names)
-        if old.settings.get(name) != new.settings.get(name)
-    }
-    return Causes(
-        votes_read=new.votes_read - old.votes_read,
-        votes_used=new.votes_used - old.votes_used,
-        same_votes=new.votes_hash == old.votes_hash,
-        annotators=_annotator_changes(conn, old, new),
-        settings=settings,
-        policy_version=(old.policy_version, new.policy_version),
-        code_version=(old.code_version, new.code_version),
-    )
+def _before(row: BoardRow) -> dict[str, Any]:
+    return {f"{name}_before": getattr(row, name) for name in _SHOWN}
 
 
-def _annotator_changes(conn: Connection, old: Snapshot, new: Snapshot) -> AnnotatorChanges | None:
-    if old.crowd_pruned_at is not None or new.crowd_pruned_at is not None:
-        return None
-    return AnnotatorChanges.model_validate(dict(count_annotator_changes(conn, old.id, new.id)))
+def _after(row: BoardRow) -> dict[str, Any]:
+    return {f"{name}_after": getattr(row, name) for name in _SHOWN}
+
+
+def _compare(past: BoardRow, row: BoardRow) -> dict[str, Any]:
+    if past.score is None or row.score is None:
+        return {}
+    beyond = None if past.lower is None or past.upper is None else not past.lower <= row.score <= past.upper
+    return {"change": row.score - past.score, "beyond_interval": beyond}
 
 
 def tell_moves(models: list[ModelChange]) -> Iterator[str]:
-    """Say in words which models moved, the furthest first, came or went."""
-    moved = [one for one in models if one.kind == "stayed" and one.rank_before != one.rank_after]
-    beyond = [one for one in models if one.beyond_interval]
-    for one in sorted({id(m): m for m in beyond + moved}.values(), key=lambda m: -abs(m.change or 0.0)):
-        yield _tell_move(one)
+    """Say in words which models lost or got a score or other company, which moved, the furthest first, came or went."""
+    apart = any((one.component_before or 0) > 0 or (one.component_after or 0) > 0 for one in models)
+    place = " in its component" if apart else ""
+    stayed = [one for one in models if one.kind == "stayed"]
+    rescored = [one for one in stayed if one.identified_before != one.identified_after]
+    scored_alike = [one for one in stayed if one.identified_before == one.identified_after]
+    compared = [one for one in scored_alike if one.same_company]
+    moved = [one for one in compared if one.rank_before != one.rank_after or one.beyond_interval]
+    for one in sorted(rescored, key=lambda m: bool(m.identified_after)):
+        yield _tell_score(one, place)
+    yield from _tell_company([one for one in scored_alike if not one.same_company])
+    for one in sorted(moved, key=lambda m: -abs(m.change or 0.0)):
+        yield _tell_move(one, place)
     for one in models:
         if one.kind == "entered":
-            yield f"{one.model} is new, at rank {one.rank_after}."
+            found = _tell_rank(one.rank_after, place) if one.identified_after else "without a score"
+            yield f"{one.model} is new, {found}."
         elif one.kind == "left":
-            yield f"{one.model} is no longer on the board; it was at rank {one.rank_before}."
-    if not moved and not beyond and all(one.kind == "stayed" for one in models):
+            yield f"{one.model} is no longer on the board; it was {_tell_rank(one.rank_before, place)}."
+    if len(compared) == len(models) and not moved:
         largest = max((abs(one.change) for one in models if one.change is not None), default=0.0)
         yield f"No model changed its rank or left its interval; the largest change is {largest:.1f} points."
 
 
-def _tell_move(one: ModelChange) -> str:
+def _tell_rank(rank: int | None, place: str) -> str:
+    return f"at rank {rank}{place}"
+
+
+def _tell_score(one: ModelChange, place: str) -> str:
+    if one.score_after is None:
+        return f"{one.model} has no score any more."
+    return f"{one.model} has a score now: {one.score_after:.1f} points, {_tell_rank(one.rank_after, place)}."
+
+
+def _tell_company(parted: list[ModelChange]) -> Iterator[str]:
+    """Name the models that are compared with others than before, those of one later component together."""
+    for component in sorted({one.component_after or 0 for one in parted}):
+        names = [one.model for one in parted if (one.component_after or 0) == component]
+        if len(names) == 1:
+            yield f"{names[0]} is now compared with other models: its rank and points do not compare with those before."
+            continue
+        named, rest = names[:MOST_NAMED], len(names) - MOST_NAMED
+        listed = f"{', '.join(named)} and {rest:,} more" if rest > 0 else f"{', '.join(named[:-1])} and {named[-1]}"
+        yield f"{listed} are now compared with other models: their ranks and points do not compare with those before."
+
+
+def _tell_move(one: ModelChange, place: str) -> str:
     before, after = one.rank_before or 0, one.rank_after or 0
     if after == before:
-        place = f"{one.model} keeps rank {after}"
+        told = f"{one.model} keeps rank {after}{place}"
     else:
-        place = f"{one.model} {'rose' if after < before else 'fell'} from rank {before} to {after}"
+        told = f"{one.model} {'rose' if after < before else 'fell'} from rank {before} to {after}{place}"
     if one.change is None:
-        return f"{place}."
-    return f"{place}, {one.change:+.1f} points, {'beyond' if one.beyond_interval else 'within'} its interval."
-
-
-def _tell_causes(causes: Causes) -> Iterator[str]:
-    if causes.same_votes:
-        yield "Both were made from exactly the same votes."
-    else:
-        yield f"{_signed(causes.votes_read)} votes on record, {_signed(causes.votes_used)} that count."
-    yield from _tell_annotators(causes.annotators)
-    for name, (before, after) in causes.settings.items():
-        yield f"The setting {name} changed from {before} to {after}."
-    if causes.code_version[0] != causes.code_version[1]:
-        yield f"The service's version changed from {causes.code_version[0]} to {causes.code_version[1]}."
-
-
-def _tell_annotators(annotators: AnnotatorChanges | None) -> Iterator[str]:
-    if annotators is None:
-        yield "Which annotators changed their standing is no longer on record for both."
-        return
-    if annotators.newly_excluded:
-        votes = f"{annotators.newly_excluded_votes:,} votes"
-        yield f"{_annotators(annotators.newly_excluded)} newly excluded, with {votes}."
-    if annotators.entered:
-        yield f"{_annotators(annotators.entered)} count now and did not before."
-    if annotators.newly_flagged or annotators.cleared:
-        yield f"{_annotators(annotators.newly_flagged)} newly flagged, {annotators.cleared:,} cleared."
-
-
-def _annotators(number: int) -> str:
-    return f"{number:,} annotator{'s' if number != 1 else ''}"
-
-
-def _signed(number: int) -> str:
-    return f"{number:+,}"
+        return f"{told}, without a score."
+    return f"{told}, {one.change:+.1f} points, {'beyond' if one.beyond_interval else 'within'} its interval."

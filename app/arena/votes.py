@@ -1,8 +1,9 @@
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, get_args
 from uuid import UUID
 
+from app.arena.moments import storable_moment
 from app.arena.names import name_fault
 from app.arena.vote_extras import metadata_fault, tag_faults
 from app.errors import ConflictError, Fault
@@ -86,11 +87,3 @@ def model_faults(models: ModelNames, model_a: str, model_b: str, voted_at: datet
 def invalid_receipt(faults: tuple[Fault, ...]) -> VoteReceipt:
     """Return the receipt of a vote with these faults."""
     return VoteReceipt("invalid", detail="the vote is not valid", faults=faults)
-
-
-def storable_moment(moment: datetime) -> bool:
-    """Whether a moment has a time zone and lies where PostgreSQL and every reader can take it."""
-    if moment.tzinfo is None:
-        return False
-    earliest, latest = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-    return earliest <= moment <= latest

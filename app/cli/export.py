@@ -27,7 +27,7 @@ def export(
     ] = None,
     since: Annotated[str | None, typer.Option(metavar="MOMENT", help="Votes received from this moment on.")] = None,
     until: Annotated[str | None, typer.Option(metavar="MOMENT", help="Votes received before this moment.")] = None,
-    model: Annotated[str | None, typer.Option(help="Votes on this model.")] = None,
+    model: Annotated[str | None, typer.Option(help="Votes on this model, by name or alias.")] = None,
     standing: Annotated[
         Literal["pending", "active", "flagged", "excluded", "trusted"] | None,
         typer.Option(help="Annotators of this standing."),

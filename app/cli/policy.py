@@ -43,7 +43,7 @@ def show(context: typer.Context, output_format: Format = "table") -> None:
 
 @policy.command()
 def preview(changes: Changes, output_format: Format = "table") -> None:
-    """Say who would be flagged, excluded, pending or back in, and how the board would move; change nothing."""
+    """Say who would be flagged, excluded, pending, back in or cleared, and how the board would move; change nothing."""
     with showing_stages() as stages, open_session() as session:
         with session.database.read() as conn:
             settings = changed(current_policy(conn).settings, changes)
@@ -118,10 +118,8 @@ def _sentences(found: PolicyPreview) -> str:
         f"Standings that would change: {counts}.",
         *found.summary,
     ]
-    if found.needs_review:
-        lines.append(
-            f"The refit would wait for review: it newly excludes {found.newly_excluded_share:.1%} of the votes."
-        )
+    if found.review_reason is not None:
+        lines.append(f"The refit would wait for review: {found.review_reason}.")
     return "\n".join(lines)
 
 

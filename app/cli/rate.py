@@ -17,7 +17,7 @@ from app.cli.outputs import check_output, write_output
 from app.cli.progress import showing_stages
 from app.cli.tables import annotators_table, elo_table, leaderboard_table, render
 from app.errors import BadInputError
-from app.rating.results import Interval, LoopSettings
+from app.rating.results import LEAST_CAP, Interval, LoopSettings
 
 Format = Literal["table", "json", "csv", "parquet"]
 
@@ -170,8 +170,8 @@ def _robustness(
     spread = DEFAULTS.prior_sd if prior_sd is None else _spread(prior_sd)
     if ability_cap == math.inf:
         return spread, None
-    if ability_cap is not None and not _finite("--ability-cap", ability_cap) > 1:
-        raise BadInputError(f"--ability-cap must be greater than 1, the typical ability, is {ability_cap}")
+    if ability_cap is not None and not _finite("--ability-cap", ability_cap) >= LEAST_CAP:
+        raise BadInputError(f"--ability-cap must be {LEAST_CAP} or more, times the typical ability, is {ability_cap}")
     return spread, DEFAULTS.ability_cap if ability_cap is None else ability_cap
 
 

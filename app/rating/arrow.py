@@ -118,7 +118,8 @@ class DenseBlock:
     def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
         """Raise LinAlgError where the reduced Hessian is not positive definite across the shifts."""
         self.arrow = Arrow(problem, point, theta, held, exact=exact)
-        self._shifts, self._typical = shift_projector(problem.component), float(np.mean(np.diag(point.A)))
+        diagonal = np.diag(point.A)  # empty where no model has a score
+        self._shifts, self._typical = shift_projector(problem.component), float(diagonal.sum() / max(len(diagonal), 1))
         self._factor = cho_factor(self.arrow.S + self._typical * self._shifts, lower=True)
 
     def solve(self, right: Floats) -> Floats:

@@ -11,6 +11,8 @@ Interval = Literal["clustered", "sandwich", "information", "none"]
 Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
 FlagRule = Literal["threshold", "probability", "evidence"]
 
+LEAST_CAP = 1.1
+
 
 @dataclass(frozen=True)
 class LoopSettings:
@@ -32,7 +34,8 @@ class LoopSettings:
     exclude : refit once without those the rule marks; else they are only marked flagged.
     prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); "estimated" from the abilities at hand; None for the
         paper's plain estimator.
-    ability_cap : upper bound on θ_k, in units of the typical ability, above 1; None for none. Needs a prior.
+    ability_cap : upper bound on θ_k, in units of the typical ability, at least 1.1, or nearly everybody would be at
+        it and nothing set the scale; None for none. Needs a prior.
     bias_correction : take the first-order bias out of scores and abilities (am-elo with a prior; the plain estimator
         and m-elo are never corrected).
     interval : how intervals are made; "clustered" falls back to "sandwich" below 20 annotators (the result says so).

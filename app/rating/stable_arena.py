@@ -10,7 +10,7 @@ from app.rating.errors import VotesError
 from app.rating.estimate import Estimate, estimate
 from app.rating.evidence.judge import TESTS, Evidence, weigh
 from app.rating.notices import find_notices
-from app.rating.results import Crowd, Diagnostics, LoopSettings, Rating, Start
+from app.rating.results import LEAST_CAP, Crowd, Diagnostics, LoopSettings, Rating, Start
 from app.rating.shadow import shadow_abilities
 from app.rating.sums import Floats
 from app.rating.verdicts import BY_ABILITY, Verdicts, judge_ability, judge_evidence, probability_low
@@ -187,8 +187,8 @@ def _check(settings: LoopSettings) -> None:
         raise ValueError("prior_sd must be greater than 0")
     if settings.ability_cap is not None and settings.prior_sd is None:
         raise ValueError("ability_cap needs prior_sd: without a prior nothing sets the scale of abilities")
-    if settings.ability_cap is not None and not settings.ability_cap > 1:
-        raise ValueError("ability_cap must be greater than 1, the typical ability")
+    if settings.ability_cap is not None and not settings.ability_cap >= LEAST_CAP:
+        raise ValueError(f"ability_cap must be at least {LEAST_CAP} times the typical ability")
     for name in ("confidence", "flag_probability"):
         if not 0 < getattr(settings, name) < 1:
             raise ValueError(f"{name} must lie between 0 and 1")

@@ -11,6 +11,7 @@ from app.store.tables import (
     exports,
     file_chunks,
     import_faults,
+    imports,
     votes,
     webhook_deliveries,
 )
@@ -55,6 +56,12 @@ def delete_import_faults(conn: Connection, annotator_id: int, keys: Sequence[str
     files = select(votes.c.import_id).where(votes.c.annotator_id == annotator_id, votes.c.import_id.is_not(None))
     named = [func.strpos(import_faults.c.detail, key) > 0 for key in keys]
     conn.execute(delete(import_faults).where(or_(import_faults.c.import_id.in_(files), *named)))
+
+
+def clear_import_details(conn: Connection, keys: Sequence[str]) -> None:
+    """Clear what failed imports say of themselves where it holds a key."""
+    named = [func.strpos(imports.c.detail, key) > 0 for key in keys]
+    conn.execute(update(imports).where(or_(*named)).values(detail="erased"))
 
 
 def delete_all_import_faults(conn: Connection) -> None:

@@ -41,7 +41,7 @@ _AS_LINES = r"(FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
 
 
 def votes_query(
-    *, since: datetime | None, until: datetime | None, model: str | None, vote_set: str | None
+    *, since: datetime | None, until: datetime | None, model_id: int | None, vote_set: str | None
 ) -> Select[Any]:
     """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set."""
     v, side_a, side_b = votes.c, models.alias(), models.alias()
@@ -55,8 +55,8 @@ def votes_query(
         conditions.append(v.received_at >= since)
     if until is not None:
         conditions.append(v.received_at < until)
-    if model is not None:
-        conditions.append(or_(side_a.c.name == model, side_b.c.name == model))
+    if model_id is not None:
+        conditions.append(or_(v.model_a_id == model_id, v.model_b_id == model_id))
     return (
         select(
             v.id.label("vote_id"),

@@ -50,6 +50,11 @@ def list_models(conn: Connection, *, archived: bool, limit: int, after: str | No
     return conn.execute(statement).mappings().all()
 
 
+def read_archived(conn: Connection) -> set[int]:
+    """Return the numbers of the models that boards do not show."""
+    return set(conn.execute(select(models.c.id).where(models.c.archived_at.is_not(None))).scalars())
+
+
 def get_model(conn: Connection, model_id: int) -> RowMapping:
     """Return a model that is on record."""
     return conn.execute(select(models).where(models.c.id == model_id)).mappings().one()

@@ -116,6 +116,13 @@ def read_fitted(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
     return conn.execute(statement).scalars().all()
 
 
+def read_voters(conn: Connection, snapshot_id: UUID) -> Sequence[Row[tuple[int, bool]]]:
+    """Return `annotator_id, fitted` of everybody with votes in the snapshot: whether they were in its fit."""
+    c = snapshot_annotators.c
+    statement = select(c.annotator_id, c.ability.is_not(None).label("fitted")).where(c.snapshot_id == snapshot_id)
+    return conn.execute(statement).all()
+
+
 def crowd_is_pruned(conn: Connection, snapshot_id: UUID) -> bool:
     """Whether the snapshot's annotators were removed to save space."""
     pruned = snapshots.c.crowd_pruned_at.is_not(None)

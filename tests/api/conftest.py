@@ -31,17 +31,50 @@ def ask(client: Client, keys: dict[str, str]) -> Ask:
 
 
 @pytest.fixture
-def crowd(ask: Ask) -> list[str]:
-    """12 honest annotators and 2 who vote against the truth, 120 votes each on 6 models; returns their keys."""
-    simulated = simulate_votes(5, n_models=6, roles={"honest": 12, "flip": 2}, votes_each=120)
-    keys = [f"{role} {i}" for i, role in enumerate(simulated.world.role)]
-    rows = zip(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, strict=True)
-    votes = [
-        {"model_a": f"model {a}", "model_b": f"model {b}", "winner": WINNERS[float(w)], "annotator": keys[k]}
-        for k, a, b, w in rows
+def gather(ask: Ask) -> Callable[..., list[str]]:
+    """Record the votes of so many annotators of each role, 120 each on 6 models; return their keys."""
+
+    def send(**roles: int) -> list[str]:
+        simulated = simulate_votes(5, n_models=6, roles=roles, votes_each=120)
+        keys = [f"{role} {i}" for i, role in enumerate(simulated.world.role)]
+        rows = zip(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, strict=True)
+        votes = [
+            {"model_a": f"model {a}", "model_b": f"model {b}", "winner": WINNERS[float(w)], "annotator": keys[k]}
+            for k, a, b, w in rows
+        ]
+        assert ask("POST", "/votes/batch", json={"votes": votes}).status_code == 200
+        return keys
+
+    return send
+
+
+@pytest.fixture
+def crowd(gather: Callable[..., list[str]]) -> list[str]:
+    """12 honest annotators and 2 who vote against the truth; returns their keys."""
+    return gather(honest=12, flip=2)
+
+
+@pytest.fixture
+def halves(ask: Ask, change_policy: Ask) -> None:
+    """Two halves of 4 models, which 12 annotators judge with 12 votes each; the 13th of three of them joins the halves.
+
+    Of the first five votes of each the last alone is on b0 to b3, where the lower number wins.
+    """
+    change_policy(min_votes=0)
+    pairs = [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3)]
+    of_a, of_b = ([(f"{half}{i}", f"{half}{j}") for i, j in pairs] for half in "ab")
+    votes = []
+    for k in range(12):
+        chain = of_b[k % 3]
+        judged = [*of_a[:4], chain, *of_a[4:], *(pair for pair in of_b if pair != chain)]
+        for place, (model_a, model_b) in enumerate(judged):
+            upset = (model_a, model_b) != chain and (k + place) % 4 == 0
+            votes.append((k, model_a, model_b, "model_b" if upset else "model_a"))
+    bridges = [(0, "a0", "b0", "model_a"), (1, "a1", "b1", "model_b"), (2, "a2", "b2", "tie")]
+    bodies = [
+        {"annotator": f"judge {k}", "model_a": a, "model_b": b, "winner": winner} for k, a, b, winner in votes + bridges
     ]
-    assert ask("POST", "/votes/batch", json={"votes": votes}).status_code == 200
-    return keys
+    assert ask("POST", "/votes/batch", json={"votes": bodies}).status_code == 200
 
 
 @pytest.fixture

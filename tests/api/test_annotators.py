@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -208,3 +209,18 @@ def test_only_reviewers_see_annotators(ask: Ask, assert_problem: Ask, method: st
     assert_problem(ask(method, path, scope=None), 401, "not-authenticated")
     for scope in ("ingest", "read"):
         assert_problem(ask(method, path, scope=scope), 403, "scope-missing")
+
+
+def test_keys_with_slashes(ask: Ask, vote: Ask) -> None:
+    for key in ("a/b", "a/b/", "/", "https://example.org/u?x=1#y", "a/votes"):
+        vote(annotator=key)
+        path = f"/annotators/{quote(key, safe='')}"
+        for rest in ("/votes", "/history"):
+            assert ask("GET", path + rest).status_code == 200, (key, rest)
+        assert ask("POST", f"{path}/decisions", json={"action": "trust", "reason": "a test"}).status_code == 201
+        assert ask("POST", f"{path}/appeals", scope="ingest", json={"note": "me"}).status_code == 201
+        if key != "a/votes":  # which is taken for the votes of a: such a one by the id
+            assert ask("GET", path).json()["annotator"] == key
+    ids = {one["annotator"]: one["id"] for one in ask("GET", "/annotators").json()["items"]}
+    assert ask("GET", f"/annotators/{ids['a/votes']}").json()["annotator"] == "a/votes"
+    assert ask("GET", "/annotators/").status_code == 404

@@ -97,12 +97,19 @@ def test_parquet_has_types(export: Callable[..., Path], recorded: list[str]) -> 
     assert schema["tags"] == pl.List(pl.String)
 
 
-def test_filters(export: Callable[..., Path], ask: Ask, recorded: list[str]) -> None:
+def test_filters(export: Callable[..., Path], ask: Ask, recorded: list[str], assert_problem: Ask) -> None:
     def ids(**filters: Any) -> list[str]:
         return [json.loads(line)["vote_id"] for line in export("votes", "jsonl", **filters).read_text().splitlines()]
 
     assert ids(model='@c,"') == [recorded[1]]
-    assert ids(model="o'x\\") == []
+    assert ask("POST", "/models/-a/aliases", json={"name": "b %"}).status_code == 201
+    assert ids(model="b %") == ids(model="-a")
+    assert len(ids(model="-a")) == 2
+    assert_problem(
+        ask("POST", "/exports", json={"what": "votes", "format": "csv", "filters": {"model": "o'x\\"}}),
+        404,
+        "not-found",
+    )
     received = [json.loads(line)["received_at"] for line in export("votes", "jsonl").read_text().splitlines()]
     assert ids(since=received[1]) == recorded[1:]
     assert ids(until=received[1]) == recorded[:1]

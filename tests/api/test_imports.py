@@ -300,6 +300,110 @@ def test_another_process_takes_over_what_one_left(
     assert count(database) == 20
 
 
+class WorkerKilledError(BaseException):
+    """Passes by every handler, as a kill does."""
+
+
+def run_to_death(database: Database) -> None:
+    """Have a runner die of the import it takes on: it neither ends it nor gives the lease back, which then runs out."""
+    with pytest.raises(WorkerKilledError):
+        ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
+    with database.begin() as conn:
+        conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))
+
+
+def test_what_kills_every_worker_is_not_begun_for_ever(
+    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(*_: Any, **__: Any) -> Any:
+        raise WorkerKilledError
+
+    content = HEADER + "k,a,b,tie,\n"
+    import_id = post(content).json()["id"]
+    with monkeypatch.context() as deadly:
+        deadly.setattr("app.arena.imports_runner.survey_file", dying)
+        for _ in range(3):
+            run_to_death(database)
+            assert ask("GET", f"/imports/{import_id}").json()["state"] == "running"
+        assert str(import_runner.run_next()) == import_id
+    failed = ask("GET", f"/imports/{import_id}").json()
+    assert failed["state"] == "failed"
+    assert failed["detail"].startswith("reading it ended with its worker 3 times")
+    assert "claims" not in failed["counts"]
+    assert import_runner.run_next() is None
+    assert [count(database, table) for table in TABLES] == [0, 1, 0, 0]
+    assert post(content).json()["id"] != import_id  # sent again, it is tried again
+    assert import_runner.run_next() is not None
+    assert count(database) == 1
+
+
+def test_an_import_that_gets_further_may_lose_any_number_of_workers(
+    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_source, "ROWS_PER_BATCH", 1)
+    really, chunks = vote_loading.load_votes, 0
+
+    def breaking(*arguments: Any, **options: Any) -> Any:
+        nonlocal chunks
+        chunks += 1
+        if chunks % 2 == 0:
+            raise WorkerKilledError
+        return really(*arguments, **options)
+
+    import_id = post(HEADER + "".join(f"k{i},a,b,tie,{i}\n" for i in range(40))).json()["id"]
+    with monkeypatch.context() as broken:
+        broken.setattr("app.arena.imports_loading.load_votes", breaking)
+        for _ in range(5):
+            run_to_death(database)
+    before = count(database)
+    assert import_runner.run_next() is not None
+    done = ask("GET", f"/imports/{import_id}").json()
+    assert (done["state"], done["counts"]["created"]) == ("done", 40)
+    assert 0 < before < 40
+
+
+def test_a_worker_that_is_stopped_has_not_died(
+    post: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post(HEADER + "k,a,b,tie,\n")
+    with monkeypatch.context() as stopping:
+        stopping.setattr("app.arena.imports_runner.survey_file", lambda *_, **__: None)  # as where it is told to stop
+        for _ in range(5):
+            assert import_runner.run_next() is not None
+    assert count(database) == 0
+    assert import_runner.run_next() is not None
+    assert count(database) == 1
+
+
+def test_a_parquet_file_that_would_fill_the_memory_is_refused(
+    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, tmp_path: Path
+) -> None:
+    rows, path = 3_000_000, tmp_path / "votes.parquet"
+    columns = {"annotator": "k", "model_a": "a", "model_b": "b", "winner": "tie"}
+    one = pl.select(**{name: pl.repeat(value, rows) for name, value in columns.items()})
+    one.write_parquet(path, row_group_size=rows)
+    import_id = post(path.read_bytes(), filename="march.parquet").json()["id"]
+    import_runner.run_next()
+    failed = ask("GET", f"/imports/{import_id}").json()
+    assert failed["detail"].startswith("march.parquet has a row group of 3,000,000 rows, ")
+    assert [count(database, table) for table in TABLES] == [0, 1, 0, 0]
+
+
+def test_a_moment_that_cannot_be_stored_is_found_before_anything_is_written(
+    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, tmp_path: Path
+) -> None:
+    rows, path = 60_000, tmp_path / "votes.parquet"
+    votes = pl.select(annotator=pl.lit("k"), model_a=pl.lit("a"), model_b=pl.lit("b"), winner=pl.lit("tie"))
+    moments = pl.Series("timestamp", [2**50] * (rows - 1) + [2**58]).cast(pl.Datetime("us")).to_frame()
+    votes.join(moments, how="cross").write_parquet(path)
+    import_id = post(path.read_bytes(), filename="march.parquet").json()["id"]
+    import_runner.run_next()
+    failed = ask("GET", f"/imports/{import_id}").json()
+    assert (failed["state"], failed["counts"]["rejected"]) == ("failed", 1)
+    assert failed["faults"][0]["place"] == "row 59999, timestamp"
+    assert count(database) == 0
+
+
 def test_who_holds_the_lease_is_left_alone(post: Ask, database: Database, import_runner: ImportRunner) -> None:
     held = post(HEADER + "k,a,b,tie,\n").json()["id"]
     free = post(HEADER + "l,a,b,tie,\n").json()["id"]

@@ -61,12 +61,20 @@ def test_rotating(client: Client, ask: Ask, make: Ask, assert_problem: Ask) -> N
     assert again.status_code == 201
 
 
+def test_a_key_as_good_as_for_ever_can_be_rotated(ask: Ask, make: Ask) -> None:
+    old = make(expires_at="9999-12-30T00:00:00Z")
+    rotated = ask("POST", f"/keys/{old['id']}/rotate", json={"overlap_seconds": 60})
+    assert rotated.status_code == 201, rotated.text
+    assert rotated.json()["expires_at"] == "9999-12-30T00:00:00Z"
+
+
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
         ({"name": " "}, "/name"), ({"name": ""}, "/name"), ({"scopes": []}, "/scopes"),
         ({"scopes": ["root"]}, "/scopes/0"),
         ({"expires_at": "2020-01-01T00:00:00Z"}, "/expires_at"), ({"expires_at": "2999-01-01T00:00:00"}, "/expires_at"),
+        ({"expires_at": "9999-12-31T23:59:59-12:00"}, "/expires_at"),
         ({"requests_per_minute": 0}, "/requests_per_minute"), ({"extra": 1}, "/extra"),
     ],
 )  # fmt: skip

@@ -74,6 +74,13 @@ def test_a_name_that_stands_twice_is_no_vote(
     assert no_votes(database)
 
 
+def test_the_last_of_very_many_names_is_found_to_stand_twice(ask: Ask, assert_problem: Ask) -> None:
+    names = ",".join(f'"{i}":0' for i in range(1_000_000))
+    body = json.dumps(VOTE)[:-1] + f', "metadata": {{{names},"999999":1}}}}'  # hours, each compared with each
+    problem = assert_problem(ask("POST", "/votes", content=body, headers=JSON), 400, "malformed-body")
+    assert "'999999'" in problem["detail"]
+
+
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
 def test_what_is_no_number_is_no_vote(ask: Ask, database: Database, constant: str) -> None:
     body = json.dumps(VOTE)[:-1] + f', "metadata": {{"x": {constant}}}}}'

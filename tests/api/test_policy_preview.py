@@ -22,7 +22,7 @@ def test_it_says_what_the_refit_then_does(ask: Ask, crowd: list[str], refit: Ask
     assert seen.status_code == 200, seen.text
     seen = seen.json()
     assert (seen["policy_version"], seen["votes_read"], seen["votes_used"]) == (1, 1680, 1440)
-    assert seen["counts"] == {"flagged": 0, "excluded": 2, "pending": 0, "back_in": 0}
+    assert seen["counts"] == {"flagged": 0, "excluded": 2, "pending": 0, "back_in": 0, "cleared": 0}
     assert {one["annotator"] for one in seen["annotators"]} == {key for key in crowd if "flip" in key}
     assert ask("GET", "/policy").json()["version"] == 1
     assert len(ask("GET", "/snapshots").json()["items"]) == 1
@@ -46,6 +46,34 @@ def test_the_guard_is_foreseen(ask: Ask, crowd: list[str], refit: Ask) -> None:
     seen = preview(ask, on_low_ability="exclude", max_excluded_share=0.1).json()
     assert seen["needs_review"]
     assert seen["newly_excluded_share"] == pytest.approx(2 / 14)
+    assert seen["review_reason"] == "it would newly exclude 14.3% of the votes, more than the policy's 10.0%"
+    accepted = preview(ask, on_low_ability="exclude", max_excluded_share=0.2).json()
+    assert (accepted["needs_review"], accepted["review_reason"]) == (False, None)
+
+
+def test_two_camps_are_foreseen(ask: Ask, gather: Ask, refit: Ask) -> None:
+    gather(honest=8, flip=6)
+    seen = preview(ask).json()
+    assert (seen["needs_review"], seen["newly_excluded_share"]) == (True, 0.0)
+    assert seen["review_reason"].startswith("6 of 14 annotators vote against the ranking: two camps")
+    ended = refit()
+    assert (ended["state"], ended["detail"]) == ("needs_review", seen["review_reason"])
+
+
+def test_an_archived_model_is_no_news(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    assert ask("PATCH", "/models/model 0", json={"archived": True}).status_code == 200
+    seen = preview(ask).json()
+    assert sorted(row["model"] for row in seen["models"]) == [f"model {i}" for i in range(1, 6)]
+    assert {row["kind"] for row in seen["models"]} == {"stayed"}
+    assert seen["summary"] == ["No model changed its rank or left its interval; the largest change is 0.0 points."]
+
+
+def test_who_would_be_cleared(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    seen = preview(ask, flag_rule="threshold", min_ability=-5).json()
+    assert seen["counts"] == {"flagged": 0, "excluded": 0, "pending": 0, "back_in": 0, "cleared": 2}
+    assert {(one["before"], one["after"]) for one in seen["annotators"]} == {("flagged", "active")}
 
 
 def test_who_would_wait_and_come_back(ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, vote: Ask) -> None:
@@ -61,6 +89,14 @@ def test_before_the_first_board(ask: Ask, crowd: list[str]) -> None:
     seen = preview(ask).json()
     assert {row["kind"] for row in seen["models"]} == {"entered"}
     assert seen["counts"]["back_in"] == 12
+
+
+def test_the_trusted_come_in_too(ask: Ask, crowd: list[str]) -> None:
+    decision = {"action": "trust", "reason": "a test"}
+    assert ask("POST", "/annotators/honest 0/decisions", json=decision).status_code == 201
+    seen = preview(ask).json()
+    assert seen["counts"] == {"flagged": 2, "excluded": 0, "pending": 0, "back_in": 12, "cleared": 0}
+    assert {one["after"] for one in seen["annotators"]} == {"flagged", "active", "trusted"}
 
 
 def test_what_cannot_be_fitted(ask: Ask, assert_problem: Ask, crowd: list[str]) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from app.arena import exports_runner
 from app.arena.exports_runner import ExportRunner
+from app.arena.imports_runner import ImportRunner
 from app.arena.runner import RefitRunner
 from app.main import create_app
 from app.settings import Settings
@@ -94,6 +95,26 @@ def test_raw_keys_appear_nowhere(
     assert SECRET.get_secret_value() not in log.out + log.err
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (f"{RAW},ant,bee,model_a\nother,ant,bee,model_b\n", "found: model_a, 3 unknown"),
+        (f"{RAW},{RAW},bee,model_a\n", "line 1: repeated columns 1 unknown"),
+    ],
+)
+def test_a_file_without_a_header_names_nobody(
+    private: Private, database: Database, capfd: pytest.CaptureFixture[str], content: str, told: str
+) -> None:
+    with private() as ask:
+        sent = ask("POST", "/imports", params={"filename": "votes.csv"}, content=content)
+        assert sent.status_code == 202, sent.text
+        ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
+        found = ask("GET", f"/imports/{sent.json()['id']}").json()
+    assert (found["state"], told in found["detail"]) == ("failed", True), found
+    assert holders(database) == []
+    assert RAW not in capfd.readouterr().err
+
+
 def test_a_pseudonym_is_not_a_key_to_vote_by(private: Private, database: Database) -> None:
     with private() as ask:
         ask("POST", "/votes", json=VOTE)
@@ -150,6 +171,7 @@ def keep_copies(database: Database, key: str) -> None:
         for statement in (
             """INSERT INTO imports (id, state, file_name, sha256, counts, requested_by)
                VALUES (:id, 'done', 'f.csv', '', '{}', 'k')""",
+            "UPDATE imports SET detail = 'repeated columns ' || :key",
             "INSERT INTO import_faults VALUES (:id, 1, 'line 2', 'invalid', 'unknown outcome ' || :key)",
             """INSERT INTO exports (id, state, what, format, requested_by, bytes)
                VALUES (:id, 'done', 'votes', 'csv', 'k', 3)""",
@@ -173,7 +195,8 @@ def test_erased_is_gone_from_everywhere(
     other = ask("POST", "/votes", json={**VOTE, "annotator": "other", "metadata": {"turn": 1}}).json()["id"]
     keep_copies(database, RAW)
     assert holders(database) == [
-        "annotators", "appeals", "file_chunks", "import_faults", "ingest_tokens", "votes", "webhook_deliveries",
+        "annotators", "appeals", "file_chunks", "import_faults", "imports", "ingest_tokens", "votes",
+        "webhook_deliveries",
     ]  # fmt: skip
     erased = erase(RAW)
     assert holders(database) == []
@@ -276,6 +299,10 @@ def test_with_pseudonyms_too(private: Private, database: Database) -> None:
     with private() as ask:
         ask("POST", "/votes", json={**VOTE, "metadata": {"mail": RAW}})
         pseudonym = ask("GET", f"/annotators/{RAW}").json()["annotator"]
+        for reference in (RAW, pseudonym):
+            for telling in (f"asked for by {RAW}.", f"({RAW}) asked", pseudonym):
+                answer = ask("POST", f"/annotators/{reference}/erase", json={"reason": telling})
+                assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/reason")
         assert ask("POST", f"/annotators/{RAW}/erase", json=WHY).status_code == 200
         assert ask("GET", f"/annotators/{RAW}").status_code == 404
     assert holders(database) == holders(database, pseudonym) == []

@@ -1,6 +1,7 @@
 """Why models moved: what every cause contributes, beside snapshots in which it alone was at work."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -93,6 +94,60 @@ def test_one_cause_needs_no_refit(
     assert parts(diff, "crowd") == pytest.approx({row["model"]: row["change"] for row in diff["models"]})
     assert set(parts(diff, "policy").values()) == set(parts(diff, "votes").values()) == {0.0}
     assert {sum(row["because"].values()) for row in causes(ask, 2, 3)["models"]} == {0.0}
+
+
+def test_what_a_retraction_took_is_not_put_on_who_counts(
+    ask: Ask, crowd: list[str], refit: Ask, database: Database
+) -> None:
+    """Nobody judged the annotator whose votes are gone, and everybody else counts as before."""
+    refit()
+    retracted = ask("POST", "/retractions", json={"target": "annotator", "id": "honest 0", "reason": "a test"})
+    assert retracted.json()["votes"] == 120
+    refit()
+    diff = causes(ask, 1, 2)
+    assert (diff["causes"]["votes_used"], set(diff["causes"]["annotators"].values())) == (-120, {0})
+    assert max(abs(row["change"]) for row in diff["models"]) > 0.5
+    assert {row["because"]["crowd"] for row in diff["models"]} == {0.0}
+    assert parts(diff, "votes") == pytest.approx({row["model"]: row["change"] for row in diff["models"]})
+    assert any("who counts by 0.0, new and retracted votes by" in line for line in diff["summary"])
+    assert set(parts(causes(ask, 2, 1), "crowd").values()) == {0.0}, "nor what came back, put on who is new"
+
+    # the same of a later snapshot that has let go of its annotators
+    refit()
+    with database.begin() as conn:
+        conn.execute(
+            text("DELETE FROM snapshot_annotators WHERE snapshot_id IN (SELECT id FROM snapshots WHERE number = 3)")
+        )
+        conn.execute(text("UPDATE snapshots SET crowd_pruned_at = now() WHERE number = 3"))
+    assert set(parts(causes(ask, 1, 3), "crowd").values()) == {0.0}
+
+
+def test_who_is_out_by_a_decision_and_loses_votes_is_put_on_who_counts(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    ask("POST", "/annotators/flip 12/decisions", json={"action": "exclude", "reason": "a test"})
+    refit()
+    listed = ask("GET", "/annotators/flip 12/votes?limit=5").json()["items"]
+    for one in listed:
+        ask("POST", f"/votes/{one['id']}/retract", json={"reason": "a test"})
+    refit()
+    before, after = score(ask, 1), score(ask, 2)
+    diff = causes(ask, 1, 3)
+    assert parts(diff, "crowd") == pytest.approx({model: after[model] - before[model] for model in before}, abs=1e-4)
+    assert parts(diff, "votes") == pytest.approx(dict.fromkeys(before, 0.0), abs=1e-4)
+
+
+def test_no_parts_across_components(ask: Ask, halves: None, refit: Ask, change_policy: Ask, vote: Ask) -> None:
+    """A quota splits the board; other votes then join it again, so that only what lies between is in two halves."""
+    refit()
+    change_policy(max_votes_per_day=12)
+    for k in range(4):
+        for i, j in product(range(4), range(3)):
+            winner = "tie" if i == j else "model_a" if i < j else "model_b"
+            vote(model_a=f"a{i}", model_b=f"b{j}", annotator=f"new {k}", winner=winner)
+    refit()
+    diff = causes(ask, 1, 2)
+    assert all(row["same_company"] and row["change"] is not None for row in diff["models"])
+    assert [row["because"] for row in diff["models"]] == [None] * 8
 
 
 def test_a_new_model_has_no_parts(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:

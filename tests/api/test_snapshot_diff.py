@@ -57,6 +57,59 @@ def test_a_new_model(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
     assert (back["models"][-1]["model"], back["models"][-1]["kind"]) == ("newcomer", "left")
 
 
+def test_a_quota_is_named_and_what_it_splits_is_not_compared(
+    ask: Ask, halves: None, refit: Ask, change_policy: Ask
+) -> None:
+    refit()
+    change_policy(max_votes_per_day=12)
+    refit()
+    diff = ask("GET", "/snapshots/1/diff/2").json()
+    assert diff["causes"]["settings"] == {"max_votes_per_day": [None, 12]}
+    assert (diff["causes"]["votes_read"], diff["causes"]["votes_used"]) == (0, -3)
+    assert [line for line in diff["summary"] if "changed" in line] == [
+        "The policy changed from version 2 to 3.",
+        "The setting max_votes_per_day changed from none to 12.",
+    ]
+    boards = [ask("GET", f"/leaderboard?snapshot={n}").json()["models"] for n in (1, 2)]
+    for side, board in zip(("before", "after"), boards, strict=True):
+        shown = {row["model"]: (row["component"], row["identified"], row["rank"]) for row in board}
+        fields = [f"{name}_{side}" for name in ("component", "identified", "rank")]
+        assert {row["model"]: tuple(row[name] for name in fields) for row in diff["models"]} == shown
+    assert {row["component_after"] for row in diff["models"]} == {0, 1}
+    assert {(row["same_company"], row["change"], row["beyond_interval"]) for row in diff["models"]} == {
+        (False, None, None)
+    }
+    told = [line for line in diff["summary"] if "now compared with other models" in line]
+    assert sorted(name for line in told for name in line.replace(",", " ").split() if name[1:].isdigit()) == [
+        f"{half}{i}" for half in "ab" for i in range(4)
+    ]
+    assert not any("rose" in line or "fell" in line for line in diff["summary"])
+
+
+def test_a_quota_that_takes_scores_away(ask: Ask, halves: None, refit: Ask, change_policy: Ask) -> None:
+    change_policy(max_votes_per_day=20)
+    refit()
+    change_policy(max_votes_per_day=5)
+    refit()
+    diff = ask("GET", "/snapshots/1/diff/2").json()
+    assert diff["causes"]["settings"] == {"max_votes_per_day": [20, 5]}
+    lost = [row["model"] for row in diff["models"] if row["identified_before"] and not row["identified_after"]]
+    assert sorted(lost) == ["b0", "b1", "b2", "b3"]
+    assert diff["summary"][:4] == [f"{model} has no score any more." for model in lost]
+    assert not any("rose" in line or "fell" in line for line in diff["summary"])
+    back = ask("GET", "/snapshots/2/diff/1").json()["summary"]
+    assert sum("has a score now: " in line for line in back) == 4
+
+
+def test_a_policy_that_no_score_depends_on(ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask) -> None:
+    refit()
+    change_policy(refit_interval_seconds=900)
+    refit()
+    diff = ask("GET", "/snapshots/1/diff/2").json()
+    assert (diff["causes"]["settings"], diff["causes"]["policy_version"]) == ({}, [1, 2])
+    assert diff["summary"][-1] == "The policy changed from version 1 to 2."
+
+
 def test_what_is_refused(ask: Ask, assert_problem: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     assert_problem(ask("GET", "/snapshots/1/diff/2"), 404, "not-found")

@@ -2,6 +2,7 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -215,6 +216,8 @@ def test_a_deleted_webhook_is_told_nothing(
         "https://[::ffff:10.0.0.1]/", "https://localhost/", "https://db.internal/", "http://example.org/",
         "ftp://example.org/", "https://", "https://u:p@example.org/", "https://example.org/#x", "https://exa mple.org/",
         "https://example.org:99999/", "https://[::1", "https://224.0.0.1/", "https://2130706433/", "nonsense",
+        "https://[64:ff9b::a00:1]/", "https://[::7f00:1]/", "https://a..b/", "https://.example.org/",
+        f"https://{'a' * 64}.example.org/", f"https://{'a.' * 127}org/",
     ],
 )  # fmt: skip
 def test_where_messages_must_not_go(url: str) -> None:
@@ -249,6 +252,29 @@ def test_what_is_no_webhook(ask: Ask, assert_problem: Ask, body: dict[str, Any])
 def test_who_may(ask: Ask, assert_problem: Ask) -> None:
     assert_problem(ask("GET", "/webhooks", scope=None), 401, "not-authenticated")
     assert_problem(ask("POST", "/webhooks", scope="review", json={}), 403, "scope-missing")
+
+
+def test_one_that_breaks_does_not_keep_the_others_waiting(
+    ask: Ask, receiver: Receiver, deliverer: Deliverer, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up = socket.getaddrinfo
+
+    def break_once(host: Any, *args: Any, **rest: Any) -> Any:
+        if host == "broken.example.org":
+            raise UnicodeError("label empty or too long")
+        return look_up(host, *args, **rest)
+
+    hooks = [
+        ask("POST", "/webhooks", json={"url": url, "events": ["board.stale"]}).json()["id"]
+        for url in ("https://broken.example.org/", receiver.url)
+    ]
+    for hook in hooks:
+        assert ask("POST", f"/webhooks/{hook}/test").status_code == 202
+    monkeypatch.setattr("socket.getaddrinfo", break_once)
+    assert deliverer.deliver_due() == 2
+    assert len(receiver.messages) == 1
+    (waiting,) = ask("GET", f"/webhooks/{hooks[0]}/deliveries").json()["items"]
+    assert (waiting["status"], waiting["detail"]) == ("waiting", "UnicodeError: label empty or too long")
 
 
 def test_pauses_grow_to_a_day() -> None:

@@ -32,11 +32,30 @@ def test_show_and_set(run_cli: RunCli) -> None:
 def test_preview_changes_nothing(run_cli: RunCli) -> None:
     result = run_cli("policy", "preview", "min_votes=20", "on_low_ability=exclude")
     assert result.exit_code == 0, result.stderr
-    assert "Standings that would change: 0 flagged, 1 excluded, 0 pending, 24 back in." in result.stdout
+    assert "Standings that would change: 0 flagged, 1 excluded, 0 pending, 24 back in, 0 cleared." in result.stdout
     assert "… and 5 more" in result.stdout
+    assert "wait for review" not in result.stdout
     seen = json.loads(run_cli("policy", "preview", "min_votes=20", "--format", "json").stdout)
-    assert seen["counts"] == {"flagged": 1, "excluded": 0, "pending": 0, "back_in": 24}
+    assert seen["counts"] == {"flagged": 1, "excluded": 0, "pending": 0, "back_in": 24, "cleared": 0}
     assert "Version 1" in run_cli("policy").stdout
+
+
+@pytest.mark.usefixtures("arena")
+def test_preview_counts_cleared_flags(run_cli: RunCli) -> None:
+    everybody = ("flag_rule=threshold", "min_ability=100")
+    assert run_cli("policy", "set", *everybody, "--reason", "flag all").exit_code == 0
+    assert run_cli("refit").exit_code == 0
+    result = run_cli("policy", "preview", "min_ability=-5")
+    assert "Standings that would change: 0 flagged, 0 excluded, 0 pending, 0 back in, 25 cleared." in result.stdout
+    assert "… and 5 more" in result.stdout
+
+
+@pytest.mark.usefixtures("arena")
+def test_preview_says_why_the_refit_would_wait(run_cli: RunCli) -> None:
+    result = run_cli("policy", "preview", "min_votes=20", "on_low_ability=exclude", "max_excluded_share=0.01")
+    told = " ".join(result.stdout.split())
+    reason = "it would newly exclude 4.0% of the votes, more than the policy's 1.0%"
+    assert f"The refit would wait for review: {reason}." in told
 
 
 @pytest.mark.usefixtures("arena")

@@ -37,7 +37,7 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
         (["--prior-sd", 0], "--prior-sd must be greater than 0, is 0.0"),
         (["--prior-sd", "inf"], "--prior-sd must be a finite number"),
         (["--prior-sd", "wide"], "--prior-sd must be a number or 'estimated', is 'wide'"),
-        (["--ability-cap", -1], "--ability-cap must be greater than 1"),
+        (["--ability-cap", -1], "--ability-cap must be 1.1 or more"),
         (["--ability-cap", "nan"], "--ability-cap must be a finite number"),
         (["--base", "inf"], "--base must be a finite number"),
         (["--shuffles", 1], "--shuffles must be 2 or more"),

@@ -72,6 +72,29 @@ def test_a_faulty_value_is_named_with_its_line(
 
 
 @pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        ('{"annotator": "k", "model_a": "a", "model_b": "b", "winner": "tie", "winner": "model_a"}', "winner"),
+        ('{"annotator": "k", "model_a": "a", "model_b": "b", "winner": "tie", "\\u0077inner": "tie"}', "winner"),
+        ('{"annotator": "k", "model_a": "a", "model_b": "b", "winner": "tie", "metadata": {"x": 1, "x": 1}}', "x"),
+        ('{"winner": "x", "annotator": "k", "annotator": "k", "model_a": "a", "model_b": "a"}', "annotator"),
+    ],
+)
+def test_a_name_given_twice_is_a_fault_of_its_line(write: Write, record: str, name: str) -> None:
+    file = read_vote_file(write("v.jsonl", "\n" + lines({}) + record + "\n" + lines({})))
+    detail = f"an object has the name {name!r} more than once"
+    assert [(fault.pointer, fault.detail) for fault in file.faults] == [("line 3", detail)]
+    assert (file.rows_read, file.rejected, file.frame["row"].to_list()) == (3, 1, [0, 2])
+
+
+def test_a_name_given_twice_is_no_missing_vote(write: Write) -> None:
+    vote = {"model_a": "a", "model_b": "b", "primary_intent": "x", "judge": "k"}
+    twice = json.dumps(vote)[:-1] + ', "winner": "tie", "winner": null}\n'
+    file = read_vote_file(write("v.jsonl", json.dumps({**vote, "winner": None}) + "\n" + twice), schema="search-arena")
+    assert ([fault.pointer for fault in file.faults], file.skipped) == (["line 2"], 1)
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (lines({}) + '{"annotator": \n', "line 2: not JSON"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.arena.files import file_sha256, read_vote_file
+from app.arena.votes import NewVote, check_vote
 from app.errors import BadInputError
 
 Write = Callable[[str, str | bytes], Path]
@@ -49,6 +50,11 @@ def test_any_other_word_is_a_fault_and_never_a_tie(write: Write, word: str) -> N
         ("k,a,b,tie,1712010151123", "timestamp", "is no moment"),
         ("k,a,b,tie,2026-02-30", "timestamp", "is no moment"),
         ("k,a,b,tie,0001-01-01T00:00:00+10:00", "timestamp", "is no moment"),
+        ("k,a,b,tie,0001-01-01", "timestamp", "'0001-01-01' must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,1900-01-01T00:00:00Z", "timestamp", "must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,1969-12-31T23:59:59.999999", "timestamp", "must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,1970-01-01T00:59:59+01:00", "timestamp", "must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,9999-12-30 00:00:00.000001", "timestamp", "must lie between the years 1970 and 9999"),
         ("k,a,b,tie,,x\x7f", "battle_id", "must not contain the character U+007F"),
         ("k,a,b,tie,,,x;;y", "tags", "a tag must not be blank"),
         ('k,a,b,tie,,,,"{""x"": 1e999}"', "metadata", "must not contain NaN or Infinity"),
@@ -69,12 +75,32 @@ def test_a_faulty_record_is_named_once_with_its_first_fault(write: Write, record
         ("2026-01-31 12:00:00.5", datetime(2026, 1, 31, 12, 0, 0, 500_000, tzinfo=UTC)),
         ("2026-01-31T12:00:00-05:00", datetime(2026, 1, 31, 17, tzinfo=UTC)),
         ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
+        ("1970-01-01T00:00:00Z", datetime(1970, 1, 1, tzinfo=UTC)),
+        ("9999-12-30T02:00:00+02:00", datetime(9999, 12, 30, tzinfo=UTC)),
         ('""', None),
     ],
 )
 def test_moments(write: Write, text: str, moment: datetime | None) -> None:
     file = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie,{text}\n"))
     assert file.frame["voted_at"].to_list() == [moment]
+
+
+@pytest.mark.parametrize("year", [*range(1, 9999, 613), 1969, 1970, 9998, 9999])
+@pytest.mark.parametrize("day", ["01-01", "12-30", "12-31"])
+def test_files_and_requests_take_the_same_moments(write: Write, year: int, day: str) -> None:
+    text = f"{year:04}-{day}T00:00:00Z"
+    vote = NewVote("a", "b", "tie", "k", voted_at=datetime.fromisoformat(text))
+    faults = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie,{text}\n")).faults
+    assert len(faults) == len(check_vote(vote))
+
+
+def test_seconds_lie_between_the_same_years(write: Write) -> None:
+    last = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
+    rows = "".join(f"k,a,b,tie,q{i},{second}\n" for i, second in enumerate((0, last, -1, last + 1)))
+    file = read_vote_file(
+        write("v.csv", "judge,model_a,model_b,winner,question_id,tstamp\n" + rows), schema="lmarena-33k"
+    )
+    assert [fault.pointer for fault in file.faults] == ["line 4, tstamp", "line 5, tstamp"]
 
 
 def test_tags_and_metadata_in_csv(write: Write) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from app.arena.files.documents import parse_metadata, parse_tags
-from app.arena.files.moments import MOMENT, parse_moments
+from app.arena.files.moments import MOMENT, moment_fault, parse_moments
 from app.arena.files.schemas import POOLED_ANNOTATOR, Form, Input, Schema
 from app.arena.files.schemas.schema import SAY_MORE
 from app.arena.files.sources import RawBatch
@@ -33,8 +33,8 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
 )
 """The columns of checked votes; battle_id, voted_at, tags and metadata may be null."""
 
-RecordFault = tuple[int, Input, str]
-"""A record's number, where in it, and what is wrong there."""
+RecordFault = tuple[int, Input | None, str]
+"""A record's number, where in it (None: in the record as a whole), and what is wrong there."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Checked:
 class _Broken:
     """One rule's verdict: the rows that break it and what to say of one of them."""
 
-    field: Input
+    field: Input | None
     rows: pl.Series
     detail: Callable[[int], str]
 
@@ -75,7 +75,8 @@ def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -
     records = raw.frame.height
     frame = _prepared(raw.frame, form, first_row)
     unreadable = raw.unusable.get("winner", {})
-    nobody = _text(frame["winner"]).is_in(list(schema.no_vote)) & ~_rows(frame, unreadable, first_row)
+    uncertain = {**raw.ambiguous, **unreadable}
+    nobody = _text(frame["winner"]).is_in(list(schema.no_vote)) & ~_rows(frame, uncertain, first_row)
     frame = frame.filter(~nobody)
 
     outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
@@ -83,6 +84,7 @@ def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -
     tags, bad_tags = _parsed(frame["tags"], parse_tags)
     documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
     broken = [
+        _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
         *_broken_rules(frame, schema, outcome, moments),
         _Broken("tags", _at(bad_tags, frame.height), lambda row: bad_tags[row]),
@@ -131,16 +133,9 @@ def _broken_rules(frame: pl.DataFrame, schema: Schema, outcome: pl.Series, momen
         _Broken(
             "voted_at",
             moments.is_null() & _is_given(frame["voted_at"]),
-            lambda row: f"{_shown(frame['voted_at'][row])} is no moment ({_CLOCKS[schema.clock]})",
+            lambda row: f"{_shown(frame['voted_at'][row])} {moment_fault(frame['voted_at'][row], schema.clock)}",
         ),
     ]
-
-
-_CLOCKS = {
-    "iso": "ISO 8601 such as 2026-01-31T12:00:00Z",
-    "seconds": "seconds since 1970",
-    "either": "ISO 8601 such as 2026-01-31T12:00:00Z, or seconds since 1970",
-}
 
 
 def _first_faults(rows: pl.Series, faulty: pl.Series, broken: list[_Broken], at_most: int) -> list[RecordFault]:
@@ -153,7 +148,7 @@ def _first_faults(rows: pl.Series, faulty: pl.Series, broken: list[_Broken], at_
     return list(faults.values())
 
 
-def _unusable(frame: pl.DataFrame, name: Input, why: dict[int, str], first_row: int) -> _Broken:
+def _unusable(frame: pl.DataFrame, name: Input | None, why: dict[int, str], first_row: int) -> _Broken:
     return _Broken(name, _rows(frame, why, first_row), lambda i: why[frame["row"][i] - first_row])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from app.arena.files.column_names import ColumnsError
 from app.arena.files.records import Record, csv_records
 from app.arena.files.schemas import Input
 from app.arena.files.sources import UNREADABLE, RawBatch, first_line, not_utf8
@@ -26,7 +27,7 @@ class CsvSource:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The header's names; raises BadInputError where one stands twice."""
+        """The header's names; raises BadInputError where one stands twice, or it is none."""
         header = next(self._records(), None)
         if header is None:
             raise BadInputError(f"{self._path} is empty")
@@ -34,11 +35,22 @@ class CsvSource:
             raise not_utf8(self._path)
         if not header.is_well_quoted:
             raise BadInputError(f"{self._path}, line {header.line}: {self._misquoted(header)}")
-        names = next(csv.reader(header.text.split("\n"), strict=True))
+        names = self._names(header)
         repeated = [name for name, times in Counter(names).items() if name and times > 1]
         if repeated:
-            raise BadInputError(f"{self._path}, line {header.line}: repeated columns {', '.join(repeated)}")
+            raise ColumnsError(f"{self._path}, line {header.line}: repeated columns ", repeated)
         return names
+
+    def _names(self, header: Record) -> list[str]:
+        try:
+            return next(csv.reader(header.text.split("\n"), strict=True))
+        except csv.Error as error:
+            reason = f"the header cannot be read: {error}"
+            if "\r" in header.text:
+                reason = "there is a carriage return in the header: lines must end with a line feed, or with both"
+            elif max(map(len, header.text.split(","))) > csv.field_size_limit():
+                reason = f"the header has a name of more than {csv.field_size_limit():,} characters"
+            raise BadInputError(f"{self._path}, line {header.line}: {reason}") from None
 
     def has(self, column: str) -> bool:
         """Whether the header names it."""

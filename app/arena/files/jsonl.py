@@ -1,6 +1,7 @@
 """JSON lines: one object a line. Python decodes them: polars' reader mends what has to be refused."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
@@ -26,6 +27,8 @@ class JsonlSource:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._twice: str | None = None
+        self._decoder = json.JSONDecoder(object_pairs_hook=self._as_object)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -44,15 +47,23 @@ class JsonlSource:
             raise self._explained(error) from error
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
-        """Yield the records in order.
+        """Yield the records in order; one that gives a name twice is ambiguous, wherever in it.
 
         Raises
         ------
         BadInputError : a line is not a JSON object, or the file not UTF-8; names the line.
         """
         lines = self._lines()
-        while some := [self._decoded(line, text) for line, text in islice(lines, LINES_PER_BATCH)]:
-            yield _as_text(some, wanted)
+        while True:
+            some, ambiguous = list[dict[str, Any]](), dict[int, str]()
+            for line, text in islice(lines, LINES_PER_BATCH):
+                record, twice = self._decoded(line, text)
+                if twice is not None:
+                    ambiguous[len(some)] = f"an object has the name {twice[:100]!r} more than once"
+                some.append(record)
+            if not some:
+                return
+            yield _as_text(some, ambiguous, wanted)
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return `line 7` for the records with these numbers (blank lines not counted)."""
@@ -62,7 +73,7 @@ class JsonlSource:
 
     @cached_property
     def _first(self) -> list[dict[str, Any]]:
-        objects = [self._decoded(line, text) for line, text in islice(self._lines(), LOOKED_AT_FOR_COLUMNS)]
+        objects = [self._decoded(line, text)[0] for line, text in islice(self._lines(), LOOKED_AT_FOR_COLUMNS)]
         if not objects:
             raise BadInputError(f"{self._path} has no votes")
         return objects
@@ -75,16 +86,25 @@ class JsonlSource:
         except UNREADABLE as error:
             raise self._explained(error) from error
 
-    def _decoded(self, line: int, text: str) -> dict[str, Any]:
+    def _decoded(self, line: int, text: str) -> tuple[dict[str, Any], str | None]:
+        """Return a line's object, and a name that is given twice in it or in what it holds."""
+        self._twice = None
         try:
-            record = json.loads(text)
+            record = self._decoder.decode(text)
         except RecursionError:
             raise BadInputError(f"{self._path}, line {line}: nested too deeply") from None
         except ValueError as error:
             raise BadInputError(f"{self._path}, line {line}: not JSON: {first_line(error)}") from None
         if not isinstance(record, dict):
             raise BadInputError(f"{self._path}, line {line}: not a JSON object")
-        return record
+        return record, self._twice
+
+    def _as_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            times = Counter(name for name, _ in pairs)
+            self._twice = next(name for name in times if times[name] > 1)
+        return content
 
     def _explained(self, error: BaseException) -> BadInputError:
         if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
@@ -92,7 +112,7 @@ class JsonlSource:
         return BadInputError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
 
 
-def _as_text(records: list[dict[str, Any]], wanted: Mapping[Input, str]) -> RawBatch:
+def _as_text(records: list[dict[str, Any]], ambiguous: dict[int, str], wanted: Mapping[Input, str]) -> RawBatch:
     columns: dict[str, list[str | None]] = {}
     unusable: dict[Input, dict[int, str]] = {}
     for name, column in wanted.items():
@@ -104,7 +124,7 @@ def _as_text(records: list[dict[str, Any]], wanted: Mapping[Input, str]) -> RawB
                 values.append(None)
                 unusable.setdefault(name, {})[row] = str(error)
         columns[name] = values
-    return RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable)
+    return RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable, ambiguous)
 
 
 def _holds(record: dict[str, Any], path: str) -> bool:

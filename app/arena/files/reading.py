@@ -6,8 +6,9 @@ from pathlib import Path
 import polars as pl
 
 from app.arena.files.checks import Checked, RecordFault, check_batch
+from app.arena.files.column_names import ColumnsError
 from app.arena.files.csv import CsvSource
-from app.arena.files.expansion import check_expansion
+from app.arena.files.expansion import MAX_EXPANDED_BYTES, check_expansion
 from app.arena.files.jsonl import JsonlSource
 from app.arena.files.parquet import ParquetSource
 from app.arena.files.schemas import Form, choose_form
@@ -49,7 +50,7 @@ class VoteReader:
     Parameters
     ----------
     path : its name's ending says what it is; CSV and JSONL may be compressed (.gz, .zst).
-    max_expanded_bytes : the most that its text may have; see `check_expansion`.
+    max_expanded_bytes : the most that its text may have; see `check_expansion` and `ParquetSource.check_size`.
 
     Raises
     ------
@@ -61,8 +62,9 @@ class VoteReader:
     def __init__(self, path: Path, options: ReadOptions, *, max_expanded_bytes: int | None = None) -> None:
         self.path = path
         self._source = _source(path)
-        if self._source.kind != "parquet":
-            check_expansion(path, max_bytes=max_expanded_bytes)
+        limit = MAX_EXPANDED_BYTES if max_expanded_bytes is None else max_expanded_bytes
+        if not isinstance(self._source, ParquetSource):
+            check_expansion(path, max_bytes=limit)
         columns = self._source.columns  # names the file itself where it cannot be read
         try:
             self._form = choose_form(
@@ -73,8 +75,12 @@ class VoteReader:
                 annotator_column=options.annotator_column,
                 pooled=options.pooled,
             )
+        except ColumnsError as error:
+            raise error.of_file(path) from error
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
+        if isinstance(self._source, ParquetSource):
+            self._source.check_size(self._form.columns, max_bytes=limit)
 
     @property
     def form(self) -> Form:
@@ -109,7 +115,10 @@ class VoteReader:
         """Return the faults with their places as a user would look for them: `line 7, winner`."""
         columns = self._form.columns
         places = self.places([row for row, _, _ in found])
-        return [Fault(f"{places[row]}, {columns.get(name, name)}", detail) for row, name, detail in found]
+        return [
+            Fault(f"{places[row]}, {columns.get(name, name)}" if name else places[row], detail)
+            for row, name, detail in found
+        ]
 
 
 @dataclass(frozen=True)

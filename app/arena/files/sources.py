@@ -23,10 +23,12 @@ class RawBatch:
     ----------
     frame : one column per wanted input, under our name for it, all text; `voted_at` may already be moments.
     unusable : input → row of the batch → why the value there is no text; the frame holds null there.
+    ambiguous : row of the batch → why the record as a whole says nothing certain.
     """
 
     frame: pl.DataFrame
     unusable: dict[Input, dict[int, str]] = field(default_factory=dict)
+    ambiguous: dict[int, str] = field(default_factory=dict)
 
 
 class VoteSource(Protocol):

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
+from math import isfinite
 from typing import Any
 from uuid import UUID
 
@@ -15,15 +17,14 @@ from app.arena.policy import past_policy
 from app.arena.reading import Ids, read_counted
 from app.arena.reproducing import NotReproducibleError, past_settings, past_task
 from app.arena.review.fits import ReviewFits
-from app.arena.review.leaving import Floats
-from app.arena.review.states import Between, Counted, States, fit_states
-from app.arena.snapshot_diff import ModelChange, Shares, SnapshotDiff
+from app.arena.review.states import Between, Counted, Crowd, State, States, fit_states
+from app.arena.snapshot_diff import ModelChange, Shares, SnapshotDiff, keep_company
 from app.arena.snapshots import Snapshot, find_snapshot
 from app.errors import BadInputError, Fault
 from app.rating.results import Method
 from app.store.annotators import read_crowd, read_model_ids
 from app.store.database import Database
-from app.store.reviews import crowd_is_pruned, read_fitted, read_published
+from app.store.reviews import crowd_is_pruned, read_published, read_voters
 from app.store.vote_sets import holds_foreign_rows
 
 MOST_REMEMBERED = 100
@@ -45,6 +46,14 @@ class _Answer:
 
     states: States
     model_ids: Ids
+
+
+@dataclass(frozen=True)
+class _Board:
+    """A board, published or fitted here, by the models' numbers: who has a score, and where each model belongs."""
+
+    scores: dict[int, float]
+    components: dict[int, int]
 
 
 class DiffCauses:
@@ -129,32 +138,47 @@ def _estimator(conn: Connection, snapshot: Snapshot) -> tuple[dict[str, Any], in
 def _counted(conn: Connection, snapshot: Snapshot, annotator_ids: Ids) -> Counted:
     if crowd_is_pruned(conn, snapshot.id):  # old snapshots lose their annotators to save space
         return past_task(conn, snapshot)[0]
-    return np.isin(annotator_ids, read_fitted(conn, snapshot.id))
+    voters = read_voters(conn, snapshot.id)
+    voted, counted = (row.annotator_id for row in voters), (row.annotator_id for row in voters if row.fitted)
+    return Crowd(*(np.isin(annotator_ids, list(numbers)) for numbers in (voted, counted)))
 
 
 def _explained(
     diff: SnapshotDiff, answer: _Answer, boards: list[Sequence[RowMapping]], *, votes_changed: bool
 ) -> SnapshotDiff:
-    policy, crowd = (_by_number(scores, answer.model_ids) for scores in (answer.states.policy, answer.states.crowd))
-    last = {row["model"]: row["score"] for row in boards[1]}
-    shares: dict[str, Shares] = {}
-    for row in boards[0]:
-        number, name = row["model_id"], row["model"]
-        first = row["score"]
-        second = first if policy is None else policy.get(number)
-        fourth = last.get(name)
-        third = fourth if not votes_changed else (second if crowd is None else crowd.get(number))
-        if first is None or second is None or third is None or fourth is None:
-            continue
-        shares[name] = Shares(policy=second - first, crowd=third - second, votes=fourth - third)
-    models = [one.model_copy(update={"because": shares.get(one.model)}) for one in diff.models]
+    first, fourth = (_published(rows) for rows in boards)
+    second, between = (_fitted(state, answer.model_ids) for state in (answer.states.policy, answer.states.crowd))
+    second = second or first
+    third = fourth if not votes_changed else between or second
+    chain = (first, second, third, fourth)
+    comparable: set[int] = set.intersection(*(set(board.scores) for board in chain))
+    for before, after in pairwise(chain):
+        company: set[int] = keep_company(before.components, after.components)
+        comparable &= company
+    names = {row["model_id"]: row["model"] for row in boards[0]}
+    shares = {}
+    for number in comparable:
+        policy, crowd, votes = (after.scores[number] - before.scores[number] for before, after in pairwise(chain))
+        shares[names[number]] = Shares(policy=policy, crowd=crowd, votes=votes)
+    models = [
+        one if one.change is None else one.model_copy(update={"because": shares.get(one.model)}) for one in diff.models
+    ]
     return diff.model_copy(update={"models": models, "summary": [*diff.summary, *_tell(models)]})
 
 
-def _by_number(scores: Floats | None, model_ids: Ids) -> dict[int, float] | None:
-    if scores is None:
+def _published(rows: Sequence[RowMapping]) -> _Board:
+    scores = {row["model_id"]: row["score"] for row in rows if row["score"] is not None}
+    return _Board(scores, {row["model_id"]: row["component"] for row in rows})
+
+
+def _fitted(state: State | None, model_ids: Ids) -> _Board | None:
+    if state is None:
         return None
-    return {int(number): float(score) for number, score in zip(model_ids, scores, strict=True) if np.isfinite(score)}
+    numbers, scores, components = model_ids.tolist(), state.score.tolist(), state.component.tolist()
+    return _Board(
+        {number: score for number, score in zip(numbers, scores, strict=True) if isfinite(score)},
+        {number: component for number, component in zip(numbers, components, strict=True) if component >= 0},
+    )
 
 
 def _tell(models: list[ModelChange]) -> Iterator[str]:

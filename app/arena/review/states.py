@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.arena.fits.fitting import fit_turn, task_cells
 from app.arena.fits.task import FitTask
@@ -13,7 +14,16 @@ from app.rating.estimate import estimate
 from app.rating.results import LoopSettings
 from app.rating.votes import Cells, aggregate
 
-Counted = Mask | FitTask
+
+@dataclass(frozen=True)
+class Crowd:
+    """Who has votes left in a snapshot, and who of them counts, shape (n_annotators,) each."""
+
+    voted: Mask
+    counted: Mask
+
+
+Counted = Crowd | FitTask
 """Who counts in a snapshot: known, or to be found by running its refit again."""
 
 
@@ -25,7 +35,7 @@ class Between:
     ----------
     votes : the earlier snapshot's, those left out that are over the later policy's quota
     sizes : n_annotators and n_models
-    before, after : who counts in the earlier snapshot and in the later
+    before, after : who has votes and counts in the earlier snapshot and in the later
     settings : of the later, with the method asked about
     policy_changed : whether how scores are estimated differs: settings, quota, the service's version
     votes_changed : whether the later snapshot has other votes
@@ -41,8 +51,22 @@ class Between:
 
 
 @dataclass(frozen=True)
+class State:
+    """A board between two snapshots.
+
+    Attributes
+    ----------
+    score : Elo points, NaN where a model has none, shape (n_models,)
+    component : of each model's; −1 for a model without a counted vote
+    """
+
+    score: Floats
+    component: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class States:
-    """Scores of the boards between two snapshots, shape (n_models,); None where the one before it is the same.
+    """The boards between two snapshots; None where the one before it is the same.
 
     Attributes
     ----------
@@ -50,8 +74,8 @@ class States:
     crowd : the earlier votes of the later crowd under the later policy; None is the board before
     """
 
-    policy: Floats | None
-    crowd: Floats | None
+    policy: State | None
+    crowd: State | None
 
 
 def fit_states(between: Between) -> States:
@@ -67,20 +91,25 @@ def fit_states(between: Between) -> States:
     cells = aggregate(
         votes.annotator, votes.model_a, votes.model_b, votes.outcome, n_annotators=n_annotators, n_models=n_models
     )
-    before, after = _who_counts(between.before), _who_counts(between.after)
+    before, later = _crowd(between.before).counted, _crowd(between.after)
+    # Nobody judged those whose votes are all gone: what the board lost with them, it lost with the votes.
+    after = np.where(later.voted, later.counted, before)
     policy = crowd = None
     if between.policy_changed:
-        policy = _score(cells, before, between.settings)
+        policy = _fit(cells, before, between.settings)
+    # Who is new in the later crowd has no votes among the earlier ones, and makes no difference to them.
     if between.votes_changed and bool(np.any((before != after) & (cells.votes_by_annotator() > 0))):
-        crowd = _score(cells, after, between.settings)
+        crowd = _fit(cells, after, between.settings)
     return States(policy, crowd)
 
 
-def _who_counts(counted: Counted) -> Mask:
+def _crowd(counted: Counted) -> Crowd:
     if isinstance(counted, FitTask):
-        return ~np.isnan(fit_turn(counted, task_cells(counted)).rating.crowd.ability)
+        crowd = fit_turn(counted, task_cells(counted)).rating.crowd
+        return Crowd(crowd.votes > 0, ~np.isnan(crowd.ability))
     return counted
 
 
-def _score(cells: Cells, counted: Mask, settings: LoopSettings) -> Floats:
-    return make_board(estimate(cells.where(counted[cells.annotator]), settings), settings).score
+def _fit(cells: Cells, counted: Mask, settings: LoopSettings) -> State:
+    board = make_board(estimate(cells.where(counted[cells.annotator]), settings), settings)
+    return State(board.score, board.component)

@@ -1,11 +1,16 @@
 """Where messages may go: a webhook must not be a way into the network that the service runs in."""
 
 import ipaddress
+import re
 import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from app.errors import BadInputError, Fault
+
+# What can be looked up: labels of 1 to 63 characters, 253 in all (RFC 1035); a dot may end it.
+_HOST = re.compile(r"(?=.{1,253}\.?$)(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?")
+_EMBEDDING = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
 
 
 class ForbiddenAddressError(BadInputError):
@@ -59,6 +64,8 @@ def check_url(url: str, *, allow_private: bool) -> None:
         raise _refused("must have neither a user nor a fragment")
     if not url.isascii() or any(c.isspace() or not c.isprintable() for c in url):
         raise _refused("must be ASCII, percent-encoded where it is not")
+    if ":" not in host and not _HOST.fullmatch(host):
+        raise _refused("has a host that is no name")
     if allow_private:
         return
     if parts.scheme != "https":
@@ -99,6 +106,8 @@ def _require_public(address: str) -> None:
     if isinstance(one, ipaddress.IPv6Address):
         # An IPv4 address in IPv6's clothes is judged as what it is.
         inner = one.ipv4_mapped or one.sixtofour or (one.teredo and one.teredo[1])
+        if any(one in network for network in _EMBEDDING):  # NAT64 (RFC 6052), and the old compatible form
+            inner = ipaddress.IPv4Address(int(one) & 0xFFFFFFFF)
         if inner:
             one = inner
     if not one.is_global or one.is_multicast:

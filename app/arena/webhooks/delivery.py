@@ -64,7 +64,9 @@ class Deliverer:
                 return answer.status_code, f"answered {answer.status_code}"
         except BadInputError as error:
             return None, error.detail
-        except (OSError, httpx.HTTPError) as error:
+        except Exception as error:  # whatever one receiver's address or answer brings about, the others are told
+            if not isinstance(error, (OSError, httpx.HTTPError)):
+                log.exception("webhook_broke")
             return None, f"{type(error).__name__}: {error}"[:500]
 
     def _settle(self, message: UUID, attempts: int, status: int | None, detail: str) -> None:

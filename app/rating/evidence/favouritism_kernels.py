@@ -175,23 +175,25 @@ def mean_without(
 @compiled
 def join_group(
     first: int, last: int, row: int, own: Floats, lifts: Floats, forced: Floats, within: Floats,
-    theirs: Floats, lift: Floats,
+    theirs: Floats, lift: Floats, safe: bool,
 ) -> tuple[float, float]:  # fmt: skip
     """Add model `last` of the ranking to a group from `first` on; returns what that adds for and against.
 
     row: of the model in `own`, `lifts`, `forced`. theirs: honest log-likelihood of the cells in which one of the group
-    met another model; lift: 1/that likelihood.
+    met another model; lift: 1/that likelihood, kept up only where it is `safe`.
     """
     nodes = len(theirs)
     theirs += own[row]
-    lift *= lifts[row]
+    if safe:
+        lift *= lifts[row]
     good, bad = forced[row, 0], forced[row, 1]
     for upper in range(first, last):  # votes among themselves are honest votes
         both = within[upper, last - upper]
         if both[nodes] != 0.0:
             for i in range(nodes):
                 theirs[i] -= both[i]
-                lift[i] *= math.exp(both[i])
+                if safe:
+                    lift[i] *= math.exp(both[i])
             good -= both[nodes]
             bad -= both[nodes]
     return good, bad
@@ -282,7 +284,7 @@ def weigh_groups(
             row = place[order[lower]]
             if row < 0:
                 continue
-            more_good, more_bad = join_group(upper, lower, row, own, lifts, forced, within, theirs, lift)
+            more_good, more_bad = join_group(upper, lower, row, own, lifts, forced, within, theirs, lift, safe)
             good, bad = good + more_good, bad + more_bad
             if lower == upper:
                 continue

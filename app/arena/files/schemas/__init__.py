@@ -1,6 +1,16 @@
 """Which columns a vote file may have and what they mean: one entry of `SCHEMAS` per known format."""
 
-from app.arena.files.schemas.choosing import SCHEMAS, Form, choose_form, find_schema
+from app.arena.files.schemas.choosing import KNOWN_COLUMNS, SCHEMAS, Form, choose_form, find_schema
 from app.arena.files.schemas.schema import POOLED_ANNOTATOR, Clock, Input, Schema
 
-__all__ = ["POOLED_ANNOTATOR", "SCHEMAS", "Clock", "Form", "Input", "Schema", "choose_form", "find_schema"]
+__all__ = [
+    "KNOWN_COLUMNS",
+    "POOLED_ANNOTATOR",
+    "SCHEMAS",
+    "Clock",
+    "Form",
+    "Input",
+    "Schema",
+    "choose_form",
+    "find_schema",
+]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from app.arena.files.column_names import ColumnsError
 from app.arena.files.schemas import lmarena, services
 from app.arena.files.schemas.schema import Input, Schema
 from app.errors import BadInputError
@@ -35,6 +36,10 @@ SCHEMAS: tuple[Schema, ...] = (
 )
 """The formats, in the order in which they are tried: what asks for more columns comes before what asks for fewer, and
 what has a column named winner before what reads another one."""
+
+_PATHS = {path for one in SCHEMAS for path in (*one.required.values(), *one.optional.values(), *one.marks)}
+KNOWN_COLUMNS = frozenset(ANNOTATOR_COLUMNS) | _PATHS | {path.partition(".")[0] for path in _PATHS}
+"""Every column that some format has, and so no person's name."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +90,15 @@ def choose_form(
     wanted = [annotator_column] if annotator_column is not None else list(ANNOTATOR_COLUMNS)
     annotator = next((column for column in wanted if has(column)), None)
     schema = next((schema for schema in candidates if not schema.missing(has)), None)
-    found = ", ".join(columns) or "none"
     if schema is None:
         nobody = [] if annotator or pooled else [wanted[0]]
-        raise BadInputError(f"missing columns: {', '.join(nobody + fallback.missing(has))} (found: {found})")
+        raise ColumnsError(f"missing columns: {', '.join(nobody + fallback.missing(has))} (found: ", columns, ")")
     if annotator is None and not pooled:
-        raise BadInputError(
-            f"there is no {wanted[0]} column (found: {found}): without it all votes can only be taken as one pooled "
-            "annotator's (--pool-annotators), or a column be named that says who voted (--annotator-column; a "
-            "session is not a person)"
+        raise ColumnsError(
+            f"there is no {wanted[0]} column (found: ",
+            columns,
+            "): without it all votes can only be taken as one pooled annotator's (--pool-annotators), or a column be "
+            "named that says who voted (--annotator-column; a session is not a person)",
         )
     return Form(schema, None if pooled else annotator)
 
