@@ -169,6 +169,6 @@ def _template(scope: Scope) -> str:
     route: Any = scope.get("route")
     if route is None:
         return _NO_ROUTE
-    path: str = route.path
+    path: str = route.path_format  # as the API description has it
     # A route inside an included router says its path without the router's prefix.
     return path if path.startswith(PREFIX) or not scope["path"].startswith(PREFIX) else PREFIX + path
