@@ -45,7 +45,7 @@ def summary(view: View, crowd: Crowd) -> str:
     if crowd.tally.refused:
         votes += f", {crowd.tally.refused} not accepted"
     if view.board is None:
-        return f"{votes} · no leaderboard yet: annotators need more than the policy's minimum of votes"
+        return f"{votes} · no leaderboard yet: the first takes half a minute after an installation"
     flagged, everybody = found(view, crowd)
     caught = sum(count for role, count in flagged.items() if role != "honest")
     bad = sum(count for role, count in everybody.items() if role != "honest")
