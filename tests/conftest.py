@@ -122,12 +122,17 @@ def new_database(server_url: str, template: str = "template1") -> Iterator[str]:
             conn.execute(text(f"CREATE DATABASE {name} TEMPLATE {template}"))
         yield url.set(database=name).render_as_string(hide_password=False)
         with engine.connect() as conn:
+            _end_sessions(conn, name)
             # Not WITH (FORCE): it fails while autovacuum is in the database, which a plain DROP sends away.
-            leftover = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name AND usename = user"
-            conn.execute(text(leftover), {"name": name})
             conn.execute(text(f"DROP DATABASE {name}"))
     finally:
         engine.dispose()
+
+
+def _end_sessions(conn: Connection, name: str) -> None:
+    """End the sessions in this database, but not autovacuum's, which a superuser alone may end."""
+    sessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name AND usename = user"
+    conn.execute(text(sessions), {"name": name})
 
 
 @pytest.fixture(scope="session")
@@ -172,6 +177,26 @@ def database(database_url: str) -> Iterator[Database]:
     """The test's own database, opened: for what commits or races."""
     with Database(database_url, pool_size=60) as database:
         yield database
+
+
+@pytest.fixture
+def closed_database(server_url: str, database_url: str) -> Callable[[], AbstractContextManager[None]]:
+    """Close the test's own database for a while: sessions are ended and nobody is let in."""
+
+    @contextmanager
+    def close() -> Iterator[None]:
+        name = str(parse_url(database_url).database)
+        engine = create_engine(parse_url(server_url), isolation_level="AUTOCOMMIT")
+        try:
+            with engine.connect() as conn:
+                conn.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+                _end_sessions(conn, name)
+                yield
+                conn.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
+        finally:
+            engine.dispose()
+
+    return close
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from app.main import create_app
 from app.settings import Settings
-from app.store.database import Database, parse_url
+from app.store.database import Database
 
 Ask = Callable[..., Any]
 
@@ -27,19 +27,14 @@ def test_another_schema_is_alive_but_not_ready(client: Client, database: Databas
 
 
 def test_without_a_database_alive_but_not_ready(
-    client: Client, server_url: str, database_url: str, keys: dict[str, str], assert_problem: Ask
+    client: Client, closed_database: Ask, keys: dict[str, str], assert_problem: Ask
 ) -> None:
-    name = parse_url(database_url).database
-    with Database(server_url) as server, server.begin() as conn:
-        conn.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
-        conn.execute(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :d"), {"d": name})
     vote = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
     headers = {"Authorization": f"Bearer {keys['ingest']}"}
-    assert_problem(client.get("/readyz"), 503, "database-unreachable")
-    assert_problem(client.post("/api/v1/votes", json=vote, headers=headers), 503, "database-unreachable")
-    assert client.get("/healthz").status_code == 200
-    with Database(server_url) as server, server.begin() as conn:
-        conn.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
+    with closed_database():
+        assert_problem(client.get("/readyz"), 503, "database-unreachable")
+        assert_problem(client.post("/api/v1/votes", json=vote, headers=headers), 503, "database-unreachable")
+        assert client.get("/healthz").status_code == 200
     assert client.get("/readyz").status_code == 200
     assert client.post("/api/v1/votes", json=vote, headers=headers).status_code == 201
 

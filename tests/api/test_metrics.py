@@ -3,8 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from app.api.callers import KnownCallers
 from app.arena.metrics import FiguresReader
 from app.main import create_app
 from app.settings import Settings
-from app.store.database import Database, parse_url
+from app.store.database import Database
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 STATUSES = ("created", "duplicate", "conflict", "invalid", "refused")
@@ -35,19 +34,6 @@ def samples_of(content: str) -> Samples:
 
 def value(samples: Samples, name: str, **labels: str) -> float:
     return samples.get((f"stable_arena_{name}", tuple(sorted(labels.items()))), 0.0)
-
-
-@contextmanager
-def without_connections(server_url: str, settings: Settings) -> Iterator[None]:
-    assert settings.database_url is not None
-    name = parse_url(settings.database_url.get_secret_value()).database
-    with Database(server_url) as server:
-        with server.begin() as conn:
-            conn.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
-            conn.execute(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :d"), {"d": name})
-        yield
-        with server.begin() as conn:
-            conn.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
 
 
 @pytest.fixture
@@ -159,7 +145,7 @@ def test_rules_are_told_by_their_share_of_the_votes(
 def test_without_the_database_the_process_tells_of_itself(
     settings: Settings,
     serving: Callable[[FastAPI], Any],
-    server_url: str,
+    closed_database: Callable[[], Any],
     keys: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -168,7 +154,7 @@ def test_without_the_database_the_process_tells_of_itself(
     known, other = ({"Authorization": f"Bearer {keys[scope]}"} for scope in ("read", "admin"))
     with serving(create_app(settings)) as url, Client(base_url=url, timeout=30) as client:
         assert value(samples_of(client.get("/metrics", headers=known).text), "database_up") == 1
-        with without_connections(server_url, settings):
+        with closed_database():
             answer = client.get("/metrics", headers=known)
             assert answer.status_code == 200
             samples = samples_of(answer.text)

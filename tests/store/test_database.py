@@ -152,7 +152,7 @@ def _terminate_others(url: str) -> None:
     with psycopg.connect(plain) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "WHERE datname = current_database() AND usename = user AND pid <> pg_backend_pid()"
         )
 
 
