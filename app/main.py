@@ -9,6 +9,7 @@ from app.api.board_reads import BoardReads
 from app.api.callers import KnownCallers
 from app.api.cors import install_cors
 from app.api.direct import DirectEndpoints
+from app.api.head import HeadAsGet
 from app.api.limits import BodyLimit
 from app.api.metrics import MetricsReaders, keep_settling
 from app.api.openapi import install_openapi, operation_id
@@ -58,6 +59,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     install_problem_handlers(app)
     install_openapi(app)
     app.add_middleware(DirectEndpoints, endpoints=DIRECT_ENDPOINTS)
+    app.add_middleware(HeadAsGet)
     app.add_middleware(
         BodyLimit,
         max_bytes=settings.server.max_body_bytes,

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import structlog
 import uvicorn
@@ -35,6 +36,10 @@ _ROOM = 4 * 1024**3
 
 # The addresses are http: a context of httpx's own would read every certificate of the world first.
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+# Machines are shared, and the first example of some compiles kernels.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 Serving = Callable[[FastAPI], AbstractContextManager[str]]
 AssertProblem = Callable[..., dict[str, Any]]
@@ -240,7 +245,7 @@ def client(settings: Settings, _usual_app: FastAPI) -> Iterator[Client]:
     usual = _usual_app.state.settings.model_copy(update=place)
     app = _usual_app if settings == usual else create_app(settings)
     app.state.settings = settings  # all that lasts longer than a request is made from them when the service starts
-    with _served(app) as url, Client(base_url=url, timeout=30, verify=_NO_TLS) as client:
+    with _served(app) as url, Client(base_url=url, timeout=120, verify=_NO_TLS) as client:
         yield client
 
 

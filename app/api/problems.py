@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
@@ -134,7 +135,19 @@ def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
         return problem_response(scope, NotFoundError(f"nothing is at {_shown_path(scope)}"))
     code = status.phrase.lower().replace(" ", "-")
     detail = f"{scope['method']} {_shown_path(scope)}: {status.phrase.lower()}"
-    return _render(scope, status, code, status.phrase, detail, (), dict(error.headers or {}), {})
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods(scope)))
+    return _render(scope, status, code, status.phrase, detail, (), headers, {})
+
+
+def _methods(scope: Scope) -> set[str]:
+    """Methods of all routes at the path; the framework names those of one."""
+    found: set[str] = set()
+    for route in iter_route_contexts(scope["app"].routes):
+        if route.path_regex.match(scope["path"]):
+            found |= route.methods or set()
+    return found | {"HEAD"} if "GET" in found else found
 
 
 def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:

@@ -50,7 +50,7 @@ def roundabout(settings: Settings) -> FastAPI:
 
 @pytest.fixture
 def detour(settings: Settings, serving: Ask) -> Iterator[Client]:
-    with serving(roundabout(settings)) as url, Client(base_url=url, timeout=30) as client:
+    with serving(roundabout(settings)) as url, Client(base_url=url, timeout=120) as client:
         yield client
 
 

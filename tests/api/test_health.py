@@ -50,5 +50,9 @@ def test_more_requests_than_connections_are_served(
     def send(_: int) -> int:
         return client.post("/api/v1/votes/batch", json=batch, headers=headers).status_code
 
-    with serving(create_app(narrow)) as url, Client(base_url=url, timeout=30) as client, ThreadPoolExecutor(60) as pool:
+    with (
+        serving(create_app(narrow)) as url,
+        Client(base_url=url, timeout=120) as client,
+        ThreadPoolExecutor(60) as pool,
+    ):
         assert set(pool.map(send, range(120))) == {200}

@@ -244,7 +244,7 @@ def test_uploads_have_a_limit_of_their_own(
         }
     )
     headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
-    with serving(create_app(small)) as url, Client(base_url=url, timeout=30) as client:
+    with serving(create_app(small)) as url, Client(base_url=url, timeout=120) as client:
         fits = client.post("/api/v1/imports", content=b"x" * 50_000, headers=headers)
         assert fits.status_code == 202
         whole = client.post("/api/v1/imports", content=b"x" * 100_001, headers=headers)
@@ -291,7 +291,7 @@ def test_another_process_takes_over_what_one_left(
     with monkeypatch.context() as broken:
         broken.setattr("app.arena.imports_loading.load_votes", breaking)
         with pytest.raises(KeyboardInterrupt):  # as good as dead: it neither ends the import nor gives the lease back
-            ImportRunner(database, lease_seconds=1, max_expanded_bytes=10**9).run_next()
+            ImportRunner(database, lease_seconds=3, max_expanded_bytes=10**9).run_next()
     assert 0 < count(database) < 20
     other = ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9)
     wait_until(lambda: other.run_next() is not None)
@@ -426,7 +426,7 @@ def test_the_service_runs_imports_by_itself(
 ) -> None:
     working = settings.model_copy(update={"worker": WorkerSettings(tick_seconds=0.05)})
     headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
-    with serving(create_app(working)) as url, Client(base_url=url, timeout=30) as client:
+    with serving(create_app(working)) as url, Client(base_url=url, timeout=120) as client:
         posted = client.post("/api/v1/imports", content=(HEADER + "k,a,b,tie,\n").encode(), headers=headers)
         assert posted.status_code == 202
         wait_until(lambda: count(database) == 1)
@@ -440,7 +440,7 @@ def test_with_pseudonyms_raw_keys_are_nowhere_afterwards(
     )
     headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
     body = HEADER + "raw-key,a,b,tie,1\nraw-key,a,b,model_a,1\nraw-key,a,a,tie,\n"
-    with serving(create_app(working)) as url, Client(base_url=url, timeout=30) as client:
+    with serving(create_app(working)) as url, Client(base_url=url, timeout=120) as client:
         posted = client.post("/api/v1/imports?skip_invalid=true", content=body.encode(), headers=headers).json()
         wait_until(lambda: count(database) == 1)
         errors = client.get(f"/api/v1/imports/{posted['id']}/errors", headers=headers).text

@@ -118,7 +118,7 @@ def send_slowly(url: str, key: str, parts: Iterator[bytes], *, length: int, paus
     head = (
         f"POST /api/v1/votes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
     )
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
         began = time.monotonic()
         connection.settimeout(pause)
@@ -169,7 +169,7 @@ def for_pages(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator
     server = ServerSettings.model_validate({"cors_origins": f"{ORIGIN}, http://localhost:3000"})
     with (
         serving(create_app(settings.model_copy(update={"server": server}))) as url,
-        Client(base_url=f"{url}/api/v1", timeout=30) as client,
+        Client(base_url=f"{url}/api/v1", timeout=120) as client,
     ):
         yield client
 

@@ -105,7 +105,7 @@ def test_who_may_read_is_a_setting(
     ingest = {"Authorization": f"Bearer {keys['ingest']}"}
     assert_problem(client.get("/metrics", headers=ingest), 403, "scope-missing")
     public = create_app(settings.model_copy(update={"public_metrics": True}))
-    with serving(public) as url, Client(base_url=url, timeout=30) as anyone:
+    with serving(public) as url, Client(base_url=url, timeout=120) as anyone:
         assert anyone.get("/metrics").status_code == 200
         assert_problem(anyone.get("/metrics", headers={"Authorization": "Bearer sa_wrong"}), 401, "not-authenticated")
 
@@ -152,7 +152,7 @@ def test_without_the_database_the_process_tells_of_itself(
     monkeypatch.setattr("app.main.FiguresReader", lambda database: FiguresReader(database, keep_seconds=0))
     monkeypatch.setattr("app.main.KnownCallers", lambda database: KnownCallers(database, seconds=0))
     known, other = ({"Authorization": f"Bearer {keys[scope]}"} for scope in ("read", "admin"))
-    with serving(create_app(settings)) as url, Client(base_url=url, timeout=30) as client:
+    with serving(create_app(settings)) as url, Client(base_url=url, timeout=120) as client:
         assert value(samples_of(client.get("/metrics", headers=known).text), "database_up") == 1
         with closed_database():
             answer = client.get("/metrics", headers=known)

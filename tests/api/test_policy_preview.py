@@ -109,14 +109,14 @@ def test_one_at_a_time(ask: Ask, assert_problem: Ask, crowd: list[str], monkeypa
 
     def slow_fit(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
         entered.set()
-        assert leave.wait(30)
+        assert leave.wait(120)
         return fit(self, task, **rest)
 
     monkeypatch.setattr(FitProcess, "fit", slow_fit)
     answers: list[Any] = []
     first = threading.Thread(target=lambda: answers.append(preview(ask)))
     first.start()
-    assert entered.wait(30)
+    assert entered.wait(120)
     busy = preview(ask)
     leave.set()
     first.join()

@@ -50,7 +50,7 @@ def private(settings: Settings, serving: Callable[..., Any], keys: dict[str, str
         changes = {"pseudonym_key": secret, "pseudonym_key_version": version, "pseudonym_previous_keys": previous or {}}
         app = create_app(settings.model_copy(update=changes))
         headers = {"Authorization": f"Bearer {keys['admin']}"}
-        with serving(app) as url, Client(base_url=f"{url}/api/v1", headers=headers, timeout=30) as client:
+        with serving(app) as url, Client(base_url=f"{url}/api/v1", headers=headers, timeout=120) as client:
             yield client.request
 
     return serve

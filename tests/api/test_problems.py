@@ -48,7 +48,7 @@ def faulty_app(settings: Settings) -> FastAPI:
 
 @pytest.fixture
 def faulty(faulty_app: FastAPI, serving: Callable[[FastAPI], Any]) -> Iterator[Client]:
-    with serving(faulty_app) as url, Client(base_url=url, timeout=30) as client:
+    with serving(faulty_app) as url, Client(base_url=url, timeout=120) as client:
         yield client
 
 
@@ -69,7 +69,7 @@ def test_why_the_service_could_not_answer_is_logged(
     faulty_app: FastAPI, serving: Callable[[FastAPI], Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     # A request is logged after its answer is sent: all lines are there once the service has stopped.
-    with serving(faulty_app) as url, Client(base_url=url, timeout=30) as client:
+    with serving(faulty_app) as url, Client(base_url=url, timeout=120) as client:
         assert client.get("/raise/unavailable").status_code == 503
         assert client.get("/raise/conflict").status_code == 409
     [line] = [line for line in capfd.readouterr().err.splitlines() if "as was asked for" in line]
@@ -79,7 +79,7 @@ def test_why_the_service_could_not_answer_is_logged(
 def test_where_things_are_on_the_machine_is_logged_and_not_told(
     faulty_app: FastAPI, serving: Callable[[FastAPI], Any], assert_problem: Ask, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with serving(faulty_app) as url, Client(base_url=url, timeout=30) as client:
+    with serving(faulty_app) as url, Client(base_url=url, timeout=120) as client:
         body = assert_problem(client.get("/folder"), 503, "unavailable")
     assert "/srv/arena" not in str(body)
     assert "/srv/arena" in capfd.readouterr().err
@@ -142,6 +142,22 @@ def test_a_method_that_is_not_there(client: Client, assert_problem: Ask) -> None
     assert response.headers["allow"] == "POST"
 
 
+def test_the_methods_that_are_there_are_named_whole(client: Client, assert_problem: Ask) -> None:
+    response = client.delete("/api/v1/refits")
+    assert_problem(response, 405, "method-not-allowed")
+    assert response.headers["allow"] == "GET, HEAD, POST"
+    assert client.head("/api/v1/votes").headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/v1/leaderboard", "/api/v1/refits", "/nothing"])
+def test_head_is_get_without_the_body(client: Client, keys: dict[str, str], path: str) -> None:
+    headers = {"Authorization": f"Bearer {keys['admin']}", "X-Request-ID": "mine"}
+    whole, head = (client.request(method, path, headers=headers) for method in ("GET", "HEAD"))
+    changing = ("date", "ratelimit")
+    shown, told = ({n: v for n, v in r.headers.items() if n not in changing} for r in (whole, head))
+    assert (head.status_code, told, head.content) == (whole.status_code, shown, b"")
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", None])
 def test_bodies_of_another_kind(client: Client, assert_problem: Ask, kind: str | None) -> None:
     headers = {"Content-Type": kind} if kind else {}
@@ -158,7 +174,7 @@ def test_json_under_its_other_names(ask: Ask, kind: str) -> None:
 def tight(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[Client]:
     """The service with room for bodies of 2,000 bytes."""
     small = settings.model_copy(update={"server": ServerSettings(max_body_bytes=2000)})
-    with serving(create_app(small)) as url, Client(base_url=url, timeout=30) as client:
+    with serving(create_app(small)) as url, Client(base_url=url, timeout=120) as client:
         yield client
 
 

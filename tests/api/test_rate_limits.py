@@ -101,7 +101,7 @@ def limited(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[C
     tight = settings.model_copy(
         update={"server": ServerSettings(requests_per_minute=3, anonymous_requests_per_minute=2)}
     )
-    with serving(create_app(tight)) as url, Client(base_url=f"{url}/api/v1", timeout=30) as client:
+    with serving(create_app(tight)) as url, Client(base_url=f"{url}/api/v1", timeout=120) as client:
         yield client
 
 

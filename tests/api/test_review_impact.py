@@ -108,14 +108,14 @@ def test_asked_again_it_is_remembered_and_one_is_computed_at_a_time(
     def slow_call(self: ReviewFits, question: Callable[[], Any]) -> Any:
         calls.append(1)
         entered.set()
-        assert leave.wait(60)
+        assert leave.wait(120)
         return call(self, question)
 
     monkeypatch.setattr(ReviewFits, "_call", slow_call)
     answers: list[Any] = []
     first = threading.Thread(target=lambda: answers.append(ask("GET", "/annotators/flip 12/impact")))
     first.start()
-    assert entered.wait(60)
+    assert entered.wait(120)
     busy = ask("GET", "/annotators/flip 13/impact")
     leave.set()
     first.join()

@@ -114,7 +114,7 @@ def test_a_closed_leaderboard_is_closed(
 ) -> None:
     closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
     public = [route for route, rule in documented_rules().items() if "public" in rule]
-    with serving(closed) as url, Client(base_url=url, timeout=30) as client:
+    with serving(closed) as url, Client(base_url=url, timeout=120) as client:
         for route in public:
             assert verdict(client, *route, headers["nobody"]) == "401"
             assert verdict(client, *route, headers["read"]) == "in"

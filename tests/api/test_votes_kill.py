@@ -84,7 +84,7 @@ def request_of(name: str, number: int) -> tuple[str, dict[str, str], Any]:
 
 def send_until_stopped(service: Service, key: str, sender: int, tally: Tally) -> None:
     number = 0
-    with httpx.Client(base_url=f"http://127.0.0.1:{service.port}/api/v1", timeout=60) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{service.port}/api/v1", timeout=120) as client:
         while not tally.stopping:
             name = f"{sender}-{number}"
             path, headers, body = request_of(name, number)

@@ -95,7 +95,7 @@ def test_a_hanging_child_does_not_keep_the_worker_from_stopping(hanging: list[in
     while not hanging:
         assert thread.is_alive()
     process.stop()
-    thread.join(20)
+    thread.join(120)
     assert not thread.is_alive()
     assert "stopped" in str(ended[0])
 
@@ -113,7 +113,7 @@ def test_cancelling_while_it_fits(database: Database, crowd: None, hanging: list
     assert (seen.state, seen.ended) == ("fitting", False)
     assert seen.cancel_requested_at is not None
     assert "read" in seen.seconds
-    thread.join(30)
+    thread.join(120)
     with database.read() as conn:
         ended = find_refit(conn, wanted)
     assert (ended.state, ended.detail) == ("cancelled", "the refit was cancelled while it fitted")

@@ -229,14 +229,14 @@ def test_a_live_vote_on_a_new_model_does_not_wait_for_the_import(
     def held_up(*arguments: Any, **options: Any) -> Any:
         done = really(*arguments, **options)
         reached.set()
-        assert may_go_on.wait(20)
+        assert may_go_on.wait(120)
         return done
 
     monkeypatch.setattr("app.arena.imports_loading.load_votes", held_up)
     importing = threading.Thread(target=load, args=("k,new,b,tie,,,,",))
     importing.start()
     try:
-        assert reached.wait(20)
+        assert reached.wait(120)
         with database.begin() as conn:  # the chunk is written and not committed
             conn.execute(text("SET LOCAL lock_timeout = '5s'"))
             conn.execute(text("INSERT INTO models (name) VALUES ('new') ON CONFLICT (name) DO NOTHING"))

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
@@ -187,7 +187,7 @@ class NaiveRecord:
         return ("duplicate" if earlier[0] == verdict else "conflict"), earlier[1]
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(batches=st.lists(st.lists(VOTES, max_size=8), min_size=1, max_size=3))
 def test_every_vote_gets_what_a_naive_record_says(scratch: Connection, batches: list[list[NewVote]]) -> None:
     savepoint = scratch.begin_nested()

@@ -41,11 +41,11 @@ def test_one_question_at_a_time_and_none_after_the_end() -> None:
 
     asking = threading.Thread(target=ask_for_long)
     asking.start()
-    assert entered.wait(60)
+    assert entered.wait(120)
     with pytest.raises(ImpactBusyError):
         fits.run(lambda: os.getpid)
     fits.stop()
-    asking.join(60)
+    asking.join(120)
     assert len(ends) == 1, "the child has ended, and with it the wait"
     with pytest.raises(FitProcessLostError, match="shutting down"):
         fits.run(lambda: os.getpid)

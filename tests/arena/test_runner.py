@@ -248,7 +248,7 @@ def test_a_stopped_process_starts_no_other() -> None:
 def test_the_lease_is_renewed_while_a_fit_runs(
     database: Database, crowd: None, fit_process: FitProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner = RefitRunner(database, lease_seconds=0.3, process=fit_process)
+    runner = RefitRunner(database, lease_seconds=2, process=fit_process)
     fit_really = FitProcess.fit
     expiry = select(leases.c.expires_at)
 

@@ -34,7 +34,7 @@ class HeldDatabase(Database):
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         self.writes += 1
-        assert self.go.wait(30)
+        assert self.go.wait(120)
         with super().begin() as conn:
             yield conn
 

@@ -84,7 +84,7 @@ def test_stopping_cuts_a_fit_short(
         wanted = request_refit(conn, trigger="request", requested_by="a test")
     monkeypatch.setattr(FitProcess, "fit", endless)
     worker.start()
-    assert began.wait(20)
+    assert began.wait(120)
     worker.stop()
     with database.read() as conn:
         ended = find_refit(conn, wanted)

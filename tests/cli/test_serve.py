@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+import psutil  # type: ignore[import-untyped]
 import pytest
 from sqlalchemy import text
 
@@ -212,11 +213,12 @@ def test_the_log_is_json_on_standard_error_and_names_no_one(data_dir: Path, key:
 
 def children_of(process: subprocess.Popen[str]) -> dict[str, list[int]]:
     """Return the process ids of the service's children, by whether they answer requests or are the worker, niced."""
-    listed = Path(f"/proc/{process.pid}/task").glob("*/children")
-    pids = [int(pid) for path in listed for pid in path.read_text().split()]
-    spawned = [pid for pid in pids if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    niced = [pid for pid in spawned if os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)]
-    return {"worker": niced, "server": [pid for pid in spawned if pid not in niced]}
+    found: dict[str, list[int]] = {"worker": [], "server": []}
+    for child in psutil.Process(process.pid).children():
+        with suppress(psutil.NoSuchProcess):  # they come and go while they are looked at
+            if any("spawn_main" in word for word in child.cmdline()):
+                found["worker" if child.nice() > psutil.Process().nice() else "server"].append(child.pid)
+    return found
 
 
 def ended(pid: int) -> bool:

@@ -92,12 +92,12 @@ def address() -> Iterator[str]:
     server.startup = tell  # type: ignore[method-assign]  # it has no event of its own to wait for
     thread = threading.Thread(target=server.run)
     thread.start()
-    assert listening.wait(30)
+    assert listening.wait(120)
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 5])

@@ -114,7 +114,7 @@ class Service:
     wrong: list[str] = field(default_factory=list)
 
     def client(self) -> Client:
-        return Client(base_url=f"{self.url}/api/v1", headers={"Authorization": f"Bearer {self.key}"}, timeout=60)
+        return Client(base_url=f"{self.url}/api/v1", headers={"Authorization": f"Bearer {self.key}"}, timeout=120)
 
     def send(self, client: Client, method: str, path: str, **rest: Any) -> Response:
         """Send a request and note what must not come back."""

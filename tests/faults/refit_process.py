@@ -1,7 +1,8 @@
-"""Runs refits and kills them: for each line `URL N` a forked process runs the next refit, killed at its Nth event.
+"""Runs refits and kills them: for each line `URL N NAME` a forked process runs the next refit, killed at an event.
 
-An event is the moment before or after a statement, a copy, a commit, a roll-back or a step of the fit. N = 0 kills
-nothing. The answer is a line of JSON: how the process ended, and the events up to there.
+An event is the moment before or after a statement, a copy, a commit, a roll-back or a step of the fit. It is the Nth
+from the first whose name begins so (nothing: from the very first). N = 0 kills nothing. The answer is a line of JSON:
+how the process ended, and the events up to there.
 """
 
 import json
@@ -27,14 +28,14 @@ LEASE_SECONDS = 60.0  # the killed process never gives it back: the test lets th
 
 
 class Countdown:
-    """Counts events, and ends the process and its children at one of them."""
+    """Counts events from one on, and ends the process and its children at one of them."""
 
-    def __init__(self, last: int, report: int) -> None:
-        self._last, self._report, self._count = last, report, 0
+    def __init__(self, last: int, first: str, report: int) -> None:
+        self._last, self._first, self._report, self._count = last, first, report, 0
 
     def note(self, what: str) -> None:
-        self._count += 1
-        os.write(self._report, what.replace("\n", " ").encode()[:80] + b"\n")
+        self._count += bool(self._count or what.startswith(self._first))
+        os.write(self._report, what.replace("\n", " ").encode()[:160] + b"\n")
         if self._count == self._last:
             os.killpg(0, signal.SIGKILL)
 
@@ -66,26 +67,26 @@ class Countdown:
         self.around(FitProcess, "fit")
 
 
-def run_refit(url: str, last: int, report: int) -> None:
+def run_refit(url: str, last: int, first: str, report: int) -> None:
     os.setpgid(0, 0)
     os.setsid = lambda: None  # a fit in a session of its own would not be killed with the group
     # Nothing runs in this process yet that a fork could cut in two, and the kernels are compiled.
     forking = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda _: forking
-    Countdown(last, report).watch()
+    Countdown(last, first, report).watch()
     with Database(url) as database:
         runner = RefitRunner(database, lease_seconds=LEASE_SECONDS)
         runner.run_next(scheduled=False)
         runner.stop()
 
 
-def fork_refit(url: str, last: int) -> dict[str, Any]:
+def fork_refit(url: str, last: int, first: str) -> dict[str, Any]:
     told, report = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(told)
         try:
-            run_refit(url, last, report)
+            run_refit(url, last, first, report)
         except BaseException:  # noqa: BLE001  the parent's own code must not run here
             sys.excepthook(*sys.exc_info())
             os._exit(1)
@@ -108,11 +109,11 @@ def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # where the log goes
     warm = False
     for line in sys.stdin:
-        url, last = line.split()
+        url, last, first = line.rstrip("\n").split(" ", 2)
         if not warm:
             warm_up(url)
             warm = True
-        print(json.dumps(fork_refit(url, int(last))), file=answers, flush=True)
+        print(json.dumps(fork_refit(url, int(last), first)), file=answers, flush=True)
 
 
 if __name__ == "__main__":

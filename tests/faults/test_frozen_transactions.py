@@ -16,12 +16,12 @@ from app.arena.runner import RefitRunner
 from app.store.database import Database, DatabaseBusyError, DatabaseUnreachableError
 from app.store.leases import acquire_lease, end_when_silent, lock_lease
 
-LEASE_SECONDS = 1.5
+LEASE_SECONDS = 3.0
 
 
 def take_over(database: Database) -> tuple[int | None, float]:
     began = time.monotonic()
-    while time.monotonic() - began < 10:
+    while time.monotonic() - began < 60:
         with database.begin() as conn:
             epoch = acquire_lease(conn, "refit", "another", LEASE_SECONDS)
         if epoch is not None:

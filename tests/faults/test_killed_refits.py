@@ -15,17 +15,23 @@ from app.arena.runner import RefitRunner
 from app.store.database import Database
 
 TABLES = ("snapshot_models", "snapshot_annotators", "snapshot_matchups")
-RunAndKill = Callable[[int], dict[str, Any]]
+SUBMITTED = "after _submit"
+DONE = "after UPDATE refits SET state=%(state)s::VARCHAR, finished_at=clock_timestamp(), seconds"  # published
+
+Point = tuple[int, str]
+"""Which event, counted from the first whose name begins so."""
+
+RunAndKill = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
 def run_and_kill(database: Database, start_driver: Callable[..., Any]) -> RunAndKill:
-    """Run the next refit in a process that dies at its nth event (0: never); return how it ended."""
+    """Run the next refit in a process that dies at an event (0: never); return how it ended."""
     driver = start_driver("refit_process.py")
     url = database.url.render_as_string(hide_password=False)
 
-    def run(last: int) -> dict[str, Any]:
-        driver.stdin.write(f"{url} {last}\n")
+    def run(last: int, first: str = "") -> dict[str, Any]:
+        driver.stdin.write(f"{url} {last} {first}\n")
         driver.stdin.flush()
         return json.loads(driver.stdout.readline())
 
@@ -47,11 +53,13 @@ def served(database: Database) -> Any:
     return board.snapshot.id, board.models
 
 
-def kill_at(points: Iterable[int], database: Database, ask: Any, run_and_kill: RunAndKill, runner: RefitRunner) -> None:
+def kill_at(
+    points: Iterable[Point], database: Database, ask: Any, run_and_kill: RunAndKill, runner: RefitRunner
+) -> None:
     for point in points:
         before, board = everything_published(database), served(database)
         wanted = ask()
-        ended = run_and_kill(point)
+        ended = run_and_kill(*point)
         where = f"killed at event {point}: {ended['events'][-1]}"
         assert ended["exit"] == -signal.SIGKILL, where
         check_complete(database, before, board, wanted, where)
@@ -104,10 +112,8 @@ def events(database: Database, crowd: None, ask_for_refit: Any, run_and_kill: Ru
 def test_killed_here_and_there(
     database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, runner: RefitRunner
 ) -> None:
-    submitted = events.index("after _submit") + 1
-    commits = [place + 1 for place, name in enumerate(events) if name == "before do_commit"]
-    published = max(place + 1 for place, name in enumerate(events) if name.startswith("after UPDATE refits"))
-    points = sorted({3, commits[0], submitted, published, published + 1, published + 2})
+    assert [sum(name.startswith(one) for name in events) for one in (SUBMITTED, DONE)] == [1, 1]
+    points = [(3, ""), (1, "before do_commit"), (1, SUBMITTED), (1, DONE), (2, DONE), (3, DONE)]
     kill_at(points, database, ask_for_refit, run_and_kill, runner)
 
 
@@ -115,5 +121,5 @@ def test_killed_here_and_there(
 def test_killed_at_every_event(
     database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, runner: RefitRunner
 ) -> None:
-    kill_at(range(1, len(events) + 1), database, ask_for_refit, run_and_kill, runner)
+    kill_at(((number, "") for number in range(1, len(events) + 1)), database, ask_for_refit, run_and_kill, runner)
     print(f"{len(events)} kills")

@@ -149,7 +149,7 @@ def end(workers: list[Any]) -> list[int]:
     ticks = []
     for worker in workers:
         try:
-            ticks.append(int(worker.communicate(timeout=60)[0]))
+            ticks.append(int(worker.communicate(timeout=120)[0]))
         except subprocess.TimeoutExpired:
             worker.send_signal(signal.SIGUSR1)
             pytest.fail("a worker that was told to stop goes on; where it is stands in its error output")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.arena.files import encode, read_vote_file
@@ -21,7 +21,6 @@ COLUMNS = ["annotator", "model_a", "model_b", "winner"]
 CODES = {"model_a": 0, "model_b": 1, "tie": 2, "tie (bothbad)": 3}
 
 
-@settings(deadline=None)
 @given(st.lists(votes, min_size=1, max_size=8))
 def test_what_is_written_is_read_back_whatever_the_names(rows: list[tuple[str, str, str, str]]) -> None:
     expected = [(k, a, b, CODES[winner]) for k, a, b, winner in rows]

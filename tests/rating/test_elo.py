@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rating.elo import fit_elo
@@ -17,7 +17,6 @@ def one_by_one(a: list[int], b: list[int], outcome: list[float]) -> list[float]:
     return rating
 
 
-@settings(deadline=None)  # the first example compiles
 @given(st.lists(vote, min_size=1, max_size=30))
 def test_the_recorded_order_is_algorithm_1(votes: list[tuple[int, int, float]]) -> None:
     a, b, w = [v[0] for v in votes], [(v[0] + v[1]) % 4 for v in votes], [v[2] for v in votes]

@@ -62,7 +62,7 @@ def textbook(votes: SimulatedVotes, keep: np.ndarray, ability: np.ndarray) -> tu
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_scores_and_errors_agree_with_a_general_optimiser_vote_by_vote(seed: int) -> None:
     votes = simulate_votes(seed, n_models=MODELS, roles={"honest": 20, "random": 2, "flip": 2}, votes_each=40)
     generator = np.random.default_rng(seed)

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rating import compact, votes
@@ -35,7 +35,6 @@ def assert_same(left: Cells, right: Cells) -> None:
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(st.lists(vote, max_size=40), st.randoms())
 def test_cells_do_not_depend_on_order_or_side(votes: list[Any], random: Any) -> None:
     rows = as_rows(votes)
@@ -44,7 +43,6 @@ def test_cells_do_not_depend_on_order_or_side(votes: list[Any], random: Any) -> 
     assert_same(cells_from(rows), cells_from(shuffled))
 
 
-@settings(deadline=None)  # the first call compiles
 @given(st.lists(vote, max_size=40))
 def test_cells_hold_the_naive_sums(votes: list[Any]) -> None:
     naive: dict[tuple[int, int, int], list[float]] = {}
@@ -105,7 +103,6 @@ def pairs_from(rows: list[tuple[int, int, int, float]], weight: list[float] | No
     return count_pairs(a, b, columns[3], n_models=MODELS, weight=None if weight is None else np.array(weight))
 
 
-@settings(deadline=None)
 @given(st.lists(vote, max_size=40), st.booleans(), st.booleans())
 def test_counted_pairs_are_the_pooled_cells(given_votes: list[Any], weighted: bool, many_models: bool) -> None:
     rows = as_rows(given_votes)

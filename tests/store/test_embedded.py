@@ -28,7 +28,7 @@ from app.store.embedded.sockets import SOCKET_FILE, recorded_folder
 from app.store.opening import open_database
 
 ROOT = os.geteuid() == 0
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 120.0
 HOLDER = """
 import sys
 from pathlib import Path
