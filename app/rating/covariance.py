@@ -7,6 +7,7 @@ from scipy.stats import norm, t
 from app.rating.arrow import DenseBlock, SparseBlock
 from app.rating.compact import pool_annotators
 from app.rating.fit import Fit
+from app.rating.leverage import unvouched
 from app.rating.observed import Observed, observe
 from app.rating.results import Interval
 from app.rating.sparse_variance import sparse_variances, squared_residuals
@@ -73,8 +74,9 @@ def covariance(
     Notes
     -----
     Bread: the Schur complement of the observed information, abilities at the cap held. Meat: the scores' gradient of
-    each cluster or vote after its ability's share is taken out. Both stay on the constraint that the typical ability
-    is 1. Derivations: docs/math.md, "Uncertainty".
+    each cluster or vote after its ability's share is taken out, and more where few supply what is known of a model
+    (`app.rating.leverage`). Both stay on the constraint that the typical ability is 1. Derivations: docs/math.md,
+    "Uncertainty".
 
     References
     ----------
@@ -96,7 +98,7 @@ def covariance(
     if kind == "information":
         inner = work.bread
     else:
-        meat = work.meat_by_annotator() * clusters / (clusters - 1) if kind == "clustered" else work.meat_by_vote()
+        meat = work.meat_by_annotator(clusters) if kind == "clustered" else work.meat_by_vote()
         inner = work.bread @ meat @ work.bread
     ability_se = work.ability_se(inner) if abilities else np.full(annotators, np.nan)
     return Covariance(inner, np.maximum(np.diag(inner), 0.0), ability_se, kind, clusters)
@@ -110,15 +112,28 @@ class _Work:
         self.likelihood, self.arrow = observed.likelihood, block.arrow
         self.D, self.cross = observed.point.D, observed.point.cross
         self.bread = block.inverse()
+        self.information = np.diag(observed.point.A)
 
-    def meat_by_annotator(self) -> Floats:
-        """Σ_k u_k u_kᵀ, u_k annotator k's gradient of the scores (that of θ_k is 0, or held)."""
+    def meat_by_annotator(self, clusters: int) -> Floats:
+        """G/(G − 1) Σ_k u_k u_kᵀ and what is `unvouched`, u_k annotator k's gradient of the scores.
+
+        That of θ_k is 0, or held.
+        """
         pulls = self.likelihood.pulls(self.R, self.theta)
-        return self.likelihood.rows.products(pulls, np.ones(self.cells.n_annotators))
+        meat = self.likelihood.rows.products(pulls, np.ones(self.cells.n_annotators)) * clusters / (clusters - 1)
+        lost = self._unvouched(by_vote=False)
+        return meat + self._by_vote(lost) if lost.any() else meat
 
     def meat_by_vote(self) -> Floats:
-        """Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k)."""
-        m, ability = self._squared_residual(), self.theta[self.cells.annotator]
+        """Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k), and `unvouched`."""
+        return self._by_vote(self._squared_residual() + self._unvouched(by_vote=True))
+
+    def _unvouched(self, *, by_vote: bool) -> Floats:
+        return unvouched(self.likelihood, self.R, self.theta, self.information, by_vote=by_vote)
+
+    def _by_vote(self, m: Floats) -> Floats:
+        """Σ_cells m u uᵀ with u = θ(e_a − e_b) − d B_k/D_k."""
+        ability = self.theta[self.cells.annotator]
         outer = self.likelihood.laplacian(m * ability**2)
         if not self.arrow.inverse_D.any():
             return outer
@@ -159,7 +174,7 @@ class _Work:
         return se
 
     def _shares_by_vote(self, m: Floats) -> tuple[Floats, Floats]:
-        """Sum over votes of (W − p)²: times θd for each cell, times d² for each annotator."""
+        """Multiply m, a value per cell: by θd for each cell, by d² and summed for each annotator."""
         d = self._difference()
         quadratic = sum_by(self.cells.annotator, m * d * d, self.cells.n_annotators)
         return m * self.theta[self.cells.annotator] * d, quadratic

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.sparse import csr_array, diags_array
 from scipy.special import expit
@@ -11,6 +13,7 @@ from scipy.special import expit
 from app.rating.arrow import SparseBlock
 from app.rating.errors import NotConvergedError
 from app.rating.fit import Fit
+from app.rating.leverage import unvouched
 from app.rating.observed import Observed
 from app.rating.results import Interval
 from app.rating.sums import Floats
@@ -27,7 +30,8 @@ def sparse_variances(
     """Variances of the scores, and standard errors of the abilities, as `covariance` defines them.
 
     With M = F Fᵀ the sandwich's diagonal is the row sums of (S⁺F)²: one solution for every annotator (clustered) or
-    cell (sandwich); S⁺ itself takes one for every model. About 400 MB of working memory on each thread.
+    cell (sandwich, and clustered where few annotators judged a model); S⁺ itself takes one for every model. About
+    400 MB of working memory on each thread.
 
     Raises
     ------
@@ -35,14 +39,12 @@ def sparse_variances(
         S is not positive definite, or conjugate gradients did not settle.
     """
     arrow, B_by_model = block.arrow, block.B.tocsc()
-    identity = csr_array(diags_array(np.ones(cells.n_models)))
-    factors = identity if kind == "information" else _factors(cells, fit, observed, block, kind, clusters)
-    pull = _Pull(cells, fit, observed) if kind == "sandwich" else None
+    factors = _factors(cells, fit, observed, block, kind, clusters)
 
-    def accumulate(part: tuple[int, int]) -> tuple[Floats, Floats]:
+    def accumulate(factor: csr_array, pull: "_Pull | None", part: tuple[int, int]) -> tuple[Floats, Floats]:
         of_scores, of_abilities = np.zeros(cells.n_models), np.zeros(cells.n_annotators)
         for rows in _blocks(part, cells.n_models):
-            right = factors[rows].toarray().T
+            right = factor[rows].toarray().T
             columns = block.solve(right if pull is None else right + pull.columns(rows))
             shares = arrow.project(block.B @ columns)
             if kind == "information":
@@ -54,8 +56,10 @@ def sparse_variances(
                 of_abilities += np.sum(shares**2, axis=1)
         return of_scores, of_abilities
 
+    parts = []
     try:
-        parts = map_parts(accumulate, split(factors.shape[0], WORTH_A_THREAD))
+        for factor, pull in factors:
+            parts += map_parts(partial(accumulate, factor, pull), split(factor.shape[0], WORTH_A_THREAD))
     except LinAlgError as error:
         raise NotConvergedError(f"no variances at the fit: {error}", fit.R, fit.theta) from None
     of_scores = np.sum([scores for scores, _ in parts], axis=0)
@@ -79,40 +83,48 @@ def _blocks(part: tuple[int, int], n_models: int) -> Iterator[slice]:
 
 def _factors(
     cells: Cells, fit: Fit, observed: Observed, block: SparseBlock, kind: Interval, clusters: int
-) -> csr_array:
-    """Fᵀ without what the constraint adds: a row for every annotator or cell, n_models columns."""
-    likelihood, arrow = observed.likelihood, block.arrow
-    if kind == "clustered":
-        return likelihood.cross_block(likelihood.pulls(fit.R, fit.theta)) * math.sqrt(clusters / (clusters - 1))
-    root, d = _vote_weights(cells, fit)
-    ends = np.arange(0, 2 * len(root) + 1, 2)
-    sides = np.stack([cells.model_a, cells.model_b], axis=1).ravel()
-    weight = root * fit.theta[cells.annotator]
+) -> list[tuple[csr_array, "_Pull | None"]]:
+    """Fᵀ, a row for every model, annotator or cell, in parts that add up, each with what the constraint adds to it."""
+    if kind == "information":
+        return [(csr_array(diags_array(np.ones(cells.n_models))), None)]
+    likelihood, information = observed.likelihood, block.A.diagonal()
+    lost = unvouched(likelihood, fit.R, fit.theta, information, by_vote=kind == "sandwich")
+    if kind == "sandwich":
+        x = fit.theta[cells.annotator] * (fit.R[cells.model_a] - fit.R[cells.model_b])
+        return [_by_vote(cells, fit, observed, block, squared_residuals(cells, x) + lost)]
+    pulls = likelihood.cross_block(likelihood.pulls(fit.R, fit.theta)) * math.sqrt(clusters / (clusters - 1))
+    return [(pulls, None), _by_vote(cells, fit, observed, block, lost)]
+
+
+def _by_vote(
+    cells: Cells, fit: Fit, observed: Observed, block: SparseBlock, amount: Floats
+) -> tuple[csr_array, "_Pull"]:
+    """√amount · u of every cell that has any, u = θ(e_a − e_b) − d (BᵀQ)_k."""
+    counted = np.flatnonzero(amount > 0)
+    annotator, root = cells.annotator[counted], np.sqrt(amount[counted])
+    sides = np.stack([cells.model_a[counted], cells.model_b[counted]], axis=1).ravel()
+    d = fit.R[cells.model_a[counted]] - fit.R[cells.model_b[counted]]
+    weight, ends = root * fit.theta[annotator], np.arange(0, 2 * len(root) + 1, 2)
     direct = csr_array((np.stack([weight, -weight], axis=1).ravel(), sides, ends), shape=(len(root), cells.n_models))
-    by_ability = csr_array(block.B * arrow.inverse_D[:, None])[cells.annotator]
-    return csr_array(direct - csr_array(by_ability * (root * d)[:, None]))
-
-
-def _vote_weights(cells: Cells, fit: Fit) -> tuple[Floats, Floats]:
-    """√Σ(W − p)² and R_a − R_b of every cell."""
-    d = fit.R[cells.model_a] - fit.R[cells.model_b]
-    return np.sqrt(squared_residuals(cells, fit.theta[cells.annotator] * d)), d
+    by_ability = csr_array(block.B * block.arrow.inverse_D[:, None])[annotator]
+    factor = csr_array(direct - csr_array(by_ability * (root * d)[:, None]))
+    return factor, _Pull(cells, observed, annotator, root * d)
 
 
 class _Pull:
     """What the constraint on the abilities adds to Fᵀ: of rank one in every scale group."""
 
-    def __init__(self, cells: Cells, fit: Fit, observed: Observed) -> None:
+    def __init__(self, cells: Cells, observed: Observed, annotator: NDArray[np.int32], along: Floats) -> None:
+        """Take the annotator of each row, and its residual's root times d, shape (rows,)."""
         arrow, scale = observed.arrow, observed.arrow.scale
         self.total = observed.likelihood.by_model(observed.point.cross, arrow.v_over_D)
-        root, d = _vote_weights(cells, fit)
         if scale is None or len(arrow.size) == 0:
-            self.models, self.cell = np.zeros(cells.n_models, dtype=np.int64), np.zeros(len(d), dtype=np.int64)
-            self.weight = np.zeros(len(d))
+            self.models, self.cell = np.zeros(cells.n_models, dtype=np.int64), np.zeros(len(along), dtype=np.int64)
+            self.weight = np.zeros(len(along))
             return
-        self.models, self.cell = scale.models, scale.annotators[cells.annotator]
+        self.models, self.cell = scale.models, scale.annotators[annotator]
         size = np.where(arrow.size > 0, arrow.size, np.inf)[self.cell]
-        self.weight = root * d * arrow.v_over_D[cells.annotator] / size
+        self.weight = along * arrow.v_over_D[annotator] / size
 
     def columns(self, rows: slice) -> Floats:
         """Of these cells, shape (n_models, rows)."""
