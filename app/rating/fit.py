@@ -4,13 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrow import Problem
+from app.rating.capped import minimise_capped
 from app.rating.compact import pool_annotators
 from app.rating.errors import NoFiniteMaximumError, NoFiniteScoreError, NotConvergedError
 from app.rating.following import count_following
 from app.rating.gauge import typical_ability
 from app.rating.graph import find_components, find_cores, strong_classes
 from app.rating.likelihood import Curvature, Likelihood
-from app.rating.newton import minimise
+from app.rating.newton import Optimum, hopeless_range, minimise
 from app.rating.own import own_abilities
 from app.rating.partition import CellRows
 from app.rating.scale import find_scale
@@ -58,7 +59,7 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
     ----------
     cells : every model connected to every other of its component through wins in both directions
     component : component of each model, shape (n_models,)
-    start : R to start from; default 0
+    start : R to start from; default 0, and so where no way leads from there
 
     Returns
     -------
@@ -84,7 +85,12 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
     if len(np.unique(strong)) > len(np.unique(component)):
         largest = find_cores(pairs, find_components(pairs), np.ones(1))
         raise NoFiniteScoreError(np.flatnonzero(~largest))
-    return climb_m_elo(cells, component, start)
+    if start is not None and np.isfinite(start).all():
+        try:
+            return climb_m_elo(cells, component, start)
+        except NotConvergedError:
+            pass  # so far out that the likelihood is flat
+    return climb_m_elo(cells, component)
 
 
 def climb_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None = None) -> Fit:
@@ -147,7 +153,7 @@ def fit_am_elo(
     R, theta = start or _balanced_start(likelihood, component)
     problem = Problem(likelihood, component, find_scale(cells), ability_cap)
     try:
-        optimum = minimise(problem, R, theta, near=start is not None)
+        optimum = _minimise(problem, R, theta, near=start is not None)
     except NotConvergedError as failure:
         if prior_sd is None:
             _refuse_unbounded(likelihood.rows, failure.R)
@@ -162,6 +168,16 @@ def fit_am_elo(
     log_likelihood = likelihood.prior(optimum.theta) - optimum.value
     end = None if optimum.point is None else (problem, optimum.point)
     return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations, nobody, end)
+
+
+def _minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool) -> Optimum:
+    """Minimise, the slower way where the cap stops the faster one."""
+    try:
+        return minimise(problem, R, theta, near=near)
+    except NotConvergedError as failure:
+        if problem.cap is None or float(np.ptp(failure.R)) > hopeless_range(R):
+            raise
+        return minimise_capped(problem, R, theta)
 
 
 def _balanced_start(likelihood: Likelihood, component: NDArray[np.int64]) -> tuple[Floats, Floats]:

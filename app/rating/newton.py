@@ -18,7 +18,8 @@ NEAR = 0.5  # below this squared Newton decrement the observed Hessian takes ove
 SLOW = 0.5  # so does it where a step of Fisher's leaves more than this of the last decrement
 NEAR_EACH = 0.01  # or below this for every score and ability: near the optimum for each, many as they are
 STEPS_WORTH_A_HESSIAN = 3  # which an earlier one may still have to serve for, rather than making another
-HOPELESS = 100.0  # natural units between two scores: σ(100) is 1 long before
+HOPELESS = 100.0  # natural units between two scores, where the start had no wider range: σ(100) is 1 long before
+WIDER = 6.0  # times the start's range, where that was wider: what ends so far out has run off on its own
 LAST_STEP = 1e-12  # squared Newton decrement of a step so short that the Hessian before it serves after it
 SETTLED = 1e-18  # squared Newton decrement at which steps are about 1e-9 standard errors long
 
@@ -67,7 +68,8 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
     ------
     NotConvergedError
         When the gradient and the Newton decrement have not settled after 200 iterations, or no step decreases the
-        objective.
+        objective; or, where abilities are not fixed, when the scores have come to range over more than
+        `hopeless_range`. (With fixed abilities the objective is convex, and scores go where it says.)
 
     Notes
     -----
@@ -78,6 +80,7 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
     Nocedal and Wright, Numerical Optimization, 2nd ed., §3.4; docs/math.md, "The solver".
     """
     R, theta = _normalise(problem, R, theta)
+    hopeless = np.inf if problem.scale is None else hopeless_range(R)
     exact, near_enough = near, max(NEAR, NEAR_EACH * (len(R) + len(theta)))
     point = problem.likelihood.expand(R, theta, exact=exact)
     system: _System | None = None
@@ -112,10 +115,18 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
             raise NotConvergedError(message, R, theta)
         stuck = False
         R, theta, point = found
-        if float(np.ptp(R)) > HOPELESS:
+        if float(np.ptp(R)) > hopeless:
             raise NotConvergedError(f"a score runs off to infinity by iteration {iteration + 1}", R, theta)
     message = f"not settled after {MAX_ITERATIONS} iterations (squared Newton decrement {decrement:.1e})"
     raise NotConvergedError(message, R, theta)
+
+
+def hopeless_range(start: Floats) -> float:
+    """Return the range of scores that a search from here takes for one that runs off to infinity.
+
+    The start, m-ELO or an earlier optimum, knows how far apart the models really are.
+    """
+    return max(HOPELESS, WIDER * float(np.ptp(start)))
 
 
 def _worth_keeping(problem: Problem, theta: Floats, step: "_Step", system: "_System", decrement: float) -> bool:
@@ -258,9 +269,15 @@ def _blocked(problem: Problem, theta: Floats, step: _Step, held: Mask) -> Mask:
 
 def _normalise(problem: Problem, R: Floats, theta: Floats) -> tuple[Floats, Floats]:
     """Move along the flat directions to where convention wants R and θ, within the cap."""
-    component = problem.component
-    members = np.bincount(component)
-    R = R - (sum_by(component, R, len(members)) / np.maximum(members, 1))[component]
+    R = centre(problem, R)
     if problem.scale is None:
         return R, theta
     return problem.scale.normalise(R, theta, problem.cap, free_sign=problem.likelihood.precision == 0)
+
+
+def centre(problem: Problem, R: Floats) -> Floats:
+    """Take every component's mean out of the scores."""
+    component = problem.component
+    members = np.bincount(component)
+    centred: Floats = R - (sum_by(component, R, len(members)) / np.maximum(members, 1))[component]
+    return centred
