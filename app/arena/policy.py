@@ -116,6 +116,13 @@ class Policy(BaseModel):
             raise ValueError("an ability_cap needs a prior_sd")
         return self
 
+    @model_validator(mode="after")
+    def probability_needs_interval(self) -> Self:
+        """Without intervals abilities have no standard errors, and nobody would be probable enough to mark."""
+        if self.flag_rule == "probability" and self.interval == "none":
+            raise ValueError("flag_rule probability needs an interval other than none")
+        return self
+
     def loop_settings(self, method: Method) -> LoopSettings:
         """Return the settings of one turn of the loop under this policy."""
         return LoopSettings(

@@ -37,9 +37,14 @@ class Place:
     ----------
     model : index as in the votes
     rank : before the attack, within the component
-    annotators, votes : of attackers that are enough; None where no number was found that is
-    at_least : attackers below this number are not enough; the same as `annotators` where the search was finished
+    annotators, votes : of attackers that were enough; None where no number was found that is
+    at_least : one more than the largest number that was not enough; the same as `annotators` where the search was
+        finished
     most : attackers tried at most
+
+    Enough and not enough are what trials showed: of one draw of the attackers' votes, each begun from the fit without
+    them. The same votes fitted from elsewhere may end at another maximum, and smaller numbers than the largest that was
+    not enough were not all tried.
     """
 
     model: int
@@ -51,7 +56,7 @@ class Place:
 
     @property
     def complete(self) -> bool:
-        """Whether the number is the smallest, or not even `most` are enough."""
+        """Whether the search is finished: one attacker fewer was not enough, or not even `most` were."""
         return self.at_least == self.annotators or self.at_least > self.most
 
 
@@ -106,7 +111,9 @@ def attack_budget(
     is beyond doubt without it, a step from that fit (`FewAttackers`). The first is at the number at which the
     attackers' influences add up to the distance; from there the bracket is stepped out and halved: three or four trials
     a place, each at most the cost of a refit from a warm start. Places are taken in turn, the cheapest questions first,
-    so that what time allows is spread. Tests that need more than cells do not speak.
+    so that what time allows is spread. Tests that need more than cells do not speak. What was found holds for trials
+    that begin from the fit at hand (`Place`): a refit, which begins from nowhere, may find another maximum of the same
+    votes, and then need more attackers or fewer.
     """
     began = time.perf_counter()
     attack = attack or Attack(votes_each=max(51, settings.min_votes + 1))
@@ -126,7 +133,7 @@ def attack_budget(
 def find_budget(
     cells: Cells, settings: LoopSettings, model: int, attack: Attack, defence: Defence, *, most: int, seed: int = 0
 ) -> Place:
-    """Find the smallest number of attackers that lifts a model by a rank or more on the board that the defence leaves.
+    """Find how few attackers lift a model by a rank or more on the board that the defence leaves.
 
     Parameters
     ----------
@@ -134,7 +141,7 @@ def find_budget(
     settings : of the board
     model : the target, a model with a score that is not the first
     defence : "m-elo" (Bradley-Terry, nobody left out), "none" (the settings' own board, nobody left out), or a flag
-        rule by which annotators are left out
+        rule by which annotators are left out; "probability" needs settings with an interval
     most : attackers to try at most
 
     Notes
@@ -206,9 +213,11 @@ class _Trials:
         turn: Turn | None = None, keep_always: Mask | None = None, keep_never: Mask | None = None,
     ) -> None:  # fmt: skip
         nobody = np.zeros(cells.n_annotators, dtype=bool)
-        self.settings = replace(settings, interval="none")
+        self.settings = settings
         if not settings.exclude:  # whom the rule only flags stays in: whom it would be does not matter here
             self.settings = replace(self.settings, flag_rule="threshold")
+        if self.settings.flag_rule != "probability":  # which takes standard errors
+            self.settings = replace(self.settings, interval="none")
         self.keep = [nobody if mask is None else mask for mask in (keep_always, keep_never)]
         self.turn = turn or turn_loop(cells, self.settings, keep_always=self.keep[0], keep_never=self.keep[1])
         crowd = self.turn.rating.crowd

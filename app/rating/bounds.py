@@ -8,8 +8,9 @@ from scipy.stats import norm
 from app.rating.sums import Floats, sum_by
 from app.rating.votes import Cells
 
-SPAN = 60.0  # natural units beyond the fitted scores: σ(60) is 1 in double precision
-HALVINGS = 80
+SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
+LEAST_SAY = 1e-12  # ability of a judge who says anything: smaller ones would bound at 10¹³ natural units
+HALVINGS = 120  # of a span of 60 / LEAST_SAY, which leave nothing of it
 
 
 def outside_bounds(
@@ -26,7 +27,8 @@ def outside_bounds(
     ----------
     cells : all counted cells
     core : models with a score, shape (n_models,)
-    R, theta : natural units, shapes (n_models,) and (n_annotators,); R is read for the core only
+    R, theta : natural units, shapes (n_models,) and (n_annotators,); R is read for the core only; abilities of 1e-12 or
+        less bound nothing
 
     Returns
     -------
@@ -37,7 +39,7 @@ def outside_bounds(
     if core.all():
         return lower, upper
     touching = core[cells.model_a] != core[cells.model_b]
-    edge = cells.where(touching & (theta[cells.annotator] != 0))
+    edge = cells.where(touching & (np.abs(theta[cells.annotator]) > LEAST_SAY))
     if len(edge.n) == 0:
         return lower, upper
     outside_is_a = ~core[edge.model_a]
@@ -46,8 +48,9 @@ def outside_bounds(
     won = np.where(outside_is_a, edge.s, edge.n - edge.s)
     ability = theta[edge.annotator]
     models, row = np.unique(model, return_inverse=True)
-    low = np.full(len(models), float(R[core].min()) - SPAN)
-    high = np.full(len(models), float(R[core].max()) + SPAN)
+    least = np.full(len(models), np.inf)
+    np.minimum.at(least, row, np.abs(ability))
+    low, high = float(R[core].min()) - SPAN / least, float(R[core].max()) + SPAN / least
 
     def likelihood(at: Floats) -> Floats:
         x = ability * (at[row] - opponent)

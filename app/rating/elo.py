@@ -10,6 +10,7 @@ from app.rating.errors import VotesError
 from app.rating.ranks import rank_by
 from app.rating.sums import Floats
 from app.rating.threads import available_threads
+from app.rating.votes import check_votes
 
 BLOCK = 16  # orders drawn and played together, each block with a random stream of its own
 NATURAL_PER_ELO = math.log(10.0) / 400.0
@@ -54,14 +55,18 @@ def fit_elo(
 
     Parameters
     ----------
-    model_a, model_b : integer arrays, shape (n_votes,), in the order as recorded
+    model_a, model_b : integer arrays, shape (n_votes,), in the order as recorded; indices in [0, n_models)
     outcome : W of model_a, shape (n_votes,): 1, 0.5 or 0
+    k, initial : finite, Elo points
     shuffles : number of random orders, at least 2
 
     Raises
     ------
     VotesError
-        No votes, or arrays of different length.
+        No votes, arrays of different length, indices that are not integers or out of range, a model against itself, or
+        an outcome other than 0, 0.5 and 1; as `aggregate`.
+    ValueError
+        Fewer than 2 shuffles, or k or initial not finite.
 
     Notes
     -----
@@ -72,14 +77,14 @@ def fit_elo(
     ----------
     Liu et al., Am-ELO, ICML 2025, Algorithm 1; Boubdir et al., Elo Uncovered, 2023 (averaging over permutations).
     """
-    if len({len(model_a), len(model_b), len(outcome)}) > 1:
-        raise VotesError("the vote arrays differ in length")
-    if len(model_a) == 0:
+    model_a, model_b, W = check_votes(model_a, model_b, outcome, n_models=n_models)  # compiled loops check nothing
+    if len(W) == 0:
         raise VotesError("no votes to rate")
     if shuffles < 2:  # noqa: PLR2004  a standard deviation needs two
         raise ValueError("at least 2 shuffles are needed for a standard deviation")
+    if not (math.isfinite(k) and math.isfinite(initial)):
+        raise ValueError("k and initial must be finite")
     a, b = model_a.astype(np.int32), model_b.astype(np.int32)
-    W = outcome.astype(np.float64)
     recorded = np.full((1, n_models), initial)
     play(a, b, W, np.arange(len(a), dtype=np.int32)[None, :], k, recorded)
     ratings = np.full((shuffles, n_models), initial)

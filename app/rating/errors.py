@@ -11,15 +11,22 @@ class VotesError(RatingError):
 
 
 class NoFiniteMaximumError(RatingError):
-    """The plain likelihood has no finite maximum: `annotators` (indices) all `follow` or `oppose` the ranking.
+    """The plain likelihood has no finite maximum, for the abilities of `annotators` (indices).
 
-    The message counts them; a caller that knows their names can name them.
+    They all `follow` or `oppose` the ranking; or they `outgrow` every multiple of the typical ability, whose annotators
+    may as well toss coins. The message counts them; a caller that knows their names can name them.
     """
 
     def __init__(self, annotators: NDArray[np.int64], word: str) -> None:
+        number = len(annotators)
+        why = f"every vote of {number} annotator(s) {word}s the ranking, so no finite ability is best for them"
+        if word == "outgrow":
+            why = (
+                f"the abilities of {number} annotator(s) grow beyond any multiple of the typical one, which the votes "
+                "put at 0"
+            )
         super().__init__(
-            f"plain am-ELO has no finite maximum: every vote of {len(annotators)} annotator(s) {word}s the ranking, "
-            "so no finite ability is best for them; use the robust default (a prior), or a larger minimum of votes"
+            f"plain am-ELO has no finite maximum: {why}; use the robust default (a prior), or a larger minimum of votes"
         )
         self.annotators = annotators
         self.word = word
@@ -52,6 +59,20 @@ class NotConvergedError(RatingError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.R, self.theta)
+
+
+class SaddlePointError(NotConvergedError):
+    """The fit stands at a saddle point: the likelihood rises either way along `direction`.
+
+    Scores move by that, natural units, shape (n_models,), the largest by 1, and abilities follow.
+    """
+
+    def __init__(self, R: NDArray[np.float64], theta: NDArray[np.float64], direction: NDArray[np.float64]) -> None:
+        super().__init__("the fit stands at a saddle point of the likelihood", R, theta)
+        self.direction = direction
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.R, self.theta, self.direction)
 
 
 class NoCommonRankingError(RatingError):

@@ -6,7 +6,15 @@ from numpy.typing import NDArray
 
 from app.rating.compact import Compact, compact, pool_annotators
 from app.rating.covariance import Covariance, covariance
-from app.rating.errors import NoFiniteMaximumError, NotConvergedError, VotesError
+from app.rating.errors import (
+    NoFiniteMaximumError,
+    NoFiniteScoreError,
+    NotConvergedError,
+    RatingError,
+    SaddlePointError,
+    VotesError,
+)
+from app.rating.fit import fit_m_elo
 from app.rating.gauge import ELO_PER_NATURAL, typical_ability
 from app.rating.graph import Components, find_components, find_cores
 from app.rating.results import LoopSettings, Start
@@ -15,9 +23,12 @@ from app.rating.solve import Solution, solve, solve_apart
 from app.rating.sums import Floats
 from app.rating.threads import one_blas_thread
 from app.rating.votes import Cells
+from app.rating.warm_start import find_begin
 
 IDENTIFICATION_ROUNDS = 6  # five are the most that thousands of small worlds needed, but for those that never end
 RUNAWAY = 15.0  # natural units from the middle, 2,600 Elo points, in a fit that does not settle
+OPEN = 0.5  # of the most that a score moves along the direction that is left open
+FURTHER = 3.0  # times as far from the middle as m-ELO has it, of a model that m-ELO has further out than most
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,10 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
     Which models these are depends on the signs of the abilities, and those on the fit: both are brought to agree,
     starting from positive abilities.
 
+    Parameters
+    ----------
+    start : where to begin, if it is worth it (`app.rating.warm_start`); where that leads nowhere, the fit begins anew
+
     Raises
     ------
     VotesError
@@ -126,7 +141,8 @@ def _identify_and_solve(
 
     Which they are depends on the signs of the abilities and those on the fit: both are brought to agree. A model whose
     only win (or loss) comes from an annotator whom the others contradict can still run off to infinity, that ability
-    going to 0 at a bounded cost: such a model is barred, and the rest fitted again. So is, where signs and models go on
+    going to 0 at a bounded cost: such a model is barred, and the rest fitted again. So is one that a crowd leaves open,
+    its few judges contradicting each other so that believing either is as good, and, where signs and models go on
     chasing each other, whichever model's score comes and goes.
     """
     barred = np.zeros(cells.n_models, dtype=bool)
@@ -139,14 +155,20 @@ def _identify_and_solve(
         try:
             solution = _solve(small, label, settings, start)
         except NotConvergedError as failure:
-            runaway = np.abs(failure.R - _middle(failure.R, label)) > RUNAWAY
-            if runaway.any():
-                barred[small.models[runaway]] = True
+            if settings.method == "m-elo":
+                raise  # concave, and with a maximum: whatever went wrong, it is not a score without end
+            out = _runaway(small.cells, label, failure.R)
+            if not out.any() and settings.prior_sd is not None:
+                try:
+                    solution = solve_apart(small.cells, label, settings)
+                except SaddlePointError as saddle:
+                    out = np.abs(saddle.direction) > OPEN
+            if out.any():
+                barred[small.models[out]] = True
                 core = find_cores(_without(pairs, barred), components, np.ones(1))
                 continue
             if settings.prior_sd is None:
                 raise
-            solution = solve_apart(small.cells, label, settings)
         sign = np.ones(cells.n_annotators)
         sign[small.annotators] = solution.fit.theta
         agreed = find_cores(_without(cells, barred), components, sign)
@@ -166,6 +188,20 @@ def _between(cells: Cells, kept: NDArray[np.bool_]) -> Cells:
     return cells if kept.all() else cells.where(kept[cells.model_a] & kept[cells.model_b])
 
 
+def _runaway(cells: Cells, label: NDArray[np.int64], R: Floats) -> NDArray[np.bool_]:
+    """Tell models that were running off to infinity, shape (n_models,), from those that are far from the others.
+
+    m-ELO, on the same votes, knows the latter: its scores have an end wherever each of these models can be reached.
+    """
+    try:
+        known = fit_m_elo(cells, label).R
+    except (NoFiniteScoreError, NotConvergedError):
+        known = np.zeros(len(R))
+    distance, usual = np.abs(R - _middle(R, label)), np.abs(known - _middle(known, label))
+    far: NDArray[np.bool_] = distance > np.maximum(RUNAWAY, FURTHER * usual)
+    return far
+
+
 def _middle(R: Floats, label: NDArray[np.int64]) -> Floats:
     """Median score of each model's component, shape (n_models,)."""
     middle = np.empty(len(R))
@@ -175,18 +211,16 @@ def _middle(R: Floats, label: NDArray[np.int64]) -> Floats:
 
 
 def _solve(small: Compact, label: NDArray[np.int64], settings: LoopSettings, start: Start | None) -> Solution:
+    begin = None if start is None else find_begin(small, label, settings, start)
+    if begin is not None:
+        try:
+            return solve(small.cells, label, settings, begin)
+        except RatingError:
+            pass  # whether there is an answer is for the votes to say, not for where the climb began
     try:
-        return solve(small.cells, label, settings, None if start is None else _begin(small, start))
+        return solve(small.cells, label, settings, None)
     except NoFiniteMaximumError as error:
         raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
-
-
-def _begin(small: Compact, start: Start) -> tuple[Floats, Floats]:
-    """Earlier results in the solver's units; what they did not know begins as the average model or annotator."""
-    score, ability = start.score[small.models], start.ability[small.annotators]
-    middle = float(np.mean(score[np.isfinite(score)])) if np.isfinite(score).any() else 0.0
-    R = np.where(np.isfinite(score), score - middle, 0.0) / (ELO_PER_NATURAL * start.median_ability)
-    return R, np.where(np.isfinite(ability), ability, 1.0) * start.median_ability
 
 
 def _units(cells: Cells, solution: Solution, settings: LoopSettings) -> tuple[Floats, Floats]:

@@ -29,7 +29,7 @@ class Fragility:
     ----------
     upper, lower : the models, indices as in the votes
     gap : Elo points between them
-    votes, annotators : the smallest number whose removal swaps the two, approximately
+    votes, annotators : whose removal swaps the two, the fewest as far as influences add up: biased upwards
     """
 
     upper: Counts

@@ -126,8 +126,8 @@ def leave_annotators_out(influence: Influence) -> Floats:
     Returns
     -------
     float array, shape (n_annotators, n_models), Elo points, indices as in `estimate.small`
-        Groups of models that one annotator alone links keep their distance without that annotator. NaN for somebody
-        without whom so little is left that the rounds below do not settle.
+        Groups of models that one annotator alone links keep their distance without that annotator. NaN for the only
+        annotator, and for somebody without whom so little is left that the rounds below do not settle.
 
     Notes
     -----
@@ -139,6 +139,9 @@ def leave_annotators_out(influence: Influence) -> Floats:
     ----------
     Koh, Ang, Teo and Liang (2019), on one-step approximations for groups; Pregibon (1981).
     """
+    cells = influence.estimate.small.cells
+    if cells.n_annotators == 1:
+        return np.full((1, cells.n_models), np.nan)  # no vote would be left
     with one_blas_thread():
         return ELO_PER_NATURAL * _change(influence)
 

@@ -1,6 +1,7 @@
 """Information that too few vouch for: of a model that one annotator judged, a sandwich sees no uncertainty at all."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.rating.compiled import compiled
 from app.rating.kernels import Ints, Starts
@@ -8,6 +9,7 @@ from app.rating.likelihood import Likelihood
 from app.rating.moments import moments
 from app.rating.sums import Floats
 from app.rating.threads import map_parts
+from app.rating.votes import Cells
 
 ENOUGH = 20  # clusters of equal say on a model leave nothing to make up for
 
@@ -48,6 +50,25 @@ def unvouched(likelihood: Likelihood, R: Floats, theta: Floats, information: Flo
 
     map_parts(fill, likelihood.rows.parts)
     return amount
+
+
+def count_judges(cells: Cells) -> NDArray[np.int64]:
+    """Count the annotators who compared each model, shape (n_models,); cells sorted by annotator."""
+    judges, last = np.zeros(cells.n_models, dtype=np.int64), np.full(cells.n_models, -1, dtype=np.int64)
+    tell_apart(cells.annotator, cells.model_a, cells.model_b, last, judges)
+    return judges
+
+
+@compiled
+def tell_apart(
+    annotator: Ints, model_a: Ints, model_b: Ints, last: NDArray[np.int64], judges: NDArray[np.int64]
+) -> None:
+    """Add to judges (n_models,) whoever is not the model's last one, which becomes `last` (n_models,)."""
+    for cell in range(len(annotator)):
+        for model in (model_a[cell], model_b[cell]):
+            if last[model] != annotator[cell]:
+                last[model] = annotator[cell]
+                judges[model] += 1
 
 
 @compiled

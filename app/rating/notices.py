@@ -7,6 +7,7 @@ import numpy as np
 from app.rating.covariance import FEWEST_CLUSTERS
 from app.rating.estimate import Estimate
 from app.rating.following import count_following
+from app.rating.leverage import count_judges
 from app.rating.partition import CellRows
 from app.rating.prior_spread import FEWEST_ANNOTATORS, LEAST, MOST
 from app.rating.results import LoopSettings, RatingNotice
@@ -14,12 +15,13 @@ from app.rating.results import LoopSettings, RatingNotice
 CAP_RANGE = (1.25, 2.5)  # around the 1.5 to 2 in which the cap holds attackers and costs honest annotators nothing
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
+FEWEST_JUDGES = 5  # of a model, from which the spread between them says something
 CAMP = 0.4  # share of annotators with negative abilities from which they are a camp
 
 
 def find_notices(result: Estimate, settings: LoopSettings, published_cap: float | None) -> tuple[RatingNotice, ...]:
     """Name everything unusual about the votes that count and the fit of them."""
-    found = [*_of_votes(result), *_of_fit(result, settings)]
+    found = [*_of_votes(result), *_of_intervals(result, settings), *_of_fit(result)]
     if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
         detail = (
             f"the ability cap is {published_cap:.2f} times the typical ability, outside {CAP_RANGE[0]} to "
@@ -47,19 +49,33 @@ def _of_votes(result: Estimate) -> Iterator[tuple[str, str]]:
     if unidentified:
         yield (
             "no-finite-score",
-            (f"{unidentified} model(s) only won, only lost, or hang on one that did: no finite score, but a bound"),
+            (f"{unidentified} model(s) only won, only lost, or hang on one that did: no finite score, at best a bound"),
         )
 
 
-def _of_fit(result: Estimate, settings: LoopSettings) -> Iterator[tuple[str, str]]:
-    if result.covariance is not None and result.covariance.kind != settings.interval:
+def _of_intervals(result: Estimate, settings: LoopSettings) -> Iterator[tuple[str, str]]:
+    if result.covariance is None:
+        return
+    kind, few = result.covariance.kind, int((count_judges(result.small.cells) < FEWEST_JUDGES).sum())
+    if kind != settings.interval:
         yield (
             "few-annotators",
             (
-                f"intervals are {result.covariance.kind} instead of {settings.interval}: {result.covariance.clusters} "
-                f"annotators are fewer than {FEWEST_CLUSTERS}"
+                f"intervals are {kind} instead of {settings.interval}: {result.covariance.clusters} annotators are "
+                f"fewer than {FEWEST_CLUSTERS}"
             ),
         )
+    elif kind == "clustered" and few:
+        yield (
+            "few-judges",
+            (
+                f"{few} model(s) were judged by fewer than {FEWEST_JUDGES} annotators: their intervals take those "
+                "annotators' votes for independent"
+            ),
+        )
+
+
+def _of_fit(result: Estimate) -> Iterator[tuple[str, str]]:
     if not result.has_abilities:
         return
     theta = result.solution.fit.theta

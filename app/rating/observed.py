@@ -2,10 +2,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError
+from scipy.linalg import LinAlgError, eigh
 
-from app.rating.arrow import Block, Elimination, Problem, factorise
-from app.rating.errors import NotConvergedError
+from app.rating.arrow import Arrow, Block, Elimination, Problem, factorise, shift_projector
+from app.rating.errors import NotConvergedError, SaddlePointError
 from app.rating.fit import Fit
 from app.rating.likelihood import Curvature, Likelihood
 from app.rating.scale import find_scale
@@ -70,7 +70,8 @@ def observe(
     Raises
     ------
     NotConvergedError
-        The observed information is not positive definite: the fit stands at a saddle point.
+        The observed information is not positive definite: the fit stands at a saddle point (`SaddlePointError`), or an
+        ability has no curvature.
     """
     if fit.end is not None and fit.end[0].likelihood.cells is cells:
         problem, point = fit.end
@@ -83,5 +84,17 @@ def observe(
         # fit.theta may be in any gauge: the constraint is on θ relative to its typical value
         block = factorise(problem, point, fit.theta, held, exact=True)
     except LinAlgError:
-        raise NotConvergedError("the fit stands at a saddle point of the likelihood", fit.R, fit.theta) from None
+        raise _saddle(problem, point, fit, held) from None
     return Observed(problem.likelihood, point, block, cells.n_models - len(np.unique(component)), fit)
+
+
+def _saddle(problem: Problem, point: Curvature, fit: Fit, held: NDArray[np.bool_]) -> NotConvergedError:
+    """Name the direction in which the likelihood curves up the most."""
+    try:
+        S = Arrow(problem, point, fit.theta, held, exact=True).S
+    except LinAlgError as error:
+        return NotConvergedError(f"the fit is no maximum: {error}", fit.R, fit.theta)
+    # shifts, which change nothing, are taken out of the way
+    _, vectors = eigh(S + np.abs(S).sum() * shift_projector(problem.component), subset_by_index=[0, 0])
+    lowest = vectors[:, 0]
+    return SaddlePointError(fit.R, fit.theta, lowest / lowest[np.argmax(np.abs(lowest))])

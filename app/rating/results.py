@@ -24,8 +24,8 @@ class LoopSettings:
     min_votes : δ; annotators with more than this many votes enter the fit.
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
     flag_rule : who is flagged or excluded: "threshold", the paper's, abilities at or below ε; "probability", where
-        P(a ≤ ε) is at least `flag_probability`; "evidence", whoever a test of `app.rating.evidence` marks and then, on
-        the board of the others, whoever is at or below ε.
+        P(a ≤ ε) is at least `flag_probability` (which needs an interval); "evidence", whoever a test of
+        `app.rating.evidence` marks and then, on the board of the others, whoever is at or below ε.
     flag_probability : in (0, 1).
     evidence_ratio : likelihood ratio from which a test marks, above 1.
     evidence_tests : the tests that mark.
@@ -40,8 +40,8 @@ class LoopSettings:
         and m-elo are never corrected).
     interval : how intervals are made; "clustered" falls back to "sandwich" below 20 annotators (the result says so).
     confidence : coverage the intervals aim at, in (0, 1).
-    base : Elo points at which the identified models' mean sits, in each component.
-    anchor : (model index, Elo points) to shift that model's component so that the model sits there.
+    base : Elo points at which the identified models' mean sits, in each component; finite.
+    anchor : (model index, finite Elo points) to shift that model's component so that the model sits there.
     """
 
     method: Method = "am-elo"
@@ -64,7 +64,7 @@ class LoopSettings:
 
 @dataclass(frozen=True)
 class Start:
-    """An earlier turn's published results, to start the next from; NaN for what it did not know.
+    """An earlier turn's published results, to start the next from; NaN, or anything not finite, for what is not known.
 
     Attributes
     ----------

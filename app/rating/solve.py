@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.compact import compact
+from app.rating.compact import Compact, compact
 from app.rating.correction import correct_bias
-from app.rating.errors import NoCommonRankingError, NotConvergedError
+from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
 from app.rating.fit import Fit, climb_m_elo, fit_am_elo, fit_m_elo
 from app.rating.observed import Observed, observe
 from app.rating.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
@@ -16,6 +16,7 @@ from app.rating.scale import find_scale
 from app.rating.sums import Floats
 from app.rating.votes import Cells
 
+TOLD_APART = 1e-3  # natural log of the likelihood, below which one maximum is as good as another
 LARGEST_UNDECIDED = 20  # annotators; where more of them find no stable maximum, something is wrong with the solver
 
 
@@ -55,13 +56,47 @@ def solve(
     if settings.method == "m-elo":
         fit = fit_m_elo(cells, component, start and start[0])
         return Solution(fit, fit.R, fit.theta, None)
-    cap, sd, prior = settings.ability_cap, settings.prior_sd, None
-    if sd == "estimated":
-        fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
-        sd = prior.sd
-    else:
-        fit = fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start)
-    return _published(cells, component, fit, settings, sd, prior)
+    fit, sd, prior = _fit(cells, component, settings, start)
+    try:
+        return _published(cells, component, fit, settings, sd, prior)
+    except SaddlePointError as saddle:
+        if cells.n_annotators < LARGEST_UNDECIDED or find_scale(cells).number > 1:
+            raise
+        return _leave(saddle, cells, component, settings)
+
+
+def _fit(
+    cells: Cells, component: NDArray[np.int64], settings: LoopSettings, start: tuple[Floats, Floats] | None
+) -> tuple[Fit, float | None, PriorSpread | None]:
+    """Fit am-ELO; the prior's sd that is in force, and how it was estimated."""
+    cap, sd = settings.ability_cap, settings.prior_sd
+    if sd != "estimated":
+        return fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start), sd, None
+    fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
+    return fit, prior.sd, prior
+
+
+def _leave(saddle: SaddlePointError, cells: Cells, component: NDArray[np.int64], settings: LoopSettings) -> Solution:
+    """Climb from a saddle point on both sides, and take the higher end.
+
+    Raises
+    ------
+    SaddlePointError
+        No side is higher: the votes do not tell.
+    """
+    ends = []
+    for side in (1.0, -1.0):
+        try:
+            fit, sd, prior = _fit(cells, component, settings, (saddle.R + side * saddle.direction, saddle.theta))
+            solution = _published(cells, component, fit, settings, sd, prior)
+        except (NotConvergedError, NoCommonRankingError):
+            continue
+        penalty = 0.0 if sd is None else float(np.sum((fit.theta - 1.0) ** 2)) / (2.0 * sd**2)
+        ends.append((fit.log_likelihood - penalty, solution))
+    ends.sort(key=lambda end: end[0])
+    if not ends or (len(ends) > 1 and ends[1][0] - ends[0][0] < TOLD_APART):
+        raise saddle
+    return ends[-1][1]
 
 
 def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettings) -> Solution:
@@ -73,7 +108,7 @@ def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettin
     Raises
     ------
     NotConvergedError, NoCommonRankingError
-        A group of 20 annotators or more has no answer.
+        A group of 20 annotators or more has no answer; `SaddlePointError` where it has two that are as good.
 
     Notes
     -----
@@ -92,9 +127,9 @@ def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettin
         label = component[mine.models]
         try:
             fit = solve(mine.cells, label, one, None).fit
-        except (NotConvergedError, NoCommonRankingError):
+        except (NotConvergedError, NoCommonRankingError) as failure:
             if len(mine.annotators) >= LARGEST_UNDECIDED:
-                raise
+                raise _widened(failure, mine, cells) from None
             fit = climb_m_elo(mine.cells, label)
             undecided[mine.annotators] = True
         R[mine.models], theta[mine.annotators], at_cap[mine.annotators] = fit.R, fit.theta, fit.at_cap
@@ -102,6 +137,15 @@ def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettin
     whole = Fit(R, theta, at_cap, log_likelihood, iterations, undecided)
     prior = DEFAULT if estimated else None
     return _published(cells, component, whole, one, prior_sd, prior)
+
+
+def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, cells: Cells) -> RatingError:
+    """Tell what failed in a group of the models of all of them."""
+    if not isinstance(failure, SaddlePointError):
+        return failure
+    R, theta, direction = np.zeros(cells.n_models), np.ones(cells.n_annotators), np.zeros(cells.n_models)
+    R[mine.models], theta[mine.annotators], direction[mine.models] = failure.R, failure.theta, failure.direction
+    return SaddlePointError(R, theta, direction)
 
 
 def _published(

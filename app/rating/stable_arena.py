@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.board import make_board
+from app.rating.check import check_settings
 from app.rating.errors import VotesError
 from app.rating.estimate import Estimate, estimate
 from app.rating.evidence.judge import TESTS, Evidence, weigh
 from app.rating.notices import find_notices
-from app.rating.results import LEAST_CAP, Crowd, Diagnostics, LoopSettings, Rating, Start
+from app.rating.results import Crowd, Diagnostics, LoopSettings, Rating, Start
 from app.rating.shadow import shadow_abilities
 from app.rating.sums import Floats
 from app.rating.verdicts import BY_ABILITY, Verdicts, judge_ability, judge_evidence, probability_low
@@ -51,12 +52,15 @@ def run_stable_arena(
     keep_always : annotators whom the rule cannot flag or exclude (they still need δ votes), shape (n_annotators,)
     keep_never : annotators left out whatever their ability, shape (n_annotators,)
     was_low : annotators whom the rule flagged or excluded the last time, shape (n_annotators,)
-    start : an earlier turn's results; fewer iterations where little has changed, the same result
+    start : an earlier turn's results; fewer iterations where little has changed, the same result. Made no use of with
+        fewer than 100 annotators in the fit (a fit takes milliseconds there, and may have several maxima) and where it
+        explains the votes no better than m-ELO; what is not finite in it counts as not known; a fit that fails from it
+        begins anew without it
 
     Raises
     ------
     ValueError
-        Settings that contradict each other or lie out of range.
+        Settings that there are not, contradict each other or lie out of range.
     VotesError
         No vote is left to fit.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
@@ -87,7 +91,7 @@ def turn_loop(
     weigher : weighs the evidence, which is then part of the result whatever the rule is; the default does so only
         where evidence is the rule, from the cells alone (tests that need more than cells do not speak)
     """
-    _check(settings)
+    check_settings(settings, cells.n_models)
     nobody = np.zeros(cells.n_annotators, dtype=bool)
     keep_always, keep_never, was_low = (nobody if x is None else x for x in (keep_always, keep_never, was_low))
     votes = cells.votes_by_annotator()
@@ -178,26 +182,6 @@ def _reasons(suspects: Mask, marked: Mask, evidence: Evidence | None, settings: 
         strongest, _ = evidence.strongest(settings.evidence_tests)
         reason = np.where(suspects & marked, strongest, reason)
     return reason
-
-
-def _check(settings: LoopSettings) -> None:
-    if settings.min_votes < 0:
-        raise ValueError("min_votes must not be negative")
-    if isinstance(settings.prior_sd, (int, float)) and not settings.prior_sd > 0:
-        raise ValueError("prior_sd must be greater than 0")
-    if settings.ability_cap is not None and settings.prior_sd is None:
-        raise ValueError("ability_cap needs prior_sd: without a prior nothing sets the scale of abilities")
-    if settings.ability_cap is not None and not settings.ability_cap >= LEAST_CAP:
-        raise ValueError(f"ability_cap must be at least {LEAST_CAP} times the typical ability")
-    for name in ("confidence", "flag_probability"):
-        if not 0 < getattr(settings, name) < 1:
-            raise ValueError(f"{name} must lie between 0 and 1")
-    if not settings.evidence_ratio > 1:
-        raise ValueError("evidence_ratio must be greater than 1")
-    if settings.release_margin < 0:
-        raise ValueError("release_margin must not be negative")
-    if strange := set(settings.evidence_tests) - set(TESTS):
-        raise ValueError(f"there is no test {', '.join(sorted(strange))}; there are {', '.join(TESTS)}")
 
 
 def _nobody_left(votes: Floats, settings: LoopSettings, never: int) -> str:

@@ -11,6 +11,7 @@ from app.rating.threads import map_parts, split
 TIE = 0.5  # W of a tie
 WORTH_A_THREAD = 100_000  # votes; below it starting a thread costs more than it saves
 SORTABLE_BITS = 63  # of a signed 64-bit integer
+LARGEST_INDEX = np.iinfo(np.int32).max  # that `Cells` can hold
 
 
 @dataclass(frozen=True)
@@ -85,27 +86,31 @@ def aggregate(
     Raises
     ------
     VotesError
-        Arrays of different length, an index out of range, a model against itself, an outcome other than
-        0, 0.5 and 1, or a weight that is not a positive number. The message names the first such row.
+        Arrays of different length, indices that are not integers, an index out of range, a model against itself, an
+        outcome other than 0, 0.5 and 1, or a weight that is not a positive number: the message names the first such
+        row. Weights whose sum overflows; more annotators or models than 32-bit indices can tell apart.
 
     Notes
     -----
     O(n_votes log n_votes): each vote is packed into one integer, those are sorted, equal cells merged.
     """
     annotator, model_a, model_b = (_indices(x) for x in (annotator, model_a, model_b))
-    W, weight = np.asarray(outcome, dtype=np.float64), _weights(weight)
-    _check_lengths(annotator, model_a, model_b, W, weight)
+    W = np.asarray(outcome, dtype=np.float64)
+    _check_lengths(annotator, model_a, model_b, W)
+    weight = _weights(weight, len(W))
     n_annotators, n_models = int(n_annotators), int(n_models)
     bits = max(1, (n_models - 1).bit_length())
     if n_annotators.bit_length() + 2 * bits + OUTCOME_BITS >= SORTABLE_BITS:
         raise VotesError(f"{n_annotators} annotators × {n_models} models are more than 64-bit cells can name")
+    if max(n_annotators, n_models) > LARGEST_INDEX:
+        raise VotesError(f"{max(n_annotators, n_models)} annotators or models are more than 32-bit indices can name")
     packed = np.empty(len(W), dtype=np.int64)
     rows = split(len(W), WORTH_A_THREAD)
     in_order = map_parts(
         lambda part: pack_votes(*part, annotator, model_a, model_b, W, n_annotators, n_models, bits, packed), rows
     )
     if not all(in_order) or not _positive(weight).all():
-        raise _fault(annotator, model_a, model_b, W, weight, n_annotators, n_models)
+        raise _first(_faults(annotator, model_a, model_b, W, weight, n_annotators, n_models))
     if len(weight):
         order = np.argsort(packed, kind="stable")
         packed, weight = packed[order], weight[order]
@@ -154,8 +159,9 @@ def count_pairs(
         nobody = np.zeros(len(model_a), dtype=np.int32)
         return aggregate(nobody, model_a, model_b, outcome, n_annotators=1, n_models=n_models, weight=weight)
     model_a, model_b = _indices(model_a), _indices(model_b)
-    W, weight = np.asarray(outcome, dtype=np.float64), _weights(weight)
-    _check_lengths(model_a, model_b, W, weight)
+    W = np.asarray(outcome, dtype=np.float64)
+    _check_lengths(model_a, model_b, W)
+    weight = _weights(weight, len(W))
 
     def tabulate(part: tuple[int, int]) -> tuple[bool, NDArray[np.float64]]:
         table = np.zeros((n_models**2, 3))
@@ -164,7 +170,7 @@ def count_pairs(
     in_order, tables = zip(*map_parts(tabulate, split(len(W), max(WORTH_A_THREAD, n_models**2))), strict=True)
     if not all(in_order) or not _positive(weight).all():
         nobody = np.zeros(len(W), dtype=np.int32)
-        raise _fault(nobody, model_a, model_b, W, weight, 1, n_models)
+        raise _first(_faults(nobody, model_a, model_b, W, weight, 1, n_models))
     table = sum(tables[1:], tables[0])
     n = table.sum(axis=1)
     pair = np.flatnonzero(n)
@@ -188,15 +194,49 @@ def pair_cells(
     )
 
 
+def check_votes(
+    model_a: NDArray[np.integer], model_b: NDArray[np.integer], outcome: NDArray[np.floating], *, n_models: int
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float64]]:
+    """Return votes as they are, as integers and floats, for a method that reads them one by one.
+
+    Parameters
+    ----------
+    model_a, model_b, outcome : as for `aggregate`
+
+    Raises
+    ------
+    VotesError
+        As `aggregate`.
+    """
+    model_a, model_b, W = _indices(model_a), _indices(model_b), np.asarray(outcome, dtype=np.float64)
+    _check_lengths(model_a, model_b, W)
+    faults = _faults(np.zeros(len(W), dtype=np.int32), model_a, model_b, W, np.empty(0), 1, n_models)
+    if faults:
+        raise _first(faults)
+    return model_a, model_b, W
+
+
 def _indices(values: NDArray[np.integer]) -> NDArray[np.integer]:
     """Return signed integers of 32 or 64 bits, as they are where they are that."""
     values = np.asarray(values)
-    return values if values.dtype in (np.int32, np.int64) else values.astype(np.int64)
+    if values.dtype in (np.int32, np.int64):
+        return values
+    if values.dtype.kind not in "iu" and values.size:  # an empty list has the type of a float
+        raise VotesError(f"annotators and models are named by integers, not by {values.dtype}")
+    return values.astype(np.int64)
 
 
-def _weights(weight: NDArray[np.floating] | None) -> NDArray[np.float64]:
-    """Return the weights, empty where every vote counts once."""
-    return np.empty(0) if weight is None else np.asarray(weight, dtype=np.float64)
+def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> NDArray[np.float64]:
+    """Return a weight for each vote, empty where every vote counts once."""
+    if weight is None:
+        return np.empty(0)
+    given: NDArray[np.float64] = np.asarray(weight, dtype=np.float64)
+    if given.shape != (n_votes,):
+        raise VotesError(f"the vote arrays differ in length: {n_votes} votes, weights of shape {given.shape}")
+    with np.errstate(over="ignore"):
+        if _positive(given).all() and not np.isfinite(given.sum()):
+            raise VotesError("the weights are so large that their sum overflows")
+    return given
 
 
 def _positive(weight: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -204,13 +244,18 @@ def _positive(weight: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _check_lengths(*arrays: NDArray[np.generic]) -> None:
-    *votes, weight = arrays
-    sizes = {len(x) for x in (votes if len(weight) == 0 else arrays)}
-    if len(sizes) > 1:
-        raise VotesError(f"the vote arrays differ in length: {sorted(sizes)}")
+    if any(x.ndim != 1 for x in arrays):
+        raise VotesError("the vote arrays have one dimension each, a vote a row")
+    if len({len(x) for x in arrays}) > 1:
+        raise VotesError(f"the vote arrays differ in length: {sorted({len(x) for x in arrays})}")
 
 
-def _fault(
+def _first(faults: list[tuple[str, int]]) -> VotesError:
+    name, row = faults[0]
+    return VotesError(f"{name} (row {row})")
+
+
+def _faults(
     annotator: NDArray[np.integer],
     model_a: NDArray[np.integer],
     model_b: NDArray[np.integer],
@@ -218,8 +263,8 @@ def _fault(
     weight: NDArray[np.float64],
     n_annotators: int,
     n_models: int,
-) -> VotesError:
-    """Name the fault of votes that have one, and the first row that has it."""
+) -> list[tuple[str, int]]:
+    """Name every fault that votes have, each with the first row that has it."""
     faults = {
         "annotator out of range": (annotator < 0) | (annotator >= n_annotators),
         "model_a out of range": (model_a < 0) | (model_a >= n_models),
@@ -228,5 +273,4 @@ def _fault(
         "outcome is not 0, 0.5 or 1": ~np.isin(outcome, (0.0, TIE, 1.0)),
         "weight is not a positive number": ~_positive(weight),
     }
-    name, rows = next((name, rows) for name, rows in faults.items() if rows.any())
-    return VotesError(f"{name} (row {int(np.argmax(rows))})")
+    return [(name, int(np.argmax(rows))) for name, rows in faults.items() if rows.any()]

@@ -55,6 +55,18 @@ def test_who_is_excluded_lifts_nobody(cells: Cells) -> None:
     assert found.complete
 
 
+def test_the_rule_probability_has_standard_errors_in_the_trials_too(cells: Cells) -> None:
+    """Everybody is certain to be at or below so high an ε; those on record are kept, attackers are not."""
+    policy = LoopSettings(min_votes=0, flag_rule="probability", min_ability=50.0, exclude=True)
+    everybody = np.ones(cells.n_annotators, dtype=bool)
+    budget = attack_budget(cells, policy, attack=ATTACK, places=1, most=8, seconds=600.0, keep_always=everybody)
+    found = budget.places[0]
+    assert found.annotators is None
+    assert found.complete
+    with pytest.raises(ValueError, match="needs an interval"):
+        find_budget(cells, SETTINGS, found.model, ATTACK, "probability", most=8)
+
+
 def test_who_votes_always_left_stays_out_of_trials_that_cannot_tell(cells: Cells) -> None:
     """The turn knew sides; cells do not. Without the first annotator, all else is the same."""
     policy = LoopSettings(min_votes=0, exclude=True)

@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from app.lab.simulate import simulate_votes
 from app.rating import estimate
+from app.rating.bounds import outside_bounds
 from app.rating.errors import NoFiniteScoreError
 from app.rating.fit import fit_m_elo
 from app.rating.graph import find_components, find_cores
@@ -75,6 +76,74 @@ def test_two_models_of_which_one_always_wins_have_no_scores_at_all() -> None:
         assert rating.diagnostics.log_likelihood == 0.0
         assert rating.board.best_rank.tolist() == [1, 1]
         assert rating.board.worst_rank.tolist() == [2, 2]
+
+
+def ladder(rungs: int, annotators: int = 1) -> Cells:
+    """Models each of which beat the next 20 times and lost to it once; votes in turn by each annotator."""
+    model = np.repeat(np.arange(rungs - 1), 21)
+    outcome = np.tile(np.r_[np.ones(20), 0.0], rungs - 1)
+    annotator = np.arange(len(model)) % annotators
+    return aggregate(annotator, model, model + 1, outcome, n_annotators=annotators, n_models=rungs)
+
+
+@pytest.mark.parametrize("rungs", [35, 150])
+def test_scores_of_any_range_are_scores(rungs: int) -> None:
+    """Every difference is that of 20 wins to 1, whatever the others are."""
+    rating = run_stable_arena(ladder(rungs), M_ELO)
+    assert rating.board.identified.all()
+    np.testing.assert_allclose(np.diff(rating.board.score), -400 * math.log10(20), atol=1e-6)
+
+
+@pytest.mark.parametrize("annotators", [1, 30])
+def test_am_elo_goes_as_far_as_m_elo_does(annotators: int) -> None:
+    rating = run_stable_arena(ladder(60, annotators), AM_ELO)
+    assert rating.board.identified.all()
+    assert_finite(rating)
+    assert (np.diff(rating.board.score) < 0).all()
+
+
+def test_who_ran_off_is_told_from_who_is_far() -> None:
+    """16 natural units from the middle are far for one that m-ELO has near it, or knows no score of."""
+    far = np.array([0.0, 0.0, 16.0, -50.0])
+    label = np.zeros(4, dtype=np.int64)
+    even = [(a, b, w, 1) for a, b in ((0, 1), (1, 2)) for w in (1.0, 0.0)]
+    near = world(*even, (1, 3, 1.0, 1), (1, 3, 0.0, 1), models=4)
+    assert estimate._runaway(near, label, far).tolist() == [False, False, True, True]
+    apart = ladder(12)
+    scores = fit_m_elo(apart, np.zeros(12, dtype=np.int64)).R
+    assert np.abs(scores).max() > 16.0
+    assert not estimate._runaway(apart, np.zeros(12, dtype=np.int64), 2.0 * scores).any()
+    endless = world(*even, (1, 3, 1.0, 1), models=4)
+    assert estimate._runaway(endless, label, far).tolist() == [False, False, True, True]
+
+
+def test_m_elo_climbs_from_any_start() -> None:
+    cells, one = ladder(12), np.zeros(12, dtype=np.int64)
+    cold = fit_m_elo(cells, one)
+    for factor in (1e3, -1e3, 1e100, np.nan, np.inf):
+        with np.errstate(invalid="ignore"):
+            warm = fit_m_elo(cells, one, factor * cold.R)
+        np.testing.assert_allclose(warm.R, cold.R, atol=1e-8)
+
+
+@pytest.mark.parametrize("theta", [2.0, 1.0, 0.1, 0.05, 0.02, 1e-6, -0.02])
+def test_a_bound_by_a_poor_judge_is_as_far_out_as_the_ability_is_small(theta: float) -> None:
+    """Five votes for model 2 by that judge alone, of 5·log σ(θR) = −z²/2."""
+    cells = aggregate(
+        np.array([1, 1, 1, 1, 1, 0, 0]), np.array([2, 2, 2, 2, 2, 0, 0]), np.array([0, 0, 0, 0, 0, 1, 1]),
+        np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]), n_annotators=2, n_models=3,
+    )  # fmt: skip
+    lower, upper = outside_bounds(cells, np.array([True, True, False]), np.zeros(3), np.array([1.0, theta]), 0.95)
+    bound = -math.log(math.expm1(norm.ppf(0.95) ** 2 / 10)) / theta
+    known, other = (lower, upper) if theta > 0 else (upper, lower)
+    assert known[2] == pytest.approx(bound, rel=1e-9)
+    assert other[2] == math.copysign(math.inf, theta)
+
+
+def test_a_judge_of_hardly_any_ability_bounds_nothing() -> None:
+    cells = aggregate(np.array([0]), np.array([2]), np.array([0]), np.ones(1), n_annotators=1, n_models=3)
+    lower, upper = outside_bounds(cells, np.array([True, True, False]), np.zeros(3), np.array([1e-13]), 0.95)
+    assert (lower[2], upper[2]) == (-math.inf, math.inf)
 
 
 def test_a_disconnected_graph_is_ranked_apart() -> None:

@@ -51,5 +51,28 @@ def test_nothing_to_rate_and_too_few_shuffles_are_errors() -> None:
         fit_elo(none, none, none.astype(float), n_models=2)
     with pytest.raises(VotesError, match="differ in length"):
         fit_elo(none, none, np.ones(1), n_models=2)
+    for points in ({"k": float("inf")}, {"initial": float("nan")}):
+        with pytest.raises(ValueError, match="must be finite"):
+            fit_elo(np.array([0]), np.array([1]), np.ones(1), n_models=2, shuffles=2, **points)
     with pytest.raises(ValueError, match="at least 2 shuffles"):
         fit_elo(np.array([0]), np.array([1]), np.ones(1), n_models=2, shuffles=1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "outcome", "message"),
+    [
+        ([0, 5], [1, 0], [1, 0.0], "model_a out of range (row 1)"),
+        ([0, 1], [1, -1], [1, 0.0], "model_b out of range (row 1)"),
+        ([0, 1], [1, 1], [1, 0.0], "a model against itself (row 1)"),
+        ([0, 1], [1, 0], [1, np.nan], "outcome is not 0, 0.5 or 1 (row 1)"),
+        ([0, 1], [1, 0], [1, 0.7], "outcome is not 0, 0.5 or 1 (row 1)"),
+        ([0.0, 1.0], [1, 0], [1, 0.0], "annotators and models are named by integers, not by float64"),
+        ([[0, 1]], [[1, 0]], [[1, 0.0]], "the vote arrays have one dimension each, a vote a row"),
+    ],
+)
+def test_votes_that_compiled_loops_would_write_out_of_bounds_for_are_refused(
+    a: list[float], b: list[float], outcome: list[float], message: str
+) -> None:
+    with pytest.raises(VotesError) as caught:
+        fit_elo(np.array(a), np.array(b), np.array(outcome), n_models=2, shuffles=2)
+    assert str(caught.value) == message

@@ -178,9 +178,21 @@ def test_plain_names_annotators_without_a_finite_ability() -> None:
     assert np.isfinite(fit_am_elo(cells, one_component(cells)).theta).all()
 
 
+def test_plain_abilities_that_nothing_measures_are_named() -> None:
+    """Two of three annotators toss coins: in units of theirs, the ability of the third lies at infinity."""
+    cells = aggregate(
+        np.repeat([0, 1, 2], [4, 4, 4]), np.zeros(12, int), np.ones(12, int),
+        np.array([1, 1, 0, 0, 1, 1, 1, 0, 1, 0, 0.5, 0.5]), n_annotators=3, n_models=2,
+    )  # fmt: skip
+    with pytest.raises(NoFiniteMaximumError, match=r"abilities of 1 annotator\(s\) grow beyond") as caught:
+        fit_am_elo(cells, one_component(cells), prior_sd=None, ability_cap=None)
+    assert caught.value.annotators.tolist() == [1]
+
+
 def test_errors_survive_the_way_back_from_another_process() -> None:
     for error in (
         NoFiniteMaximumError(np.array([3, 5]), "follow"),
+        NoFiniteMaximumError(np.array([3, 5]), "outgrow"),
         NotConvergedError("stopped", np.zeros(2), np.ones(3)),
     ):
         copy = pickle.loads(pickle.dumps(error))  # noqa: S301  our own bytes

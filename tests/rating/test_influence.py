@@ -187,3 +187,14 @@ def test_rounds_that_do_not_settle_say_nothing(cells: Cells, monkeypatch: pytest
     assert unsettled.any()
     assert not np.isnan(settled).any()
     np.testing.assert_allclose(hasty[~unsettled], settled[~unsettled], atol=0.1)
+
+
+@pytest.mark.parametrize("name", ["robust", "m-elo"])
+def test_without_the_only_annotator_nothing_is_known(name: str) -> None:
+    cells = aggregate(
+        np.zeros(6, int), np.array([0, 0, 0, 1, 1, 1]), np.array([1, 1, 1, 2, 2, 2]), np.array([1, 1, 0, 1, 1, 0.0]),
+        n_annotators=1, n_models=3,
+    )  # fmt: skip
+    result = estimate(cells, METHODS[name])
+    assert np.isnan(leave_annotators_out(find_influence(result))).all()
+    assert (find_fragility(result).annotators == -1).all()

@@ -1,13 +1,20 @@
+import math
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
+from app.rating import estimate
+from app.rating.compact import compact
 from app.rating.errors import NoCommonRankingError, VotesError
 from app.rating.results import LoopSettings, Rating, Start
+from app.rating.solve import solve
 from app.rating.stable_arena import run_stable_arena
 from app.rating.votes import Cells, aggregate
+from app.rating.warm_start import find_begin
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 HONEST, FLIP = slice(0, 25), slice(25, 28)
@@ -139,19 +146,87 @@ def test_am_elo_undoes_what_the_flippers_do_to_m_elo(cells_of: MakeCells) -> Non
     assert error["am-elo"] < 0.5 * error["m-elo"]
 
 
-@pytest.mark.parametrize("method", ["am-elo", "m-elo"])
-def test_a_warm_turn_publishes_what_a_cold_one_does(cells_of: MakeCells, method: str) -> None:
+@pytest.fixture(scope="module")
+def crowd(cells_of: MakeCells) -> Cells:
+    """Of 132: large enough for an earlier turn's results to be where a fit starts from."""
+    return cells_of(simulate_votes(41, n_models=12, roles={"honest": 120, "flip": 12}, votes_each=60))
+
+
+def test_a_warm_turn_publishes_what_a_cold_one_does(crowd: Cells) -> None:
     """The earlier turn knew neither the last votes nor the last annotators and model."""
-    votes = simulate_votes(41, n_models=12, roles={"honest": 40, "flip": 4}, votes_each=120)
-    cells = cells_of(votes)
-    known = cells.where((cells.annotator < 42) & (cells.model_a < 11) & (cells.model_b < 11))
-    settings = LoopSettings(method=method)  # type: ignore[arg-type]
-    before = run_stable_arena(known, settings)
-    cold, warm = run_stable_arena(cells, settings), run_stable_arena(cells, settings, start=results_of(before))
+    known = crowd.where((crowd.annotator < 122) & (crowd.model_a < 11) & (crowd.model_b < 11))
+    before, cold = run_stable_arena(known, LoopSettings()).optimum, run_stable_arena(crowd, LoopSettings())
+    everything = compact(crowd, np.ones(12, dtype=bool))
+    assert find_begin(everything, np.zeros(12, dtype=np.int64), LoopSettings(), before) is not None
+    warm = run_stable_arena(crowd, LoopSettings(), start=before)
     np.testing.assert_allclose(warm.board.score, cold.board.score, atol=1e-8)
     np.testing.assert_allclose(warm.crowd.ability, cold.crowd.ability, atol=1e-8)
-    again = run_stable_arena(cells, settings, start=cold.optimum)
+    again = run_stable_arena(crowd, LoopSettings(), start=cold.optimum)
     assert again.diagnostics.iterations <= 2  # the second is the step that settles it
+
+
+def garbled(good: Start) -> dict[str, Start]:
+    generator = np.random.default_rng(0)
+    random = Start(generator.normal(1000, 300, len(good.score)), generator.normal(1, 1, len(good.ability)), 1.0)
+    few = np.where(np.arange(len(good.ability)) < 3, np.inf, good.ability)
+    return {
+        "no median": replace(good, median_ability=math.nan),
+        "median 0": replace(good, median_ability=0.0),
+        "median below 0": replace(good, median_ability=-good.median_ability),
+        "median tiny": replace(good, median_ability=1e-300),
+        "median huge": replace(good, median_ability=1e300),
+        "scores without end": replace(good, score=np.where(np.arange(len(good.score)) < 2, np.inf, good.score)),
+        "abilities without end": replace(good, ability=few),
+        "scores far apart": replace(good, score=1e3 * good.score),
+        "scores beyond numbers": replace(good, score=1e305 * np.sign(good.score - 1000.0)),
+        "abilities huge": replace(good, ability=1e200 * good.ability),
+        "scores turned": replace(good, score=-good.score),
+        "all turned": replace(good, score=-good.score, ability=-good.ability),
+        "random": random,
+        "nothing": replace(good, score=np.full_like(good.score, np.nan), ability=np.full_like(good.ability, np.nan)),
+    }
+
+
+@pytest.mark.parametrize("method", ["am-elo", "m-elo"])
+@pytest.mark.parametrize("prior", [{}, {"prior_sd": None, "ability_cap": None}, {"prior_sd": "estimated"}])
+def test_no_start_however_garbled_changes_what_is_published(crowd: Cells, method: Any, prior: dict[str, Any]) -> None:
+    settings = LoopSettings(method=method, **prior)
+    cold = run_stable_arena(crowd, settings)
+    for name, start in garbled(cold.optimum).items():
+        warm = run_stable_arena(crowd, settings, start=start)
+        np.testing.assert_allclose(warm.board.score, cold.board.score, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(warm.crowd.ability, cold.crowd.ability, atol=1e-8, err_msg=name)
+
+
+def test_where_a_start_leads_nowhere_the_fit_begins_anew(crowd: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    cold, tried = run_stable_arena(crowd, LoopSettings()), []
+
+    def fail_if_started(cells: Cells, component: Any, settings: LoopSettings, begin: Any) -> Any:
+        tried.append(begin is not None)
+        if begin is not None:
+            raise NoCommonRankingError("from there")
+        return solve(cells, component, settings, None)
+
+    monkeypatch.setattr(estimate, "solve", fail_if_started)
+    warm = run_stable_arena(crowd, LoopSettings(), start=cold.optimum)
+    assert tried == [True, False]
+    np.testing.assert_array_equal(warm.board.score, cold.board.score)
+
+
+def test_no_start_is_compared_with_an_m_elo_that_there_is_not(crowd: Cells) -> None:
+    """Model 0 only won: where votes count the other way round for some, such models can be in the fit."""
+    good = run_stable_arena(crowd, LoopSettings()).optimum
+    lower = np.minimum(crowd.model_a, crowd.model_b) == 0
+    won = compact(replace(crowd, s=np.where(lower, crowd.n, crowd.s)), np.ones(12, dtype=bool))
+    assert find_begin(won, np.zeros(12, dtype=np.int64), LoopSettings(), good) is None
+
+
+def test_a_small_crowd_is_fitted_from_nowhere(cells: Cells) -> None:
+    """From its own optimum it could settle in two steps."""
+    cold = run_stable_arena(cells, LoopSettings())
+    warm = run_stable_arena(cells, LoopSettings(), start=cold.optimum)
+    assert warm.diagnostics.iterations == cold.diagnostics.iterations > 2
+    np.testing.assert_array_equal(warm.board.score, cold.board.score)
 
 
 def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
@@ -168,6 +243,21 @@ def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
         (LoopSettings(prior_sd=None), "ability_cap needs prior_sd"),
         (LoopSettings(ability_cap=1.0), "ability_cap"),
         (LoopSettings(confidence=1.0), "confidence"),
+        (LoopSettings(min_votes=math.nan), "min_votes"),  # type: ignore[arg-type]
+        (LoopSettings(prior_sd=math.inf), "prior_sd"),
+        (LoopSettings(prior_sd="guess"), "prior_sd"),  # type: ignore[arg-type]
+        (LoopSettings(ability_cap=math.inf), "ability_cap"),
+        (LoopSettings(method="elo"), "there is no method 'elo'; there are am-elo, m-elo"),  # type: ignore[arg-type]
+        (LoopSettings(interval="wide"), "there is no interval 'wide'"),  # type: ignore[arg-type]
+        (LoopSettings(flag_rule="mood"), "there is no flag_rule 'mood'"),  # type: ignore[arg-type]
+        (LoopSettings(flag_rule="probability", interval="none"), "flag_rule 'probability' needs an interval"),
+        (LoopSettings(base=math.nan), "base must be finite"),
+        (LoopSettings(base=math.inf), "base must be finite"),
+        (LoopSettings(min_ability=math.nan), "min_ability must be a number"),
+        (LoopSettings(release_margin=math.nan), "release_margin"),
+        (LoopSettings(anchor=(8, 1000.0)), "anchor: there is no model 8 among 8"),
+        (LoopSettings(anchor=(-1, 1000.0)), "anchor: there is no model -1 among 8"),
+        (LoopSettings(anchor=(0, math.nan)), "anchor: its points must be finite"),
     ],
 )
 def test_settings_out_of_range_are_refused(cells: Cells, settings: LoopSettings, message: str) -> None:

@@ -46,6 +46,7 @@ def test_an_ordinary_crowd_is_nothing_to_speak_of() -> None:
         ([(0, 0, 1, 0.5, 9), (0, 2, 3, 0.5, 4)], 4, "disconnected-graph"),
         ([(0, 0, 1, 0.5, 9), (0, 2, 1, 1.0, 4)], 3, "no-finite-score"),
         ([(0, 0, 1, 1.0, 9), (0, 0, 1, 0.0, 4)], 2, "few-annotators"),
+        ([*honest(), *((k, 4, k, w, 9) for k in (0, 3) for w in (0.0, 1.0))], 5, "few-judges"),
         ([*honest(), (24, 0, 1, 1.0, 20), (24, 1, 2, 1.0, 20)], 4, "always-right"),
         ([*honest(), (24, 0, 1, 0.0, 20), (24, 1, 2, 0.0, 20)], 4, "always-wrong"),
         ([*honest(), *((24 + k, a, b, 1.0 - w, n) for k, a, b, w, n in honest() if k < 17)], 4, "opposed-camps"),

@@ -19,7 +19,9 @@ from app.rating.graph import find_components, find_cores
 from app.rating.likelihood import Likelihood
 from app.rating.observed import observe
 from app.rating.partition import CellRows
+from app.rating.results import LoopSettings
 from app.rating.scale import find_scale
+from app.rating.stable_arena import run_stable_arena
 from app.rating.sums import distinct, sum_by_key
 from app.rating.votes import Cells, aggregate
 
@@ -62,15 +64,26 @@ def test_a_singular_block_is_no_result(cells: Cells, monkeypatch: pytest.MonkeyP
     with pytest.raises(NotConvergedError, match="singular at iteration 1"):
         fit_m_elo(cells, together(cells))
     with pytest.raises(NotConvergedError, match="singular at iteration 1"):
-        fit_am_elo(cells, together(cells), start=(np.zeros(MODELS), np.ones(ANNOTATORS)))
+        fit_am_elo(cells, together(cells), ability_cap=None, start=(np.zeros(MODELS), np.ones(ANNOTATORS)))
+
+
+def test_m_elo_without_a_result_bars_nobody_but_says_so(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise LinAlgError
+
+    monkeypatch.setattr(newton, "factorise", refuse)
+    with pytest.raises(NotConvergedError, match="singular"):
+        run_stable_arena(cells, LoopSettings(method="m-elo", min_votes=0))
 
 
 def test_scores_further_apart_than_any_votes_can_tell_are_no_result(
     cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(newton, "HOPELESS", 0.1)
+    monkeypatch.setattr(newton, "WIDER", 0.5)  # of the range of the start, which is near the optimum's
     with pytest.raises(NotConvergedError, match="runs off to infinity by iteration 1"):
-        fit_m_elo(cells, together(cells))
+        fit_am_elo(cells, together(cells))
+    assert np.ptp(fit_m_elo(cells, together(cells)).R) > 0.1  # whose maximum is known to be finite
 
 
 def test_a_step_that_is_no_number_leads_nowhere(cells: Cells) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from app.lab.simulate import Role, simulate_votes
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
-from app.rating.fit import fit_am_elo
+from app.rating.fit import Fit, fit_am_elo
 from app.rating.results import LoopSettings, Rating
 from app.rating.solve import solve_apart
 from app.rating.stable_arena import run_stable_arena
@@ -60,6 +60,55 @@ def test_they_do_not_disturb_a_crowd_that_no_vote_links_to_them(prior_sd: float)
     alone = run_stable_arena(whole, ALL)
     np.testing.assert_allclose(np.diff(both.board.score[2:]), np.diff(alone.board.score[2:]), rtol=0.02)
     assert ("prior-spread-assumed" in codes(both)) == (prior_sd == "estimated")
+
+
+def like_minded(annotators: int, *more: tuple[int, int, int, float]) -> Cells:
+    """A crowd of equals on models 0 to 3, who prefer the lower number two times in three, and further votes, 9 each."""
+    pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+    rows = [(k, a, b, w) for k in range(annotators) for a, b in pairs for w in (1.0,) * 8 + (0.0,) * 4]
+    return aggregate(*zip(*rows, *more * 9, strict=True), n_annotators=annotators, n_models=5)
+
+
+def test_a_newcomer_whose_two_judges_contradict_each_other_does_not_stop_a_crowd() -> None:
+    """Each judge may be the better one, and the newcomer above or below: one is as likely as the other."""
+    alone = run_stable_arena(like_minded(24), ALL)
+    both = run_stable_arena(like_minded(24, (0, 4, 0, 1.0), (3, 4, 1, 0.0)), ALL)
+    np.testing.assert_allclose(both.board.score[:4], alone.board.score[:4], atol=1e-6)
+    assert both.board.identified.tolist() == [True] * 4 + [False]
+    assert "no-finite-score" in codes(both)
+
+
+def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
+    """Let the first so many fits end where all scores are equal."""
+    left = [None] * fits
+
+    def fit(cells: Cells, *rest: object, **named: object) -> Fit:
+        if not left:
+            return fit_am_elo(cells, *rest, **named)  # type: ignore[arg-type]
+        left.pop()
+        nobody = np.zeros(cells.n_annotators, dtype=bool)
+        return Fit(np.zeros(cells.n_models), np.ones(cells.n_annotators), nobody, 0.0, 0, nobody)
+
+    monkeypatch.setattr("app.rating.solve.fit_am_elo", fit)
+
+
+@pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
+def test_a_crowd_leaves_a_saddle_point_for_the_higher_end(monkeypatch: pytest.MonkeyPatch, prior_sd: float) -> None:
+    settings = LoopSettings(min_votes=0, prior_sd=prior_sd)
+    there = run_stable_arena(crowd(8, 30), settings).board
+    stranded(monkeypatch, 0 if prior_sd == "estimated" else 1)
+    np.testing.assert_allclose(run_stable_arena(crowd(8, 30), settings).board.score, there.score, atol=1e-6)
+
+
+def test_one_way_down_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = run_stable_arena(crowd(8, 30), ALL).board
+    stranded(monkeypatch, 2)
+    np.testing.assert_allclose(run_stable_arena(crowd(8, 30), ALL).board.score, there.score, atol=1e-6)
+
+
+def test_what_no_way_down_decides_has_no_score_and_the_rest_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    stranded(monkeypatch, 6)  # both ways, together and apart
+    assert 2 <= run_stable_arena(crowd(8, 30), ALL).board.identified.sum() < 6
 
 
 def test_the_plain_estimator_says_that_it_has_no_answer() -> None:

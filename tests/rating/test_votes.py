@@ -91,6 +91,43 @@ def test_arrays_of_different_length_are_refused() -> None:
         aggregate(np.zeros(2, int), np.zeros(1, int), np.ones(2, int), np.ones(2), n_annotators=1, n_models=2)
 
 
+def test_votes_that_are_no_rows_of_integers_are_refused() -> None:
+    one, won = np.zeros(2, int), np.ones(2)
+    for names in ((one + 0.9, one, one + 1), (one, one + 0.9, one + 1), (one, one, one + 1.0), (one > 0, one, one + 1)):
+        with pytest.raises(VotesError, match="named by integers"):
+            aggregate(*names, won, n_annotators=1, n_models=2)
+    with pytest.raises(VotesError, match="named by integers"):
+        count_pairs(one + 0.9, one + 1, won, n_models=2)
+    with pytest.raises(VotesError, match="one dimension"):
+        aggregate(one[:, None], one[:, None], one[:, None] + 1, won[:, None], n_annotators=1, n_models=2)
+    nothing: list[int] = []
+    assert (
+        len(aggregate(*map(np.array, (nothing,) * 4), n_annotators=1, n_models=2).n) == 0
+    )  # an empty list is of floats
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.empty(0), r"2 votes, weights of shape \(0,\)"),
+        (np.ones((2, 1)), r"2 votes, weights of shape \(2, 1\)"),
+        (np.full(2, 1e308), "so large that their sum overflows"),
+    ],
+)
+def test_weights_that_are_not_one_for_each_vote_or_not_countable_are_refused(weight: np.ndarray, message: str) -> None:
+    one = np.zeros(2, int)
+    with pytest.raises(VotesError, match=message):
+        aggregate(one, one, one + 1, np.ones(2), n_annotators=1, n_models=2, weight=weight)
+    with pytest.raises(VotesError, match=message):
+        count_pairs(one, one + 1, np.ones(2), n_models=2, weight=weight)
+
+
+def test_annotators_whom_32_bits_cannot_tell_apart_are_refused() -> None:
+    """2³² + 1 would become annotator 1."""
+    with pytest.raises(VotesError, match="32-bit"):
+        aggregate(np.array([2**32 + 1]), np.array([0]), np.array([1]), np.ones(1), n_annotators=2**33, n_models=2)
+
+
 def test_index_spaces_too_large_for_64_bits_are_refused() -> None:
     one = np.zeros(1, int)
     with pytest.raises(VotesError, match="64-bit"):
