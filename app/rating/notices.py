@@ -49,7 +49,10 @@ def _of_votes(result: Estimate) -> Iterator[tuple[str, str]]:
     if unidentified:
         yield (
             "no-finite-score",
-            (f"{unidentified} model(s) only won, only lost, or hang on one that did: no finite score, at best a bound"),
+            (
+                f"{unidentified} model(s) only won, only lost, hang on one that did, or are left open by judges who "
+                "contradict each other: no finite score, at best a bound"
+            ),
         )
 
 
