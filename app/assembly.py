@@ -10,6 +10,11 @@ from app.settings import Settings
 from app.store.database import Database
 
 
+def fit_limits(settings: Settings) -> FitLimits:
+    """Return what any fit may take, whoever asks for it."""
+    return FitLimits(settings.worker.fit_seconds, settings.worker.fit_memory_bytes)
+
+
 def build_worker(database: Database, settings: Settings) -> Worker:
     """Assemble what runs refits, imports and exports, tells webhooks and prunes old snapshots."""
     worker, retention = settings.worker, settings.retention
@@ -23,7 +28,7 @@ def build_worker(database: Database, settings: Settings) -> Worker:
         database,
         tick_seconds=worker.tick_seconds,
         lease_seconds=worker.lease_seconds,
-        limits=FitLimits(worker.fit_seconds, worker.fit_memory_bytes),
+        limits=fit_limits(settings),
         file_jobs=file_jobs,
         private_webhooks=settings.webhooks.allow_private_addresses,
         retention=Retention(timedelta(days=retention.whole_days), timedelta(days=retention.daily_days)),

@@ -19,14 +19,14 @@ from app.api.rate_limits import RateLimitHeaders, RateLimits
 from app.api.requests import RequestTrail
 from app.api.routes import DIRECT_ENDPOINTS, install_routes
 from app.arena.board_files import BoardFiles
-from app.arena.fits.process import FitLimits
 from app.arena.ingest import VoteQueue
 from app.arena.metrics import FiguresReader
 from app.arena.previews import PolicyPreviews
 from app.arena.review.causes import DiffCauses
 from app.arena.review.fits import ReviewFits
 from app.arena.review.impact import Impacts
-from app.assembly import build_worker
+from app.assembly import build_worker, fit_limits
+from app.environment import read_settings
 from app.settings import Settings
 from app.store.known_names import KnownNames
 from app.store.naming import Naming
@@ -39,7 +39,7 @@ _RESERVED_CONNECTIONS = 9
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """Assemble the HTTP service; the database is opened when it starts and closed when it stops."""
-    settings = settings or Settings()
+    settings = settings or read_settings()
     app = FastAPI(
         title="Stable Arena",
         version=package.__version__,
@@ -105,8 +105,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             idempotency_hours=settings.ingest.idempotency_hours,
         )
         app.state.vote_queue = queue
-        app.state.previews = previews = PolicyPreviews(database)
-        review_fits = ReviewFits(FitLimits(settings.worker.fit_seconds, settings.worker.fit_memory_bytes))
+        limits = fit_limits(settings)
+        app.state.previews = previews = PolicyPreviews(database, limits)
+        review_fits = ReviewFits(limits)
         app.state.impacts = Impacts(database, review_fits)
         app.state.diff_causes = DiffCauses(database, review_fits)
         app.state.metrics_readers = MetricsReaders()

@@ -4,9 +4,13 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+PREFIX = "STABLE_ARENA_"
+DELIMITER = "__"
+
+_FEWEST_CHARACTERS = 5  # that differ: of a random secret of digits alone one in a hundred million has fewer
 _ORIGIN = re.compile(r"https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 
 
@@ -27,12 +31,18 @@ NO_LIMIT = BeforeValidator(_none)
 PseudonymKey = Annotated[SecretStr, Field(min_length=32)]
 
 
-class ServerSettings(BaseModel):
+class Group(BaseModel):
+    """Settings that belong together; one that is not known is refused wherever it stands."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class ServerSettings(Group):
     """Where the HTTP server listens and what it accepts."""
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="The least that is logged; debug has every request."
+        "info", description="The least that `serve` and `worker` log; debug has every request."
     )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     workers: int = Field(
@@ -62,6 +72,14 @@ class ServerSettings(BaseModel):
         (), description="Origins (https://host) whose pages may call the service from a browser, with commas between."
     )
 
+    @field_validator("host")
+    @classmethod
+    def host_is_not_blank(cls, value: str) -> str:
+        """Refuse an empty variable: to a socket it means every address there is."""
+        if not value.strip():
+            raise ValueError("is set but empty; 0.0.0.0 listens on every address")
+        return value
+
     @field_validator("cors_origins", mode="before")
     @classmethod
     def split_origins(cls, value: object) -> object:
@@ -78,14 +96,14 @@ class ServerSettings(BaseModel):
         return value
 
 
-class DatabaseSettings(BaseModel):
+class DatabaseSettings(Group):
     """How many connections a process holds and how long it waits for one."""
 
     pool_size: int = Field(10, ge=1, le=200, description="Connections kept open per process.")
     connect_timeout_seconds: int = Field(5, ge=1, le=60, description="How long to wait for PostgreSQL to answer.")
 
 
-class IngestSettings(BaseModel):
+class IngestSettings(Group):
     """How votes are taken: bounds of the queue for single votes and of batches, and how names and keys are met."""
 
     queue_size: int = Field(10_000, ge=1, description="Votes that may wait; past it requests get 503 at once.")
@@ -101,7 +119,7 @@ class IngestSettings(BaseModel):
     )
 
 
-class ImportSettings(BaseModel):
+class ImportSettings(Group):
     """Bounds of uploaded files of votes."""
 
     max_bytes: int = Field(1024**3, ge=1024, description="Uploads that are larger are refused.")
@@ -110,13 +128,13 @@ class ImportSettings(BaseModel):
     )
 
 
-class ExportSettings(BaseModel):
+class ExportSettings(Group):
     """What becomes of finished exports."""
 
     keep_days: int = Field(7, ge=1, le=3650, description="How long their files can be downloaded.")
 
 
-class WorkerSettings(BaseModel):
+class WorkerSettings(Group):
     """The worker that runs refits, imports and exports."""
 
     run_in_server: bool = Field(
@@ -137,7 +155,7 @@ class WorkerSettings(BaseModel):
     )
 
 
-class RetentionSettings(BaseModel):
+class RetentionSettings(Group):
     """How long snapshots keep their annotators and matchups whole; the models' scores are kept for ever."""
 
     whole_days: int = Field(7, ge=1, le=36500, description="Every snapshot of so many days keeps its annotators.")
@@ -146,7 +164,7 @@ class RetentionSettings(BaseModel):
     )
 
 
-class WebhookSettings(BaseModel):
+class WebhookSettings(Group):
     """Where webhooks may go."""
 
     allow_private_addresses: bool = Field(
@@ -159,8 +177,8 @@ class Settings(BaseSettings):
     """Everything that is set from outside: `STABLE_ARENA_…` variables, `__` between a group and its field."""
 
     model_config = SettingsConfigDict(
-        env_prefix="STABLE_ARENA_",
-        env_nested_delimiter="__",
+        env_prefix=PREFIX,
+        env_nested_delimiter=DELIMITER,
         extra="ignore",
         hide_input_in_errors=True,  # a secret that is too short is a secret all the same
     )
@@ -200,21 +218,44 @@ class Settings(BaseSettings):
             raise ValueError("is set but empty; leave it unset for the embedded database")
         return value
 
+    @field_validator("data_dir", mode="before")
+    @classmethod
+    def data_dir_is_a_place(cls, value: object) -> object:
+        """Refuse an empty variable, which would be the current folder, and know `~` for the home folder."""
+        if not isinstance(value, str):
+            return value
+        if not value.strip():
+            raise ValueError("is set but empty; leave it unset for the usual folder")
+        try:
+            return Path(value).expanduser()
+        except RuntimeError:
+            raise ValueError("begins with ~ but there is no such home folder") from None
+
+    @field_validator("pseudonym_key")
+    @classmethod
+    def pseudonym_key_is_a_secret(cls, value: SecretStr | None) -> SecretStr | None:
+        """Refuse what is long but no secret. Earlier ones are taken as they are: they recognise whom they named."""
+        if value is not None and len(set(value.get_secret_value().strip())) < _FEWEST_CHARACTERS:
+            raise ValueError("has hardly any different characters; `openssl rand -hex 32` makes a good one")
+        return value
+
     @model_validator(mode="after")
     def commit_fits_queue(self) -> Self:
         """Refuse a commit larger than the queue: it could never fill."""
         if self.ingest.commit_size > self.ingest.queue_size:
-            msg = "ingest.commit_size must not exceed ingest.queue_size"
-            raise ValueError(msg)
+            raise ValueError(
+                f"{PREFIX}INGEST__COMMIT_SIZE: is {self.ingest.commit_size}, more than "
+                f"{PREFIX}INGEST__QUEUE_SIZE, which is {self.ingest.queue_size}"
+            )
         return self
 
     @model_validator(mode="after")
     def previous_keys_have_a_successor(self) -> Self:
         """Refuse earlier secrets without one in force, which would store raw keys, or in its place."""
         if self.pseudonym_previous_keys and self.pseudonym_key is None:
-            raise ValueError("pseudonym_previous_keys is set but pseudonym_key is not")
+            raise ValueError(f"{PREFIX}PSEUDONYM_PREVIOUS_KEYS: is set but {PREFIX}PSEUDONYM_KEY is not")
         if self.pseudonym_key_version in self.pseudonym_previous_keys:
-            raise ValueError("pseudonym_key_version is the version of a previous key; raise it")
+            raise ValueError(f"{PREFIX}PSEUDONYM_KEY_VERSION: is the version of a previous key; raise it")
         return self
 
     def pseudonym_secrets(self) -> dict[int, bytes]:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import secrets
 import shutil
 import ssl
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import hypothesis
 import pytest
@@ -270,7 +272,8 @@ def assert_problem() -> AssertProblem:
         assert body["type"] == f"/problems/{code}"
         assert body["status"] == status
         assert body["detail"]
-        assert body["instance"] == response.request.url.path
+        assert unquote(body["instance"]) == response.request.url.path
+        assert not re.search(r"[^!-~]", body["instance"]), "a URI reference"
         assert body["request_id"] == response.headers["x-request-id"]
         assert ("www-authenticate" in response.headers) == (status == 401)
         assert ("retry-after" in response.headers) == (status in (429, 503))

@@ -8,12 +8,14 @@ from app.api.cursors import Number, PageSize, read_cursor, write_cursor
 from app.api.dependencies import ReadView, Transaction, get_database, get_known_names, require
 from app.api.problems import problem_responses
 from app.api.texts import Reason
-from app.arena import annotators, decisions, erasure
+from app.arena import annotators, appeals, decisions, erasure
 from app.arena.annotators import Annotator, FoundAnnotator, PastEvidence, VotesSummary
+from app.arena.appeals import Appeal
 from app.arena.decisions import Action, Decision
 from app.arena.erasure import Erasure
 from app.arena.keys import Caller
 from app.arena.review.case import Case, make_case
+from app.arena.review.figures import Agreement
 from app.arena.review.reasons import Review, list_reviews
 from app.arena.review.votes import ListedVote, list_own_votes
 from app.rating.results import Standing
@@ -57,10 +59,14 @@ class VotePage(BaseModel):
 
 
 class AnnotatorDetail(Annotator):
-    """An annotator with every decision, a summary of the votes, and what speaks for and against."""
+    """An annotator with every decision, open appeals, a summary of the votes, and what speaks for and against."""
 
     decisions: list[Decision] = Field(description="The newest first.")
+    appeals: list[Appeal] = Field(
+        description="Those that wait for a decision; answered ones too: `GET /appeals?annotator=…&answered=true`."
+    )
     votes_summary: VotesSummary
+    agreement: Agreement | None = Field(description="How the votes follow the newest board; also in `evidence`.")
     evidence: Case | None = Field(description="Beside the newest board; null before the first.")
 
 
@@ -154,11 +160,14 @@ def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     found = annotators.find_annotator(conn, annotator)
+    case = make_case(conn, found)
     return AnnotatorDetail(
         **found.public().model_dump(),
         decisions=decisions.list_decisions(conn, found),
+        appeals=appeals.list_appeals(conn, limit=appeals.MAX_OPEN, annotator=str(found.id)),
         votes_summary=annotators.summarise_votes(conn, found),
-        evidence=make_case(conn, found),
+        agreement=case and case.agreement,
+        evidence=case,
     )
 
 
@@ -177,7 +186,8 @@ def post_decision(
     flagged; `dismiss` closes an open flag until the evidence is materially worse; `withdraw` gives the annotator back
     to the rule. It shapes the leaderboard from the next refit on. Decisions stay on record for ever; posting twice
     records two. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where
-    there is no flag to dismiss or nothing to withdraw; `invalid` for an unknown action or a blank reason.
+    there is no flag to dismiss or nothing to withdraw; `invalid` for an unknown action or a reason that is blank or
+    names the annotator: it is kept for ever.
     """
     found, taken = decisions.decide(conn, annotator, decision.action, reason=decision.reason, decided_by=caller.name)
     return DecisionTaken(**taken.model_dump(), annotator=found.public())

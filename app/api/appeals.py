@@ -42,7 +42,8 @@ def post_appeal(
 
     The arena's backend passes on what its annotator, by id or by key, has to say; reviewers see it until they decide.
     Posting twice makes two. Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
-    `conflict` where five appeals of this annotator wait already; `invalid` for a blank note.
+    `conflict` where five appeals of this annotator wait already; `invalid` for a note that is blank or names the
+    annotator.
     """
     return appeals.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
 

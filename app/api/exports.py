@@ -42,7 +42,7 @@ def _usable(name: str) -> str:
 
 
 class ExportFilters(BaseModel):
-    """What of it is exported; a filter that means nothing to what is exported does nothing."""
+    """What of it is exported: which votes, annotators or leaderboard; a filter must be one of what is exported."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,7 +57,7 @@ class ExportFilters(BaseModel):
     snapshot: Annotated[str, Field(max_length=50)] | None = Field(
         None, description="Id or number: the votes that this snapshot was made of, or its leaderboard."
     )
-    method: BoardMethod = Field("am-elo", description="Which of the snapshot's leaderboards.")
+    method: BoardMethod | None = Field(None, description="Which of the snapshot's leaderboards; am-elo by default.")
     tag: Annotated[Name, AfterValidator(_usable)] | None = Field(
         None, description="The leaderboard of the votes with this tag."
     )
@@ -87,8 +87,9 @@ def post_export(
     annotators named by the key that is stored, and CSV made safe for spreadsheets: a text that would be taken for a
     formula has an apostrophe in front.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `invalid`; `not-found`, `no-snapshot` for a
-    snapshot or a model that is not there.
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid`, also for a filter that does not go
+    with what is exported; `not-found`, `no-snapshot`, `no-such-board` for a snapshot, a model or a leaderboard that is
+    not there.
     """
     filters = Filters(**body.filters.model_dump())
     export_id = exports.request_export(conn, body.what, body.format, filters, requested_by=caller.name)

@@ -55,7 +55,9 @@ def _options(
         bool, Query(description="Leave out records that are no votes instead of refusing the file.")
     ] = False,
     again: Annotated[bool, Query(description="Import the file even if it was imported before.")] = False,
-    dry_run: Annotated[bool, Query(description="Check and count the records, record nothing.")] = False,
+    dry_run: Annotated[
+        bool, Query(description="Check and count the records, record nothing; what only the record can tell is null.")
+    ] = False,
 ) -> ImportOptions:
     if schema is not None:
         find_schema(schema)

@@ -10,6 +10,7 @@ from app.arena.boards import BoardMethod
 from app.arena.catalog import ArenaCatalog
 from app.arena.leaderboard import BoardForm, Leaderboard, LeaderboardVersion
 from app.arena.moments import Moment
+from app.errors import BadInputError, Fault
 
 router = APIRouter(tags=["leaderboard"])
 
@@ -57,15 +58,16 @@ async def get_leaderboard(
 ) -> Response:
     """Show the leaderboard.
 
-    The newest one, the one in force `as_of` a moment, or the one of a `snapshot` (which wins over `as_of`), by one of
-    its methods, of all votes or of those with a `tag`, and where it has each model on other boards. An `ETag` changes
-    with what is shown, in JSON also with the number of votes not in the board yet, not with its age alone;
-    `If-None-Match` is answered 304 while it is the same. `arena-catalog` is JSON of another shape, category to model
+    The newest one, the one in force `as_of` a moment, or the one of a `snapshot`, by one of its methods, of all votes
+    or of those with a `tag`, and where it has each model on other boards. An `ETag` changes with what is shown, in JSON
+    also with the number of votes not in the board yet, not with its age alone; `If-None-Match` is answered 304 while it
+    is the same. `arena-catalog` is JSON of another shape, category to model
     to rating: the category `full` is all votes, the others are tags. Public, unless the service is set to require
     scope `read`. Problems: `no-snapshot` before the first publication, `not-found` for an unknown snapshot,
     `no-such-board` for a method or tag that the snapshot has no board of, `invalid` for a method or moment that cannot
-    be read.
+    be read, or both `snapshot` and `as_of`.
     """
+    refuse_two_choices(snapshot, as_of)
     others = cast("list[BoardMethod]", compare.split(",")) if compare else []
     choice = BoardChoice(method, tag, tuple(others), snapshot, as_of, format)
     if snapshot is None and as_of is None:
@@ -80,6 +82,17 @@ async def get_leaderboard(
     if format == "parquet":
         headers["Content-Disposition"] = f'attachment; filename="{_file_name(version)}"'
     return Response(answer.content, media_type=MEDIA_TYPES[format], headers=headers)
+
+
+def refuse_two_choices(snapshot: str | None, as_of: Moment | None) -> None:
+    """Check that what was published is named in one way at most: two may mean two snapshots.
+
+    Raises
+    ------
+    BadInputError
+    """
+    if snapshot is not None and as_of is not None:
+        raise BadInputError("give either snapshot or as_of", (Fault("/as_of", "does not go with snapshot"),))
 
 
 def _file_name(version: LeaderboardVersion) -> str:

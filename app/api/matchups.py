@@ -8,12 +8,13 @@ from pydantic import BaseModel, Field, TypeAdapter
 from app.api.cursors import Number, PageSize, read_cursor, write_cursor
 from app.api.dependencies import OptionalReader, ReadView, get_board_files
 from app.api.etags import tag_matches
-from app.api.leaderboard import MEDIA_TYPES
+from app.api.leaderboard import MEDIA_TYPES, refuse_two_choices
 from app.api.problems import problem_responses
 from app.arena import matchups
 from app.arena.board_files import BoardFiles
 from app.arena.matchups import Matchup, choose_matchups, write_matchups
 from app.arena.models import find_model
+from app.arena.moments import Moment
 from app.arena.snapshots import SnapshotHead
 from app.errors import BadInputError, Fault
 
@@ -49,6 +50,7 @@ def list_matchups(
     conn: ReadView,
     files: Annotated[BoardFiles, Depends(get_board_files)],
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
+    as_of: Annotated[Moment | None, Query(description="The snapshot in force at this moment.")] = None,
     model: Annotated[str | None, Query(description="Only pairs with this model, which is then model_a.")] = None,
     format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
     limit: PageSize = 50,
@@ -62,10 +64,12 @@ def list_matchups(
     and heed neither `limit` nor `cursor`. `If-None-Match` is answered 304 while nothing changed. Public, unless the
     service is set to require scope `read`. Problems: `no-snapshot` before the first publication, `not-found` for an
     unknown snapshot or model, `no-matchups` for a snapshot whose pairs are not kept any more, `invalid` for an unknown
-    cursor.
+    cursor or moment, or both `snapshot` and `as_of`.
     """
+    refuse_two_choices(snapshot, as_of)
     position = read_cursor(cursor, _Position) if format == "json" else None
-    version = choose_matchups(conn, snapshot if position is None or snapshot is not None else position[0])
+    paged = position is not None and snapshot is None  # then its first page has settled the snapshot
+    version = choose_matchups(conn, position[0] if paged and position else snapshot, None if paged else as_of)
     if position is not None and position[0] != version.snapshot.id:
         raise BadInputError("the cursor is not one of this list", (Fault("/cursor", "is of another snapshot"),))
     model_id = None if model is None else find_model(conn, model).model_id

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -19,6 +20,7 @@ from app.errors import BadInputError, ConflictError, Fault, NotFoundError, Stabl
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
 _SHOWN_FAULTS = 100
+_IN_PATHS = "/:@!$&'()*+,;="  # what RFC 3986 lets stand in a path as it is, beside letters and the like
 
 
 class MalformedBodyError(StableArenaError):
@@ -26,6 +28,13 @@ class MalformedBodyError(StableArenaError):
 
     code = "malformed-body"
     title = "The body is not valid JSON"
+
+
+class MethodNotAllowedError(StableArenaError):
+    """Nothing at the path answers to the method; the header Allow says what does."""
+
+    code = "method-not-allowed"
+    title = "The method is not allowed"
 
 
 class MediaTypeError(StableArenaError):
@@ -67,6 +76,7 @@ STATUS: dict[type[StableArenaError], int] = {
     NotAuthenticatedError: 401,
     ScopeMissingError: 403,
     NotFoundError: 404,
+    MethodNotAllowedError: 405,
     ConflictError: 409,
     BodyTooSlowError: 408,
     BodyTooLargeError: 413,
@@ -93,7 +103,7 @@ class Problem(BaseModel):
     title: str = Field(description="The same for every occurrence of the type.")
     status: int = Field(description="The HTTP status.")
     detail: str = Field(description="What happened this time.")
-    instance: str = Field(description="The path that was asked for.")
+    instance: str = Field(description="The path that was asked for, percent-encoded.")
     request_id: str = Field(description="Also in the X-Request-ID header and in the service's log.")
     errors: list[ProblemFault] = Field(default=[], description="The places in the input, where there are any.")
 
@@ -133,12 +143,13 @@ def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
         return problem_response(scope, MalformedBodyError("the body cannot be read as JSON"))
     if status == HTTPStatus.NOT_FOUND:
         return problem_response(scope, NotFoundError(f"nothing is at {_shown_path(scope)}"))
-    code = status.phrase.lower().replace(" ", "-")
+    code, title = status.phrase.lower().replace(" ", "-"), status.phrase
     detail = f"{scope['method']} {_shown_path(scope)}: {status.phrase.lower()}"
     headers = dict(error.headers or {})
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(sorted(_methods(scope)))
-    return _render(scope, status, code, status.phrase, detail, (), headers, {})
+        code, title = MethodNotAllowedError.code, MethodNotAllowedError.title
+    return _render(scope, status, code, title, detail, (), headers, {})
 
 
 def _methods(scope: Scope) -> set[str]:
@@ -202,12 +213,12 @@ def _render(
         "title": title,
         "status": int(status),
         "detail": detail,
-        "instance": _shown_path(scope),
+        "instance": quote(_shown_path(scope), safe=_IN_PATHS, errors="replace"),
         "request_id": scope.get("state", {}).get("request_id", ""),
         "errors": [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults[:_SHOWN_FAULTS]],
         **members,
     }
-    return JSONResponse(_storable(body), status, headers, media_type=MEDIA_TYPE)
+    return JSONResponse(_storable(body), int(status), headers, media_type=MEDIA_TYPE)
 
 
 def _shown_path(scope: Scope) -> str:
@@ -236,6 +247,8 @@ def _message(error: Mapping[str, Any]) -> str:
             return "is not a known field"
         case "missing":
             return "is required"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return "must be an object"
         case "value_error":
             return str(error["ctx"]["error"])
         case _:

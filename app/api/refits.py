@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter
 from app.api.cursors import PageSize, When, read_cursor, write_cursor
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.problems import problem_responses
+from app.api.texts import Reason
 from app.arena import refits
 from app.arena.keys import Caller
 from app.arena.refits import Refit
@@ -22,8 +23,11 @@ class RefitRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     accept_exclusions: StrictBool = Field(
-        False, description="Publish even if more votes are excluded than the policy allows."
+        False,
+        description="Publish even if more votes are excluded than the policy allows, or the annotators are in two "
+        "opposed camps. Who accepts it, and the reason, is put on the audit log.",
     )
+    reason: Reason | None = Field(None, description="Why the exclusions are accepted.")
 
 
 class RefitPage(BaseModel):
@@ -44,10 +48,11 @@ def post_refit(
     """Ask for a refit now.
 
     A worker runs it; follow `Location` to see it end. While one waits to be run, asking again returns the same one.
-    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `invalid`.
+    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`; `invalid`, also for a reason without
+    `accept_exclusions`.
     """
-    accept = body is not None and body.accept_exclusions
-    refit_id = refits.request_refit(conn, trigger="request", requested_by=caller.name, accept_exclusions=accept)
+    asked = body or RefitRequest()
+    refit_id = refits.request_refit(conn, trigger="request", requested_by=caller.name, **asked.model_dump())
     response.headers["Location"] = request.app.url_path_for("get_refit", refit_id=str(refit_id))
     return refits.find_refit(conn, refit_id)
 

@@ -18,10 +18,14 @@ class Evidence(BaseModel):
 
     ability: float | None = Field(description="1 is the typical annotator; null outside the fit.")
     se: float | None
+    ability_lower: float | None = Field(description="Lower end of the ability's 95 % interval, normal approximation.")
+    ability_upper: float | None = Field(description="Upper end of it.")
     shadow_ability: float | None = Field(
         description="Of an annotator outside the fit: how the votes agree with the published scores."
     )
     shadow_se: float | None
+    shadow_lower: float | None = Field(description="Lower end of the shadow ability's 95 % interval.")
+    shadow_upper: float | None = Field(description="Upper end of it.")
     probability_low: float | None = Field(description="Probability that the ability is at or below ε.")
     votes: int = Field(description="Votes on record at that refit.")
     standing: Standing = Field(description="What holds: the override where there is one, else the rule.")
@@ -83,6 +87,10 @@ class FoundAnnotator(Annotator):
     def position(self) -> tuple[float, int]:
         """Where the annotator stands in the list, the worst ability first."""
         return self.evidence, self.annotator_id
+
+    def keys(self, reference: str) -> set[str]:
+        """Return the keys that say who it is: as stored and, unless it is the id, what the caller named it by."""
+        return {self.annotator, reference} - {str(self.id)}
 
     def public(self) -> Annotator:
         """Return what is shown to reviewers."""

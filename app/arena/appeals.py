@@ -5,6 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.arena.annotators import find_annotator
+from app.arena.kept_texts import require_nameless
 from app.errors import ConflictError
 from app.store import appeals as store
 from app.store.annotators import lock_annotator
@@ -33,10 +34,13 @@ def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: 
     ------
     NotFoundError
         There is no such annotator.
+    BadInputError
+        The note names the annotator, whom reviewers may know by a pseudonym only.
     ConflictError
         Five appeals of this annotator wait already.
     """
     found = find_annotator(conn, reference)
+    require_nameless(conn, note, found.keys(reference), pointer="/note", because="reviewers see whose it is")
     lock_annotator(conn, found.annotator_id)
     if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
         raise ConflictError(f"{MAX_OPEN} appeals of this annotator wait for a decision already")

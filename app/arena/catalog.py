@@ -33,8 +33,8 @@ class ArenaCatalog(RootModel[dict[str, Category]]):
 def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:
     """Return the board and, if it is of all votes, those of the same method by tag, one category each.
 
-    The shape says neither which models can be compared nor what bounds a model without a score: it has those of the
-    component with the most votes that have a score.
+    The shape says neither which models can be compared nor what bounds a model without a score: it has the models with
+    a score of one component, the one with the most votes among those in which any model has a score.
 
     Raises
     ------
@@ -50,8 +50,10 @@ def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:
 
 
 def _category(rows: Iterable[dict[str, Any] | RowMapping]) -> Category:
+    scored = [row for row in rows if row["score"] is not None]
+    most_votes = min((row["component"] for row in scored), default=None)  # components are numbered by their votes
     return {
         row["model"]: CatalogRating(rating=row["score"], rating_q975=row["upper"], rating_q025=row["lower"])
-        for row in rows
-        if row["component"] == 0 and row["score"] is not None
+        for row in scored
+        if row["component"] == most_votes
     }

@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from app.arena import audit
 from app.arena.annotators import FoundAnnotator, find_annotator
+from app.arena.kept_texts import require_nameless
 from app.errors import ConflictError
 from app.store import annotators, decisions
 
@@ -58,10 +59,13 @@ def decide(
     ------
     NotFoundError
         There is no such annotator.
+    BadInputError
+        The reason, which is kept for ever, names the annotator.
     ConflictError
         Nothing to dismiss, or nothing to withdraw.
     """
     found = find_annotator(conn, reference)
+    require_nameless(conn, reason, found.keys(reference))
     annotators.lock_annotator(conn, found.annotator_id)
     found = find_annotator(conn, str(found.id))  # as the decision before this one left it
     if action == "dismiss":

@@ -11,16 +11,12 @@ from sqlalchemy import Connection
 
 from app.arena import audit
 from app.arena.annotators import FoundAnnotator, find_annotator
-from app.errors import BadInputError, Fault
+from app.arena.kept_texts import require_nameless
 from app.store import erasure as store
 from app.store.annotators import lock_annotator
-from app.store.naming import Naming, naming_of
 from app.store.pseudonyms import base32
 
 log = structlog.get_logger()
-
-_MOST_WORDS = 4
-_PUNCTUATION = ".,;:!?()[]{}<>\"'`"
 
 
 class Erasure(BaseModel):
@@ -50,10 +46,8 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     found = find_annotator(conn, reference)
     lock_annotator(conn, found.annotator_id)
     found = find_annotator(conn, str(found.id))  # as an erasure before this one left it
-    named = {found.annotator, reference} - {str(found.id)}
-    if any(key in reason for key in named) or _says_whose(reason, found.annotator, naming_of(conn)):
-        fault = Fault("/reason", "must not name the annotator: it is kept for ever")
-        raise BadInputError(f"{fault.pointer} {fault.detail}", (fault,))
+    named = found.keys(reference)
+    require_nameless(conn, reason, named)
     if not found.erased_at:
         _forget(conn, found, named)
     store.clear_metadata_of_erased(conn)
@@ -62,13 +56,6 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     erased = find_annotator(conn, str(found.id))
     assert erased.erased_at is not None  # noqa: S101  it has just been set
     return Erasure(id=erased.id, annotator=erased.annotator, erased_at=erased.erased_at)
-
-
-def _says_whose(reason: str, stored: str, naming: Naming) -> bool:
-    """Whether a text has a raw key in it whose pseudonym is this, as a word or a few."""
-    words = reason.split()
-    parts = (" ".join(words[i : i + n]) for n in range(1, _MOST_WORDS + 1) for i in range(len(words)))
-    return any(stored in naming.stored_keys(key) for part in parts for key in (part, part.strip(_PUNCTUATION)) if key)
 
 
 def _forget(conn: Connection, found: FoundAnnotator, named: set[str]) -> None:

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.arena.boards import BoardMethod
-from app.arena.leaderboard import choose_leaderboard, read_published
+from app.arena.leaderboard import LeaderboardVersion, check_board, choose_leaderboard, read_published
 from app.arena.models import find_model
 from app.arena.row_files import rows_csv, rows_parquet
 from app.arena.snapshots import find_snapshot
-from app.errors import NotFoundError
+from app.errors import BadInputError, Fault, NotFoundError
 from app.store import exports as store
 from app.store.database import Database
 from app.store.ids import new_id
@@ -25,12 +25,17 @@ from app.store.vote_sets import read_vote_set
 What = Literal["votes", "annotators", "leaderboard"]
 Format = Literal["csv", "jsonl", "parquet"]
 
+_FILTERS: dict[What, tuple[str, ...]] = {
+    "votes": ("since", "until", "model", "snapshot"),
+    "annotators": ("standing",),
+    "leaderboard": ("snapshot", "method", "tag"),
+}
 _NUMBERS = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
 
 
 @dataclass(frozen=True)
 class Filters:
-    """What of it is exported; each holds for the things that it can hold for, and is nothing to the others.
+    """What of it is exported; see `check_filters` for which of them goes with what.
 
     Attributes
     ----------
@@ -38,7 +43,7 @@ class Filters:
     model : votes on this model.
     standing : annotators of this standing.
     snapshot : votes that this snapshot (id or number) was made of; its leaderboard.
-    method, tag : which of the snapshot's leaderboards; no tag for the one of all votes.
+    method, tag : which of the snapshot's leaderboards; no method for am-elo, no tag for the one of all votes.
     """
 
     since: datetime | None = None
@@ -46,7 +51,7 @@ class Filters:
     model: str | None = None
     standing: str | None = None
     snapshot: str | None = None
-    method: BoardMethod = "am-elo"
+    method: BoardMethod | None = None
     tag: str | None = None
 
 
@@ -81,9 +86,15 @@ def request_export(conn: Connection, what: What, form: Format, filters: Filters,
 
     Raises
     ------
+    BadInputError
+        A filter does not go with what is exported.
     NotFoundError
-        There is no such snapshot, or no such model.
+        There is no such snapshot, no such model, or no leaderboard of this method and tag.
     """
+    check_filters(what, filters)
+    if filters.method is not None or filters.tag is not None:
+        board = _choose(conn, filters)
+        check_board(conn, board.snapshot, board.method, tag=board.tag)
     if filters.snapshot is not None:
         find_snapshot(conn, filters.snapshot)
     if filters.model is not None:
@@ -94,6 +105,22 @@ def request_export(conn: Connection, what: What, form: Format, filters: Filters,
     values = {"what": what, "format": form, "options": options, "requested_by": requested_by}
     store.add_export(conn, export_id, values)
     return export_id
+
+
+def check_filters(what: What, filters: Filters) -> None:
+    """Check that every filter says something of what is exported.
+
+    Raises
+    ------
+    BadInputError
+    """
+    given = [name for name, value in asdict(filters).items() if value is not None]
+    foreign = tuple(
+        Fault(f"/filters/{name}", f"does not go with {what}") for name in given if name not in _FILTERS[what]
+    )
+    if foreign:
+        named = ", ".join(fault.pointer.removeprefix("/filters/") for fault in foreign)
+        raise BadInputError(f"{named}: no filter of {what}, which can be had by {', '.join(_FILTERS[what])}", foreign)
 
 
 def find_export(conn: Connection, export_id: UUID) -> Export:
@@ -163,14 +190,17 @@ def _write_parquet(raw: Path, path: Path) -> None:
 
 
 def _write_leaderboard(conn: Connection, form: Format, filters: Filters, path: Path) -> int:
-    version = choose_leaderboard(conn, method=filters.method, tag=filters.tag, snapshot=filters.snapshot)
-    board = read_published(conn, version)
+    board = read_published(conn, _choose(conn, filters))
     rows, columns = board.rows(), board.columns()
     if form == "jsonl":
         path.write_text("".join(json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in rows))
     else:
         path.write_bytes(rows_csv(rows, columns) if form == "csv" else rows_parquet(rows, columns))
     return len(rows)
+
+
+def _choose(conn: Connection, filters: Filters) -> LeaderboardVersion:
+    return choose_leaderboard(conn, method=filters.method or "am-elo", tag=filters.tag, snapshot=filters.snapshot)
 
 
 def _plain(value: object) -> str:

@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from app.arena.policy import Policy
-from app.store.vote_sets import new_votes_since
+from app.store.vote_sets import new_votes_since, seconds_since_first_vote, seconds_with_more_votes_than
 
 CountNewVotes = Callable[[Connection, str], int]
 """Counts the votes on record that a set of votes did not see."""
@@ -43,3 +43,15 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
         stale=waiting > 0 and head["age_seconds"] > policy.stale_after_seconds,
         next_refit_due_at=last + interval if waiting and last is not None else None,
     )
+
+
+def first_board_is_late(conn: Connection, policy: Policy) -> bool:
+    """Whether votes that make a first board possible have waited for longer than a board may be old.
+
+    Possible it is, as for the schedule, once somebody has more votes than the policy's `min_votes`.
+    """
+    longest = seconds_since_first_vote(conn)
+    if longest is None or longest <= policy.stale_after_seconds:
+        return False  # and the votes need not be read
+    possible = seconds_with_more_votes_than(conn, policy.min_votes)
+    return possible is not None and possible > policy.stale_after_seconds

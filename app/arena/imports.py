@@ -46,18 +46,22 @@ class ImportOptions:
 
 
 class ImportCounts(BaseModel):
-    """What became of the records of a file so far."""
+    """What became of the records of a file so far; null what a dry run, which only reads the file, does not know."""
 
     model_config = ConfigDict(frozen=True)
 
     rows: int = Field(0, description="Records in the file; 0 before they are counted.")
     created: int = Field(0, description="Votes recorded.")
-    replaced: int = Field(0, description="Of these, votes that took the place of an earlier one, as the policy says.")
-    duplicates: int = Field(0, description="Votes on record already: same battle, annotator and verdict.")
-    retracted: int = Field(0, description="Of these, votes whose one on record is retracted, and stays so.")
-    conflicts: int = Field(0, description="Votes that contradict the record; it stays as it was.")
+    replaced: int = Field(0, description="Of these, votes that took the place of an earlier one, by the policy.")
+    duplicates: int | None = Field(0, description="Votes on record already: same battle, annotator and verdict.")
+    retracted: int | None = Field(0, description="Of these, votes whose one on record is retracted, and stays so.")
+    conflicts: int | None = Field(0, description="Votes that contradict the record; it stays as it was.")
     rejected: int = Field(0, description="Records that are no valid votes.")
     skipped: int = Field(0, description="Records that say that nobody voted.")
+
+
+OF_THE_RECORD = ("duplicates", "retracted", "conflicts")
+"""Counts that only the record can tell, which a dry run does not look at."""
 
 
 class ImportFault(BaseModel):

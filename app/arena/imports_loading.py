@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy import Connection, RowMapping
 
 from app.arena.files import VoteReader
-from app.arena.imports import MAX_FAULTS_STORED
+from app.arena.imports import MAX_FAULTS_STORED, OF_THE_RECORD
 from app.arena.imports_names import ModelFault, number_votes
 from app.arena.imports_repeats import receive_left_out
 from app.arena.imports_survey import Survey
@@ -53,7 +53,7 @@ class ImportLoad:
     def begin(self, survey: Survey) -> None:
         """Record what the file holds and which of its records are left out; nothing happens if that is on record."""
         counts = {"rows": survey.rows, "rejected": survey.unreadable, "skipped": survey.skipped}
-        counts |= dict.fromkeys(("created", "replaced", "duplicates", "retracted", "conflicts"), 0)
+        counts |= dict.fromkeys(("created", "replaced", *OF_THE_RECORD), 0)
         with self._database.begin() as conn:
             row = store.lock_import(conn, self._id)
             if row["rows_total"] is None:

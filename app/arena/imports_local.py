@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import RowMapping
 
 from app.arena.files import VoteReader, file_sha256
-from app.arena.imports import ImportCounts, ImportFault, ImportOptions
+from app.arena.imports import OF_THE_RECORD, ImportCounts, ImportFault, ImportOptions
 from app.arena.imports_loading import ImportLoad
 from app.arena.imports_survey import Survey, refuse_faulty, survey_file
 from app.errors import StableArenaError
@@ -140,6 +140,7 @@ def _receipt(database: Database, import_id: UUID, *, resumed: bool) -> ImportRec
 
 
 def _tried(survey: Survey) -> ImportReceipt:
-    counts = ImportCounts(rows=survey.rows, rejected=survey.rejected, skipped=survey.skipped)
+    unknown = dict.fromkeys(OF_THE_RECORD)
+    counts = ImportCounts(rows=survey.rows, rejected=survey.rejected, skipped=survey.skipped, **unknown)
     faults = [ImportFault(record=r, place=f.pointer, kind="invalid", detail=f.detail) for r, f in survey.faults]
     return ImportReceipt(None, counts, faults=tuple(faults[:MAX_CONFLICTS_LISTED]))

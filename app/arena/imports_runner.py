@@ -1,11 +1,11 @@
 """Runs the imports whose files were uploaded; a process that dies leaves its import to the next."""
 
 import contextlib
-import tempfile
 import threading
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import IO, Any
 from uuid import UUID
 
 import structlog
@@ -14,10 +14,11 @@ from sqlalchemy import Connection, RowMapping
 from app.arena.files import VoteReader
 from app.arena.files.column_names import ColumnsError
 from app.arena.files.schemas import KNOWN_COLUMNS
-from app.arena.imports import ImportOptions
+from app.arena.imports import OF_THE_RECORD, ImportOptions
 from app.arena.imports_loading import CLAIMS, ImportLoad
 from app.arena.imports_survey import Survey, refuse_faulty, survey_file
 from app.arena.leases import LeaseRenewal, holder_name
+from app.arena.nameless import nameless_file
 from app.errors import BadInputError, StableArenaError, UnavailableError
 from app.store import imports as store
 from app.store.database import Database
@@ -112,8 +113,8 @@ class ImportRunner:
             self._fail(import_id, f"{died}: send it in smaller files")
             return True
         try:
-            with tempfile.TemporaryDirectory(prefix="stable-arena-import-") as folder:
-                path = self._fetch(import_id, Path(folder) / f"votes{row['options']['suffix']}")
+            with nameless_file() as (file, path):
+                self._fetch(import_id, file)
                 return self._import(row, path)
         except UnavailableError:
             raise
@@ -131,7 +132,8 @@ class ImportRunner:
     def _import(self, row: RowMapping, path: Path) -> bool:
         given = row["options"]
         options = ImportOptions(**{name: given[name] for name in asdict(ImportOptions()) if name in given})
-        reader = VoteReader(path, options.reading(), max_expanded_bytes=self._max_expanded_bytes)
+        limit, ending = self._max_expanded_bytes, given["suffix"]
+        reader = VoteReader(path, options.reading(), max_expanded_bytes=limit, ending=ending)
         load = ImportLoad(self._database, row["id"], stopped=self._stopped.is_set)
         if row["rows_total"] is None:
             survey = survey_file(self._database, reader, stopped=self._stopped.is_set)
@@ -148,21 +150,23 @@ class ImportRunner:
             load.begin(survey)
         return load.run(reader)
 
-    def _fetch(self, import_id: UUID, path: Path) -> Path:
+    def _fetch(self, import_id: UUID, file: IO[bytes]) -> None:
         number = 0
-        with path.open("xb") as file:
-            while True:
-                with self._database.read() as conn:
-                    piece = read_chunk(conn, import_id, number)
-                if piece is None:
-                    return path
-                file.write(piece)
-                number += 1
+        while True:
+            with self._database.read() as conn:
+                piece = read_chunk(conn, import_id, number)
+            if piece is None:
+                file.flush()
+                return
+            file.write(piece)
+            number += 1
 
     def _end_dry_run(self, import_id: UUID, survey: Survey) -> None:
         with self._database.begin() as conn:
             store.add_faults(conn, import_id, _records(survey))
-            store.end_import(conn, import_id, "done", **_figures(survey), rows_done=survey.rows)
+            figures = _figures(survey)
+            figures["counts"] |= dict.fromkeys(OF_THE_RECORD)
+            store.end_import(conn, import_id, "done", **figures, rows_done=survey.rows)
             drop_chunks(conn, import_id)
 
     def _fail(self, import_id: UUID, detail: str, survey: Survey | None = None) -> None:
@@ -187,7 +191,7 @@ def _forget_claims(conn: Connection, import_id: UUID) -> None:
         store.change_import(conn, import_id, counts=counts)
 
 
-def _figures(survey: Survey) -> dict[str, object]:
+def _figures(survey: Survey) -> dict[str, Any]:
     counts = {"rows": survey.rows, "rejected": survey.rejected, "skipped": survey.skipped}
     return {"rows_total": survey.rows, "counts": counts}
 

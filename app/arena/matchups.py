@@ -1,3 +1,4 @@
+from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import UUID
 
@@ -78,17 +79,19 @@ class MatchupVersion(BaseModel):
     models_hash: str
 
 
-def choose_matchups(conn: Connection, snapshot: str | UUID | None = None) -> MatchupVersion:
-    """Say which snapshot's matchups are meant: of this id or number, or the newest.
+def choose_matchups(
+    conn: Connection, snapshot: str | UUID | None = None, as_of: datetime | None = None
+) -> MatchupVersion:
+    """Say which snapshot's matchups are meant: of this id or number, or the newest, or the newest at a moment.
 
     Raises
     ------
     NotFoundError, NoSnapshotError
     """
     named = parse_reference(snapshot) if isinstance(snapshot, str) else snapshot
-    head = None if snapshot is not None and named is None else find_head(conn, snapshot=named)
+    head = None if snapshot is not None and named is None else find_head(conn, snapshot=named, as_of=as_of)
     if head is None:
-        raise missing_snapshot(None if snapshot is None else str(snapshot))
+        raise missing_snapshot(None if snapshot is None else str(snapshot), as_of)
     return MatchupVersion(snapshot=SnapshotHead.model_validate(dict(head)), models_hash=head["models_hash"])
 
 

@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy import Connection, RowMapping
 from sqlalchemy.exc import DBAPIError
 
-from app.arena.freshness import CountNewVotes
+from app.arena.freshness import CountNewVotes, first_board_is_late
 from app.arena.policy import current_policy
 from app.errors import UnavailableError
 from app.store import metrics as store
@@ -24,9 +24,6 @@ log = structlog.get_logger()
 
 Sums = Mapping[str, tuple[int, float]]
 """How many, and their seconds together, by a word."""
-
-MOST_COUNTED = 1_000_000
-"""Before the first board votes are counted no further: a scrape has to be cheap."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,8 @@ class ServiceFigures:
     ----------
     refits, stages : how a refit ended, or its stage → how many, and the seconds of them together
     last_refit : how the refit that ended last did, and how many seconds ago
-    votes_not_in_board : before the first board counted as far as `MOST_COUNTED`
+    votes_not_in_board : before the first board counted as far as `store.MOST_COUNTED`
+    first_board_is_late : whether there is none although one could have been made for long
     imported : what became of the records of all imports
     """
 
@@ -74,13 +72,16 @@ class ServiceFigures:
     imported: Mapping[str, int]
     deliveries: Mapping[str, int]
     votes_not_in_board: int
+    first_board_is_late: bool
     board: BoardFigures | None
 
     @property
     def board_is_stale(self) -> bool:
-        """Whether the board is older than the policy wants, and votes wait that are not in it."""
+        """Whether the board is older than the policy wants, and votes wait that are not in it; or is still missing."""
         board = self.board
-        return board is not None and board.age_seconds > self.stale_after_seconds and self.votes_not_in_board > 0
+        if board is None:
+            return self.first_board_is_late
+        return board.age_seconds > self.stale_after_seconds and self.votes_not_in_board > 0
 
 
 class EndedRefits:
@@ -119,10 +120,11 @@ def read_figures(
         imported=store.sum_imported(conn),
         deliveries=store.count_deliveries(conn),
         votes_not_in_board=(
-            store.count_votes(conn, at_most=MOST_COUNTED)
+            store.count_votes(conn, at_most=store.MOST_COUNTED)
             if newest is None
             else count_new_votes(conn, newest["vote_set"])
         ),
+        first_board_is_late=newest is None and first_board_is_late(conn, policy),
         board=None if newest is None else _board(newest),
     )
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.arena.fits.process import FitProcess
+from app.arena.fits.process import FitLimits, FitProcess
 from app.arena.fits.task import Fitted
 from app.arena.guard import newly_excluded_share, reason_to_hold
 from app.arena.leaderboard import BoardRow
@@ -83,8 +83,9 @@ class PolicyPreview(BaseModel):
 class PolicyPreviews:
     """Tries policies out on the votes on record, one at a time, in a process of its own."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: FitLimits | None = None) -> None:
         self._database = database
+        self._limits = limits
         self._busy = threading.Lock()
         self._process: FitProcess | None = None
 
@@ -99,13 +100,15 @@ class PolicyPreviews:
             Another preview is under way.
         CannotFitError
             The votes on record have no ranking under these settings.
+        FitTooLargeError
+            The fit exceeded its limits.
         """
         if not self._busy.acquire(blocking=False):
             raise PreviewBusyError("another policy is being tried out; its fit takes as long as a refit")
         try:
             with self._database.read() as conn:
                 material = read_material(conn, settings)
-            self._process = FitProcess()
+            self._process = FitProcess(self._limits)
             try:
                 fitted = self._process.fit(material.task, disclosing=False)
             except RatingError as error:

@@ -1,5 +1,6 @@
 import threading
 
+from app.arena.fits.process import FitLimits, FitProcess
 from app.arena.refits import Refit, find_refit, request_refit
 from app.arena.runner import RefitRunner
 from app.errors import StableArenaError
@@ -15,7 +16,15 @@ class RefitNotPublishedError(StableArenaError):
     title = "The refit published nothing"
 
 
-def refit_now(database: Database, *, lease_seconds: float, requested_by: str, accept_exclusions: bool = False) -> Refit:
+def refit_now(
+    database: Database,
+    *,
+    lease_seconds: float,
+    requested_by: str,
+    limits: FitLimits | None = None,
+    accept_exclusions: bool = False,
+    reason: str | None = None,
+) -> Refit:
     """Ask for a refit and see it through: run it here or, where another process holds the lease, wait for that one.
 
     Raises
@@ -25,9 +34,13 @@ def refit_now(database: Database, *, lease_seconds: float, requested_by: str, ac
     """
     with database.begin() as conn:
         refit_id = request_refit(
-            conn, trigger="command", requested_by=requested_by, accept_exclusions=accept_exclusions
+            conn,
+            trigger="command",
+            requested_by=requested_by,
+            accept_exclusions=accept_exclusions,
+            reason=reason,
         )
-    runner = RefitRunner(database, lease_seconds=lease_seconds)
+    runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(limits))
     pause = threading.Event()
     try:
         while True:

@@ -5,7 +5,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
-from app.errors import ConflictError, NotFoundError
+from app.arena import audit
+from app.errors import BadInputError, ConflictError, Fault, NotFoundError
 from app.store import refits as store
 
 RefitState = Literal[
@@ -22,7 +23,7 @@ class Refit(BaseModel):
     state: RefitState = Field(
         description="superseded: another worker took over before it could publish; needs_review: an admin must decide."
     )
-    trigger: str = Field(description="schedule, request or command.")
+    trigger: str = Field(description="schedule, votes (so many new ones that it did not wait), request or command.")
     requested_by: str = Field(description="Name of the API key, or what else asked.")
     accept_exclusions: bool = Field(description="Whether it publishes however many votes are excluded.")
     requested_at: datetime
@@ -41,9 +42,26 @@ class Refit(BaseModel):
         return self.finished_at is not None
 
 
-def request_refit(conn: Connection, *, trigger: str, requested_by: str, accept_exclusions: bool = False) -> UUID:
-    """Ask for a refit; one that already waits serves this request too. Returns its id."""
-    return store.queue_refit(conn, trigger=trigger, requested_by=requested_by, accept_exclusions=accept_exclusions)
+def request_refit(
+    conn: Connection, *, trigger: str, requested_by: str, accept_exclusions: bool = False, reason: str | None = None
+) -> UUID:
+    """Ask for a refit; one that already waits serves this request too. Returns its id.
+
+    Who accepts exclusions, which the guard would hold back, is put on the audit log, with the reason if there is one.
+
+    Raises
+    ------
+    BadInputError
+        A reason that nothing is done for: it would not be kept.
+    """
+    if reason is not None and not accept_exclusions:
+        fault = Fault("/reason", "is kept for accept_exclusions only, which is not set")
+        raise BadInputError(f"{fault.pointer} {fault.detail}", (fault,))
+    refit_id = store.queue_refit(conn, trigger=trigger, requested_by=requested_by, accept_exclusions=accept_exclusions)
+    if accept_exclusions:
+        detail = {} if reason is None else {"reason": reason}
+        audit.record(conn, actor=requested_by, action="refit.accept_exclusions", subject=str(refit_id), detail=detail)
+    return refit_id
 
 
 def find_refit(conn: Connection, refit_id: UUID) -> Refit:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from app.arena import audit
 from app.arena.annotators import find_annotator
+from app.arena.kept_texts import require_nameless
 from app.arena.keys import Caller, ScopeMissingError
 from app.arena.models import find_model
 from app.arena.names import name_fault
@@ -78,6 +79,8 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
     Raises
     ------
     NotFoundError, ScopeMissingError
+    BadInputError
+        The reason names the vote's annotator.
     ConflictError
         The vote does not count anyway: its annotator has replaced it by another.
     """
@@ -89,6 +92,7 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
         return vote.retraction, False
     if vote.replaced_by is not None:
         raise ConflictError(f"vote {vote_id} does not count: its annotator replaced it by vote {vote.replaced_by}")
+    require_nameless(conn, reason, {vote.annotator})
     return _retract(conn, "vote", vote_id, str(vote_id), reason=reason, retracted_by=caller.name), True
 
 
@@ -101,8 +105,15 @@ def retract_votes(conn: Connection, target: Target, reference: str, *, reason: s
     ------
     NotFoundError
         There is no such vote, battle, model or annotator.
+    BadInputError
+        The reason, which is kept for ever, names the annotator or whoever voted in the battle; who voted on a model,
+        often the whole crowd, is not looked up.
     """
     key, target_id = _FINDERS[target](conn, reference)
+    if target == "annotator":
+        require_nameless(conn, reason, find_annotator(conn, target_id).keys(reference))
+    elif target != "model":
+        require_nameless(conn, reason, store.voters_of(conn, store.votes_of(target, key)))
     return _retract(conn, target, key, target_id, reason=reason, retracted_by=retracted_by)
 
 

@@ -12,7 +12,7 @@ from app.arena.guard import reason_to_hold
 from app.arena.leases import LeaseRenewal, holder_name
 from app.arena.publishing import carry_out, write_snapshot
 from app.arena.reading import Material, read_material
-from app.arena.schedule import REFIT_LEASE, refit_is_due
+from app.arena.schedule import REFIT_LEASE, due_trigger
 from app.arena.webhooks.events import announce
 from app.errors import StableArenaError, UnavailableError
 from app.rating.errors import NoCommonRankingError, RatingError
@@ -108,8 +108,9 @@ class RefitRunner:
             lost = fail_lost_refits(conn, epoch)
             if lost:
                 log.warning("refits_lost", count=lost)
-            if scheduled and not refit_is_queued(conn) and refit_is_due(conn):
-                queue_refit(conn, trigger="schedule", requested_by="schedule", accept_exclusions=False)
+            trigger = due_trigger(conn) if scheduled and not refit_is_queued(conn) else None
+            if trigger is not None:
+                queue_refit(conn, trigger=trigger, requested_by="schedule", accept_exclusions=False)
             row = claim_refit(conn, epoch)
             if row is None:
                 release_lease(conn, REFIT_LEASE, epoch)

@@ -1,4 +1,5 @@
 from datetime import timedelta
+from typing import Literal
 
 from sqlalchemy import Connection
 
@@ -20,20 +21,26 @@ def work_waits(conn: Connection) -> bool:
 
 
 def refit_is_due(conn: Connection) -> bool:
-    """Whether the schedule wants a refit now.
+    """Whether a refit is wanted now, for whatever reason."""
+    return due_trigger(conn) is not None
 
-    It does when the last one, however it ended, is `refit_interval_seconds` past and there is something new (a vote,
-    a decision, a policy) that the last board has not seen; or, after a refit that published, when
-    `refit_after_votes` new votes have come in. Before the first board it waits until one can be fitted.
+
+def due_trigger(conn: Connection) -> Literal["schedule", "votes"] | None:
+    """Say what wants a refit now, None where nothing does.
+
+    schedule: the last one, however it ended, is `refit_interval_seconds` past and there is something new (a vote, a
+    decision, a policy) that the last board has not seen. votes: after a refit that published, `refit_after_votes` new
+    votes have come in. Before the first board it waits until one can be fitted.
     """
     policy = current_policy(conn).settings
     ended = last_ended(conn, timedelta(seconds=policy.refit_interval_seconds))
     resting = ended is not None and ended.recently
     snapshot = newest_snapshot(conn)
     if snapshot is None:
-        return not resting and anyone_has_more_votes_than(conn, policy.min_votes)
+        due = not resting and anyone_has_more_votes_than(conn, policy.min_votes)
+        return "schedule" if due else None
     if not resting:
-        return anything_new_since(conn, snapshot["vote_set"])
+        return "schedule" if anything_new_since(conn, snapshot["vote_set"]) else None
     if ended is None or ended.state != "done" or policy.refit_after_votes is None:
-        return False
-    return new_votes_since(conn, snapshot["vote_set"]) >= policy.refit_after_votes
+        return None
+    return "votes" if new_votes_since(conn, snapshot["vote_set"]) >= policy.refit_after_votes else None

@@ -97,7 +97,7 @@ class Worker:
         """Send what webhooks are to be told; return how many messages were tried."""
         try:
             with self._database.begin() as conn:
-                announce_stale_board(conn, current_policy(conn).settings.stale_after_seconds)
+                announce_stale_board(conn, current_policy(conn).settings)
             return self._deliverer.deliver_due()
         except UnavailableError:
             return 0  # said by the other tick

@@ -13,13 +13,12 @@ from app.arena.row_files import rows_csv
 from app.cli.boards import watched_console
 from app.cli.cases import case_tables
 from app.cli.outputs import write_output
+from app.cli.reasons import check_reason
 from app.cli.session import open_session
 from app.cli.tables import render
-from app.errors import BadInputError
 from app.rating.results import Standing
 
 _ALL = 2**31 - 1
-_LONGEST_REASON = 2000
 
 annotators = typer.Typer(
     help="List annotators, see the evidence, and decide on them.", invoke_without_command=True, add_completion=False
@@ -74,9 +73,7 @@ def decide(
     reason: Annotated[str, typer.Option(help="Why; kept with the decision for ever.")],
 ) -> None:
     """Decide on an annotator; it shapes the leaderboard from the next refit on."""
-    reason = reason.strip()
-    if not 1 <= len(reason) <= _LONGEST_REASON:
-        raise BadInputError(f"--reason must have 1 to {_LONGEST_REASON} characters")
+    reason = check_reason(reason)
     with open_session() as session, session.database.begin() as conn:
         found, taken = decisions.decide(conn, annotator, action, reason=reason, decided_by="command line")
     typer.echo(f"{found.annotator}: {taken.action} is on record; the standing is now {found.standing}.")

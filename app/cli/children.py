@@ -130,9 +130,15 @@ def wait_awake(event: threading.Event) -> None:
         pass
 
 
+def heeds_hangup() -> bool:
+    """Whether the end of the terminal's session is to end this process: `nohup` says that it is not."""
+    return signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+
+
 def become_child(lifeline: Connection) -> None:
-    """Leave Ctrl-C to the parent, and end with it even if it is killed; to be called first in a child."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave Ctrl-C and SIGHUP to the parent, and end with it even if it is killed; to be called first in a child."""
+    for name in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
     end_with_parent(lifeline)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from app.arena.boards import BoardMethod
-from app.arena.exports import Exported, Filters, Format, What, write_export
+from app.arena.exports import Exported, Filters, Format, What, check_filters, write_export
 from app.cli.outputs import check_output
 from app.cli.session import open_session
 from app.errors import BadInputError
@@ -35,7 +35,9 @@ def export(
     snapshot: Annotated[
         str | None, typer.Option(help="Votes that this snapshot (id or number) was made of; its leaderboard.")
     ] = None,
-    method: Annotated[BoardMethod, typer.Option(help="Which of the leaderboards.")] = "am-elo",
+    method: Annotated[
+        BoardMethod | None, typer.Option(help="Which of the leaderboards.", show_default="am-elo")
+    ] = None,
     tag: Annotated[str | None, typer.Option(help="The leaderboard of the votes with this tag.")] = None,
 ) -> None:
     """Write votes, annotators or the leaderboard to a file.
@@ -57,6 +59,7 @@ def export(
         method=method,
         tag=tag,
     )
+    check_filters(what, filters)
     # Beside the output, so that the finished file takes its place in one step.
     with (
         tempfile.TemporaryDirectory(

@@ -51,7 +51,7 @@ def import_votes(
         receipt = import_file(
             session.database, file, options, requested_by="command line", stage=show.stage, progress=show.share
         )
-    _tell("conflict", receipt.conflicts, receipt.counts.conflicts)
+    _tell("conflict", receipt.conflicts, receipt.counts.conflicts or 0)
     _tell("not valid", receipt.faults, receipt.counts.rejected)
     if output_format == "json":
         write_output((json.dumps(_plain(receipt), indent=2, ensure_ascii=False) + "\n").encode(), None)
@@ -89,7 +89,7 @@ def _sentence(file: Path, receipt: ImportReceipt) -> str:
         votes = counts.rows - counts.rejected - counts.skipped
         return (
             f"{name}: {counts.rows:,} records, {votes:,} of them votes, {counts.skipped:,} skipped, "
-            f"{counts.rejected:,} not valid. Nothing was recorded."
+            f"{counts.rejected:,} not valid. Nothing was recorded, nor compared with what is on record."
         )
     skipped = f", {counts.skipped:,} skipped" if counts.skipped else ""
     replaced = f" ({counts.replaced:,} in place of earlier ones)" if counts.replaced else ""

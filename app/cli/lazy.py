@@ -32,4 +32,6 @@ class LazyGroup(TyperGroup):
             single = typer.Typer(add_completion=False)
             single.command(cmd_name)(found)
             found = single
-        return get_command(found)
+        command = get_command(found)
+        command.name = cmd_name  # a family has none of its own, and --help lists commands by it
+        return command

@@ -7,12 +7,19 @@ import threading
 import structlog
 from structlog.typing import Processor
 
+from app.settings import Settings
+
 _SHARED: tuple[Processor, ...] = (
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,
 )
+
+
+def log_level(settings: Settings) -> int:
+    """Return the least that is logged, as `logging` counts levels."""
+    return logging.getLevelNamesMapping()[settings.server.log_level.upper()]
 
 
 def log_to_stderr(level: int = logging.INFO, *, for_good: bool = False) -> None:

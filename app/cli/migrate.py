@@ -1,13 +1,34 @@
+from typing import Annotated
+
 import typer
 
-from app.cli.session import database_url, read_settings
+from app.cli.session import database_url
+from app.environment import read_settings
+from app.errors import BadInputError
+from app.settings import Settings
 from app.store.opening import open_database
-from app.store.schema import needed_revision, upgrade
+from app.store.schema import downgrade, needed_revision, upgrade
 
 
-def migrate() -> None:
+def migrate(
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REVISION",
+            help="Take the schema back to an earlier one, for an earlier version; what only later ones hold is lost.",
+        ),
+    ] = None,
+) -> None:
     """Bring the database to the schema of this version; harmless when it is there already."""
     settings = read_settings()
+    if to is None:
+        _upgrade(settings)
+    else:
+        _take_back(settings, to)
+    typer.echo(f"The schema is at {to or needed_revision()}.")
+
+
+def _upgrade(settings: Settings) -> None:
     url = database_url(settings)
     if url is not None:
         upgrade(url, connect_timeout=settings.database.connect_timeout_seconds)
@@ -15,4 +36,14 @@ def migrate() -> None:
         # The embedded database is migrated whenever it is opened.
         with open_database(None, settings.data_dir):
             pass
-    typer.echo(f"The schema is at {needed_revision()}.")
+
+
+def _take_back(settings: Settings, revision: str) -> None:
+    if revision == "base":
+        raise BadInputError("base is before the first schema: that would drop the votes")
+    url = database_url(settings)
+    if url is not None:
+        downgrade(url, revision, connect_timeout=settings.database.connect_timeout_seconds)
+    else:
+        with open_database(None, settings.data_dir) as database:
+            downgrade(database.url.render_as_string(hide_password=False), revision)

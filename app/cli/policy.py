@@ -8,14 +8,15 @@ from rich.text import Text
 
 from app.arena.policy import Policy, PolicyVersion, current_policy, set_policy
 from app.arena.previews import PolicyPreview, PolicyPreviews
+from app.assembly import fit_limits
 from app.cli.boards import watched_console
 from app.cli.outputs import write_output
 from app.cli.progress import showing_stages
+from app.cli.reasons import check_reason
 from app.cli.session import open_session
 from app.cli.tables import render
 from app.errors import BadInputError, Fault
 
-_LONGEST_REASON = 2000
 _LISTED = 20
 
 Format = Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")]
@@ -32,10 +33,15 @@ policy = typer.Typer(
 
 
 @policy.callback()
-def show(context: typer.Context, output_format: Format = "table") -> None:
+def show_alone(context: typer.Context, output_format: Format = "table") -> None:
     """Show the policy in force, change it, or see first what a change would do."""
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        show(output_format)
+
+
+@policy.command()
+def show(output_format: Format = "table") -> None:
+    """Show the policy in force, as `policy` alone does."""
     with open_session() as session, session.database.read() as conn:
         version = current_policy(conn)
     _print(version, output_format)
@@ -48,7 +54,7 @@ def preview(changes: Changes, output_format: Format = "table") -> None:
         with session.database.read() as conn:
             settings = changed(current_policy(conn).settings, changes)
         stages.stage("Fitting")
-        found = PolicyPreviews(session.database).preview(settings)
+        found = PolicyPreviews(session.database, fit_limits(session.settings)).preview(settings)
     if output_format == "json":
         write_output((found.model_dump_json(indent=2) + "\n").encode(), None)
     else:
@@ -62,9 +68,7 @@ def put(
     output_format: Format = "table",
 ) -> None:
     """Put a changed policy in force, from the next refit on; `policy preview` shows first what it would do."""
-    reason = reason.strip()
-    if not 1 <= len(reason) <= _LONGEST_REASON:
-        raise BadInputError(f"--reason must have 1 to {_LONGEST_REASON} characters")
+    reason = check_reason(reason)
     with open_session() as session, session.database.begin() as conn:
         settings = changed(current_policy(conn).settings, changes)
         version = set_policy(conn, settings, reason=reason, created_by="command line")

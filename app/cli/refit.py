@@ -8,9 +8,11 @@ from app.arena.leaderboard import choose_leaderboard, read_leaderboard
 from app.arena.refit_now import refit_now
 from app.arena.reproducing import Reproduction, reproduce
 from app.arena.rows import finite
+from app.assembly import fit_limits
 from app.cli.boards import write_board
 from app.cli.logs import log_to_stderr
 from app.cli.outputs import write_output
+from app.cli.reasons import check_reason
 from app.cli.session import open_session
 
 
@@ -19,6 +21,10 @@ def refit(
         bool,
         typer.Option("--accept-exclusions", help="Publish even if more votes are excluded than the policy allows."),
     ] = False,
+    reason: Annotated[
+        str | None,
+        typer.Option(help="Why the exclusions are accepted; kept on the audit log with --accept-exclusions."),
+    ] = None,
     snapshot: Annotated[
         str | None,
         typer.Option(
@@ -43,7 +49,9 @@ def refit(
             session.database,
             lease_seconds=session.settings.worker.lease_seconds,
             requested_by="command line",
+            limits=fit_limits(session.settings),
             accept_exclusions=accept_exclusions,
+            reason=None if reason is None else check_reason(reason),
         )
         with session.database.read() as conn:
             board = read_leaderboard(conn, choose_leaderboard(conn, snapshot=str(done.snapshot_id)))

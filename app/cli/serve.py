@@ -4,16 +4,16 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from logging import getLevelNamesMapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.cli.logs import log_to_stderr
+from app.cli.logs import log_level, log_to_stderr
 from app.cli.serving import serve_here, serve_in_children, stop_on_signals
-from app.cli.session import open_database_of, read_settings
-from app.errors import StableArenaError
+from app.cli.session import open_database_of
+from app.environment import read_settings
+from app.errors import BadInputError, StableArenaError
 from app.settings import Settings
 from app.store.naming import require_pseudonym_key
 
@@ -44,9 +44,9 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Run the HTTP service until told to stop (Ctrl-C or SIGTERM); prints its address once it answers."""
+    """Run the HTTP service until told to stop (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers."""
     settings = _chosen(read_settings(), host, port, workers, worker)
-    level = getLevelNamesMapping()[settings.server.log_level.upper()]
+    level = log_level(settings)
     log_to_stderr(level)
     stop_on_signals()
     # Opened here first, so that what is wrong with the database is told in one line; and held, so that
@@ -117,6 +117,8 @@ def _listening_socket(settings: Settings) -> socket.socket:
 def _chosen(
     settings: Settings, host: str | None, port: int | None, workers: int | None, worker: bool | None
 ) -> Settings:
+    if host is not None and not host.strip():
+        raise BadInputError("--host is empty; 0.0.0.0 listens on every address")
     server = {"host": host, "port": port, "workers": workers}
     given = {name: value for name, value in server.items() if value is not None}
     running = {} if worker is None else {"run_in_server": worker}

@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer
 import uvicorn
 
-from app.cli.children import Child, Children, become_child, say_ready, wait_awake
+from app.cli.children import Child, Children, become_child, heeds_hangup, say_ready, wait_awake
 from app.cli.interpreter import tune_for_serving
 from app.cli.logs import log_to_stderr
 from app.cli.whole_answers import WholeAnswersProtocol
@@ -102,14 +102,17 @@ def _one_signal_is_enough() -> Iterator[None]:
     try:
         yield
     finally:
-        for name in (signal.SIGINT, signal.SIGTERM):
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, signal.SIG_IGN)
 
 
 def stop_on_signals() -> None:
-    """End this process in an orderly way on Ctrl-C and SIGTERM, whatever it is doing."""
+    """End this process in an orderly way on Ctrl-C, SIGTERM and SIGHUP, whatever it is doing."""
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _stop)
+    if heeds_hangup():
+        # Handed on as SIGTERM, which uvicorn takes while it runs; it would not take this one.
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def _stop(*_: object) -> NoReturn:

@@ -2,9 +2,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
-from app.errors import BadInputError, Fault
+from app.environment import read_settings
 from app.settings import Settings
 from app.store.database import Database
 from app.store.naming import Naming
@@ -17,24 +15,6 @@ class Session:
 
     settings: Settings
     database: Database
-
-
-def read_settings() -> Settings:
-    """Read the settings from the environment.
-
-    Raises
-    ------
-    BadInputError
-        A variable has a value that its setting does not allow.
-    """
-    try:
-        return Settings()
-    except ValidationError as error:
-        faults = tuple(
-            Fault("STABLE_ARENA_" + "__".join(str(part) for part in e["loc"]).upper(), e["msg"])
-            for e in error.errors(include_input=False)
-        )
-        raise BadInputError("the settings are not valid", faults) from None
 
 
 def database_url(settings: Settings) -> str | None:

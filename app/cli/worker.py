@@ -4,16 +4,18 @@ from multiprocessing.connection import Connection
 
 from app.arena.niceness import leave_a_processor_free, let_others_go_first
 from app.assembly import build_worker
-from app.cli.children import become_child, wait_awake
-from app.cli.logs import log_to_stderr
+from app.cli.children import become_child, heeds_hangup, wait_awake
+from app.cli.logs import log_level, log_to_stderr
 from app.cli.session import open_session
+from app.environment import read_settings
 from app.store.naming import require_pseudonym_key
 
 
 def worker() -> None:
-    """Run refits, imports and exports until told to stop (Ctrl-C or SIGTERM)."""
-    log_to_stderr()
-    _work_until_told(signal.SIGINT, signal.SIGTERM, revives=True)
+    """Run refits, imports and exports until told to stop (Ctrl-C, SIGTERM or SIGHUP)."""
+    log_to_stderr(log_level(read_settings()))
+    ending = {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP} if heeds_hangup() else set())
+    _work_until_told(*ending, revives=True)
 
 
 def work_as_child(lifeline: Connection, log_level: int) -> None:

@@ -1,7 +1,7 @@
 """Annotators as the loop and the reviewers see them: the rule's verdict, the override, and what follows from both."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import (
@@ -24,6 +24,8 @@ from sqlalchemy.sql import Select
 
 from app.store.reviews import order_by_reason
 from app.store.tables import annotators, models, retracted_votes, snapshot_annotators, snapshots, votes
+
+_QUANTILE: Final = 1.959964  # of the normal distribution, for 95 %
 
 
 def standing_of(
@@ -123,7 +125,7 @@ def list_history(conn: Connection, annotator_id: int, *, limit: int, before: int
     statement = (
         select(
             snapshots.c.id.label("snapshot_id"), snapshots.c.number, snapshots.c.published_at,
-            c.ability, c.se, c.shadow_ability, c.shadow_se, c.probability_low, c.votes, c.rule_standing, c.standing,
+            *_figures(), c.votes, c.rule_standing, c.standing,
         )
         .join_from(snapshot_annotators, snapshots)
         .where(c.annotator_id == annotator_id)
@@ -165,7 +167,7 @@ def _with_newest_figures() -> Select[Any]:
         annotators.c.public_id.label("id"),
         annotators.c.key.label("annotator"),
         figures.c.snapshot_id,
-        *(figures.c[name] for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low")),
+        *_figures(),
         func.coalesce(figures.c.votes, 0).label("votes"),
         standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below).label("standing"),
         annotators.c.rule_standing,
@@ -175,3 +177,12 @@ def _with_newest_figures() -> Select[Any]:
         annotators.c.erased_at,
         evidence,
     ).outerjoin_from(annotators, figures, here)
+
+
+def _figures() -> Iterator[ColumnElement[Any]]:
+    """Yield what a snapshot says of an annotator's ability, with the ends of 95 % intervals."""
+    c = snapshot_annotators.c
+    yield from (c[name] for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low"))
+    for name, estimate, se in (("ability", c.ability, c.se), ("shadow", c.shadow_ability, c.shadow_se)):
+        yield (estimate - _QUANTILE * se).label(f"{name}_lower")
+        yield (estimate + _QUANTILE * se).label(f"{name}_upper")

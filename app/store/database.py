@@ -42,6 +42,7 @@ class DatabaseUnreachableError(UnavailableError):
 
     code = "database-unreachable"
     title = "The database cannot be reached"
+    public = False
 
 
 class DatabaseBusyError(UnavailableError):
@@ -49,6 +50,13 @@ class DatabaseBusyError(UnavailableError):
 
     code = "database-busy"
     title = "The database is busy"
+    public = False
+
+
+class DatabaseReadOnlyError(DatabaseBusyError):
+    """The database takes no writes: a standby, or one that its operator has closed to them."""
+
+    public = True
 
 
 class DatabaseContendedError(DatabaseBusyError):
@@ -66,7 +74,8 @@ class Database:
     """A pool of connections to one PostgreSQL, and the two kinds of transaction that are run on it.
 
     Nothing is connected before the first use. What goes wrong with the server, as against the statement,
-    is raised as an `UnavailableError` with one line that never contains the password. `revive` is called, by one
+    is raised as an `UnavailableError` with one line that never contains the password, nor is shown to callers where it
+    may say where the database is. `revive` is called, by one
     thread for all that wait, when the server cannot be reached, before the one further attempt. `naming` goes with
     every connection. `embedded`: the server is this machine's own and nobody else's.
     """
@@ -99,6 +108,7 @@ class Database:
         )
         event.listen(self._engine, "connect", _refuse_old_server)
         event.listen(self._engine, "connect", _bound_waiting)
+        event.listen(self._engine, "checkin", _let_the_server_say)
         event.listen(self._engine, "checkin", _close_if_used_once)
 
     @contextmanager
@@ -173,6 +183,8 @@ def parse_url(url: str) -> URL:
     DatabaseUrlError
         It is not a PostgreSQL URL. The message does not repeat it: it may hold a password.
     """
+    if url.count("@") > 1:  # what follows the first would be taken for the host, and told where that cannot be found
+        raise DatabaseUrlError("the database URL has more than one @: in a password it must be written %40")
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -199,7 +211,9 @@ def _as_unavailable(error: DBAPIError | psycopg.Error, *, writing: bool = False)
     state = getattr(cause, "sqlstate", None) or ""
     if state in _CONTENDED:
         return DatabaseContendedError(_line(cause))
-    if state.startswith(_BUSY) or (writing and state == _TAKES_NO_WRITES):
+    if writing and state == _TAKES_NO_WRITES:
+        return DatabaseReadOnlyError("the database takes no writes: it is a standby, or closed to them by its operator")
+    if state.startswith(_BUSY):
         return DatabaseBusyError(_line(cause))
     # Without a state of the server's it is the driver that speaks, of a connection that is gone.
     silent = isinstance(cause, psycopg.OperationalError) and not state
@@ -223,6 +237,15 @@ def _refuse_old_server(connection: Any, _record: object) -> None:
 def _close_if_used_once(_connection: object, record: Any) -> None:
     if record.info.get(USED_ONCE):
         record.close()
+
+
+def _let_the_server_say(connection: Any, _record: object) -> None:
+    """Leave it to `default_transaction_read_only` again whether there may be writes.
+
+    After a read SQLAlchemy has every transaction begin as READ WRITE, which an operator's freeze would not stop.
+    """
+    if connection is not None and not connection.closed and connection.read_only is False:
+        connection.read_only = None
 
 
 def _bound_waiting(connection: Any, _record: object) -> None:

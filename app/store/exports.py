@@ -10,6 +10,9 @@ import psycopg
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Float,
+    Integer,
+    Numeric,
     RowMapping,
     Text,
     and_,
@@ -97,7 +100,7 @@ def copy_rows(conn: Connection, rows: Select[Any], form: CopyForm, to: BufferedI
     """Write the rows as the server streams them, and return how many there were; none is held here.
 
     CSV begins with a header. In "safe csv" texts that a spreadsheet would take for formulas, and those that begin with
-    an apostrophe, have one more in front.
+    an apostrophe, have one more in front; numbers stay numbers.
     """
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     statement = _copy_statement(rows, form)
@@ -113,10 +116,17 @@ def _copy_statement(rows: Select[Any], form: CopyForm) -> bytes:
     if form == "jsonl":
         line = func.row_to_json(type_coerce(inner.table_valued(), Text))
         return _literal(select(to_type(line, Text)).select_from(inner), _AS_LINES)
-    columns: list[ColumnElement[Any]] = [to_type(c, Text).label(c.key) for c in inner.c]
-    if form == "safe csv":
-        columns = [case((c.regexp_match(_FORMULA), literal("'") + c), else_=c).label(c.key) for c in columns]
+    safe = form == "safe csv"
+    columns: list[ColumnElement[Any]] = [(_no_formula(c) if safe else to_type(c, Text)).label(c.key) for c in inner.c]
     return _literal(select(*columns), "(FORMAT csv, HEADER)")
+
+
+def _no_formula(column: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return a column as text; numbers, which no spreadsheet takes for formulas, as they are, signs and all."""
+    text = to_type(column, Text)
+    if isinstance(column.type, Integer | Float | Numeric):
+        return text
+    return case((text.regexp_match(_FORMULA), literal("'") + text), else_=text)
 
 
 def _literal(statement: Select[Any], options: str) -> bytes:

@@ -7,6 +7,9 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal_colu
 from app.store.refits import RUNNING
 from app.store.tables import imports, refits, snapshots, votes, webhook_deliveries
 
+MOST_COUNTED = 1_000_000
+"""Before the first board votes are counted no further: a scrape has to be cheap."""
+
 
 def limit_statements(conn: Connection, limit: timedelta) -> None:
     """Have the server end every statement of this transaction that takes longer."""

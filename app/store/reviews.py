@@ -25,6 +25,9 @@ from app.store.tables import models, retracted_votes, snapshot_annotators, snaps
 MOST_DIGITS = 16.0
 """Odds beyond 10^16 are not told apart: a probability as a float has no more digits."""
 
+# Not "has an ability": who judged nothing but models without a score counts, and has none.
+_fitted = snapshot_annotators.c.standing.not_in(("pending", "excluded"))
+
 
 def list_votes(conn: Connection, annotator_id: int, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
     """Return the annotator's votes, the one recorded last first, those with an id below `before`.
@@ -110,16 +113,15 @@ def read_evidence(conn: Connection, snapshot_id: UUID, annotator_ids: Sequence[i
 
 
 def read_fitted(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
-    """Return the numbers of the annotators who were in the snapshot's fit: who have an ability."""
+    """Return the numbers of the annotators who were in the snapshot's fit."""
     c = snapshot_annotators.c
-    statement = select(c.annotator_id).where(c.snapshot_id == snapshot_id, c.ability.is_not(None))
-    return conn.execute(statement).scalars().all()
+    return conn.execute(select(c.annotator_id).where(c.snapshot_id == snapshot_id, _fitted)).scalars().all()
 
 
 def read_voters(conn: Connection, snapshot_id: UUID) -> Sequence[Row[tuple[int, bool]]]:
     """Return `annotator_id, fitted` of everybody with votes in the snapshot: whether they were in its fit."""
     c = snapshot_annotators.c
-    statement = select(c.annotator_id, c.ability.is_not(None).label("fitted")).where(c.snapshot_id == snapshot_id)
+    statement = select(c.annotator_id, _fitted.label("fitted")).where(c.snapshot_id == snapshot_id)
     return conn.execute(statement).all()
 
 

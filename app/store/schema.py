@@ -8,7 +8,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, text
 
 import app
-from app.errors import UnavailableError
+from app.errors import BadInputError, UnavailableError
 from app.store.database import Database
 
 # Any number that no other advisory lock uses: two processes that migrate at once take turns.
@@ -30,6 +30,10 @@ class SchemaBehindError(UnavailableError):
 
     code = "schema-behind"
     title = "The database schema does not fit this version"
+
+
+class UnknownRevisionError(BadInputError):
+    """The schema cannot be taken back to there."""
 
 
 def alembic_config() -> Config:
@@ -55,11 +59,25 @@ def upgrade(url: str, revision: str = "head", *, connect_timeout: int = 5) -> No
         _tell_what_works(conn)
 
 
-def downgrade(url: str, revision: str) -> None:
-    """Take the database's schema back to `revision`; what only later schemas can hold is lost."""
-    with Database(url, pool_size=1) as database, database.begin() as conn:
+def downgrade(url: str, revision: str, *, connect_timeout: int = 5) -> None:
+    """Take the database's schema back to `revision`; what only later schemas can hold is lost: with `base` everything.
+
+    Raises
+    ------
+    UnknownRevisionError
+        The schema was never at it, as far as this version knows.
+    """
+    config = alembic_config()
+    with Database(url, pool_size=1, connect_timeout=connect_timeout) as database, database.begin() as conn:
         conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
-        config = alembic_config()
+        found = MigrationContext.configure(conn).get_current_revision()
+        revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]  # newest first
+        if found not in revisions:
+            raise SchemaBehindError(f"the schema is {_place(found)}, from which this version cannot take it back")
+        earlier = revisions[revisions.index(found) :]
+        if revision not in (*earlier, "base"):
+            places = ", ".join(earlier[1:]) or "none"
+            raise UnknownRevisionError(f"the schema is at {found}; it can go back to {places}")
         config.attributes["connection"] = conn
         command.downgrade(config, revision)
         conn.execute(text("COMMENT ON TABLE alembic_version IS NULL"))
@@ -89,8 +107,11 @@ def require_current(database: Database, needed: str | None = None) -> None:
         script.revision for script in ScriptDirectory.from_config(alembic_config()).walk_revisions()
     }:
         raise SchemaBehindError(f"the schema is at {found}, which this version does not know: it needs a newer version")
-    place = f"at {found}" if found else "empty"
-    raise SchemaBehindError(f"the schema is {place}, this version needs {needed}: run stable-arena migrate")
+    raise SchemaBehindError(f"the schema is {_place(found)}, this version needs {needed}: run stable-arena migrate")
+
+
+def _place(revision: str | None) -> str:
+    return f"at {revision}" if revision else "empty"
 
 
 def _tell_what_works(conn: Connection) -> None:

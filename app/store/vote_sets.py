@@ -52,6 +52,27 @@ def anything_new_since(conn: Connection, vote_set: str) -> bool:
     return bool(conn.execute(select(or_(*news))).scalar_one())
 
 
+def seconds_since_first_vote(conn: Connection) -> float | None:
+    """Return how long ago the first vote came in; None before it."""
+    ago = func.extract("epoch", func.now() - votes.c.received_at)
+    found = conn.execute(select(ago).order_by(votes.c.id).limit(1)).scalar_one_or_none()  # ids grow with time
+    return None if found is None else float(found)
+
+
+def seconds_with_more_votes_than(conn: Connection, votes_wanted: int) -> float | None:
+    """Return for how long any annotator has had more than so many votes that are not retracted; None if none has.
+
+    Reads and sorts every vote.
+    """
+    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == votes.c.id).exists()
+    order = func.row_number().over(partition_by=votes.c.annotator_id, order_by=votes.c.received_at).label("number")
+    counted = select(votes.c.received_at, order).where(not_(retracted)).subquery()
+    first = func.min(counted.c.received_at)
+    ago = func.extract("epoch", func.now() - first)
+    found = conn.execute(select(ago).where(counted.c.number == votes_wanted + 1)).scalar_one_or_none()
+    return None if found is None else float(found)
+
+
 def count_retracted(conn: Connection, vote_set: str | None = None) -> int:
     """Count the votes on record that are retracted, or those that were when `vote_set` was read."""
     statement = select(func.count()).select_from(retracted_votes.join(votes, votes.c.id == retracted_votes.c.vote_id))

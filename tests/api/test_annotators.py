@@ -37,14 +37,48 @@ def test_those_who_vote_against_the_truth_are_flagged(ask: Ask, crowd: list[str]
     flagged = ask("GET", "/annotators?standing=flagged", scope="review").json()["items"]
     assert {one["annotator"] for one in flagged} == {"flip 12", "flip 13"}
     assert list(flagged[0]) == [
-        "id", "annotator", "ability", "se", "shadow_ability", "shadow_se", "probability_low", "votes",
-        "standing", "rule_standing", "override",
+        "id", "annotator", "ability", "se", "ability_lower", "ability_upper",
+        "shadow_ability", "shadow_se", "shadow_lower", "shadow_upper",
+        "probability_low", "votes", "standing", "rule_standing", "override",
     ]  # fmt: skip
     assert all(one["ability"] < 0 and one["probability_low"] > 0.99 and one["votes"] == 120 for one in flagged)
     assert flagged[0]["ability"] <= flagged[1]["ability"]
     queue = ask("GET", "/reviews", scope="review").json()["items"]
     assert {one["id"]: {name: one[name] for name in flagged[0]} for one in queue} == {one["id"]: one for one in flagged}
     assert votes_used(ask) == 14 * 120, "a flag warns, it takes nothing out"
+
+
+def test_abilities_have_intervals(ask: Ask, crowd: list[str], decide: Ask, refit: Ask, look_up: Ask) -> None:
+    decide("honest 3", "exclude")
+    refit()
+    inside, outside = look_up("honest 1"), look_up("honest 3")
+    history = [ask("GET", f"/annotators/{key}/history").json()["items"][0] for key in ("honest 1", "honest 3")]
+    listed = {one["annotator"]: one for one in ask("GET", "/annotators", params={"limit": 100}).json()["items"]}
+    for one in (inside, history[0], listed["honest 1"]):
+        assert one["se"] > 0
+        ends = one["ability"] - 1.959964 * one["se"], one["ability"] + 1.959964 * one["se"]
+        assert (one["ability_lower"], one["ability_upper"]) == pytest.approx(ends)
+        assert (one["shadow_lower"], one["shadow_upper"]) == (None, None)
+    for one in (outside, history[1], listed["honest 3"]):
+        assert one["shadow_se"] > 0
+        ends = one["shadow_ability"] - 1.959964 * one["shadow_se"], one["shadow_ability"] + 1.959964 * one["shadow_se"]
+        assert (one["shadow_lower"], one["shadow_upper"]) == pytest.approx(ends)
+        assert (one["ability_lower"], one["ability_upper"]) == (None, None)
+
+
+def test_the_detail_has_agreement_and_what_waits_for_a_decision(
+    ask: Ask, crowd: list[str], decide: Ask, refit: Ask, look_up: Ask
+) -> None:
+    assert look_up("honest 1")["agreement"] is None, "there is no board yet"
+    refit()
+    for note in ("answered", "waits"):
+        assert ask("POST", "/annotators/honest 1/appeals", json={"note": note}).status_code == 201
+        if note == "answered":
+            decide("honest 1", "trust")
+    seen = look_up("honest 1")
+    assert seen["agreement"] == seen["evidence"]["agreement"]
+    assert seen["agreement"]["votes"] > 0
+    assert [appeal["note"] for appeal in seen["appeals"]] == ["waits"]
 
 
 def test_everybody_is_listed_worst_first_page_by_page(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:

@@ -144,6 +144,23 @@ def test_annotators_and_leaderboard(export: Callable[..., Path], ask: Ask, crowd
     assert {json.loads(line)["model"] for line in lines} == set(board)
 
 
+def test_negative_numbers_in_csv_are_numbers(
+    export: Callable[..., Path], ask: Ask, crowd: list[str], refit: Ask
+) -> None:
+    ask("POST", "/annotators/flip 12/decisions", json={"action": "reinstate", "reason": "a test"})
+    ask("POST", "/annotators/flip 13/decisions", json={"action": "exclude", "reason": "a test"})
+    vote = {"model_a": "model 0", "model_b": "model 1", "winner": "tie", "annotator": "-1+1"}
+    assert ask("POST", "/votes", json=vote).status_code == 201
+    refit()
+    rows = {row["annotator"]: row for row in csv.DictReader(io.StringIO(export("annotators", "csv").read_text()))}
+    assert float(rows["flip 12"]["ability"]) < 0
+    assert float(rows["flip 13"]["shadow_ability"]) < 0
+    assert "'-1+1" in rows, "texts are made safe all the same"
+    board = {row["model"]: row for row in csv.DictReader(io.StringIO(export("leaderboard", "csv").read_text()))}
+    scores = {row["model"]: row["score"] for row in ask("GET", "/leaderboard").json()["models"]}
+    assert {name: float(row["score"]) for name, row in board.items()} == pytest.approx(scores)
+
+
 def test_the_exact_set_of_votes_is_named(ask: Ask, export_runner: ExportRunner, recorded: list[str]) -> None:
     export_id = ask("POST", "/exports", json={"what": "votes"}).json()["id"]
     export_runner.run_next()
@@ -172,6 +189,35 @@ def test_what_is_refused(ask: Ask, export_runner: ExportRunner, assert_problem: 
     failed = ask("GET", f"/exports/{waiting}").json()
     assert (failed["state"], bool(failed["detail"])) == ("failed", True)
     assert_problem(ask("GET", f"/exports/{waiting}/file"), 409, "export-not-ready")
+
+
+@pytest.mark.parametrize(
+    ("what", "filters"),
+    [
+        ("annotators", {"model": "GPT 4", "since": "2026-01-01T00:00:00Z"}),
+        ("annotators", {"snapshot": "1"}),
+        ("votes", {"standing": "flagged"}),
+        ("votes", {"tag": "code", "method": "am-elo"}),
+        ("leaderboard", {"model": "ant"}),
+    ],
+)
+def test_filters_that_mean_nothing_are_refused(
+    ask: Ask, assert_problem: AssertProblem, what: str, filters: dict[str, str]
+) -> None:
+    problem = assert_problem(ask("POST", "/exports", json={"what": what, "filters": filters}), 422, "invalid")
+    assert {fault["pointer"] for fault in problem["errors"]} == {f"/filters/{name}" for name in filters}
+
+
+def test_a_leaderboard_that_is_not_there_is_refused_at_once(
+    ask: Ask, crowd: list[str], refit: Ask, assert_problem: AssertProblem
+) -> None:
+    def request(**filters: str) -> Any:
+        return ask("POST", "/exports", json={"what": "leaderboard", "filters": filters})
+
+    assert_problem(request(tag="code"), 404, "no-snapshot")
+    refit()
+    assert_problem(request(tag="code"), 404, "no-such-board")
+    assert request(method="m-elo").status_code == 202
 
 
 def test_what_a_process_left_half_done_is_made_anew(

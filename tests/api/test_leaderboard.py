@@ -113,6 +113,15 @@ def test_a_leaderboard_of_the_past(ask: Ask, assert_problem: Ask, crowd: list[st
     assert_problem(ask("GET", "/leaderboard", params={"as_of": before}), 404, "no-snapshot")
 
 
-@pytest.mark.parametrize("query", ["method=pagerank", "format=xml", "as_of=yesterday", "as_of=2026-01-01T00:00:00"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "method=pagerank",
+        "format=xml",
+        "as_of=yesterday",
+        "as_of=2026-01-01T00:00:00",
+        "as_of=2026-01-01T00:00:00Z&snapshot=1",
+    ],
+)
 def test_what_is_refused(ask: Ask, assert_problem: Ask, query: str) -> None:
     assert_problem(ask("GET", f"/leaderboard?{query}"), 422, "invalid")

@@ -14,10 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
 from app.api.callers import KnownCallers
-from app.arena.metrics import FiguresReader
+from app.arena.metrics import FiguresReader, read_figures
 from app.main import create_app
 from app.settings import Settings
 from app.store.database import Database
+from app.store.vote_sets import seconds_since_first_vote, seconds_with_more_votes_than
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 STATUSES = ("created", "duplicate", "conflict", "invalid", "refused")
@@ -127,6 +128,30 @@ def test_the_database_s_figures(ask: Any, crowd: list[str], refit: Any, vote: An
     assert value(samples, "board_votes", status="used") > 0
     assert value(samples, "database_connections_limit") > 0
     assert value(samples, "vote_queue_limit_votes") == 10_000
+
+
+def test_a_first_board_that_nobody_makes_is_stale(
+    ask: Any, crowd: list[str], change_policy: Any, database: Database
+) -> None:
+    def stale(**changes: float) -> bool:
+        change_policy(**changes)
+        with database.read() as conn:
+            return read_figures(conn).board_is_stale
+
+    assert not stale(stale_after_seconds=3600)
+    assert stale(stale_after_seconds=0.001)
+    assert not stale(stale_after_seconds=0.001, min_votes=10_000)  # none can be made yet: the schedule waits as well
+
+
+def test_a_first_board_is_late_from_when_it_could_be_made(crowd: list[str], database: Database) -> None:
+    with database.read() as conn:
+        ages = [seconds_with_more_votes_than(conn, votes) for votes in (0, 50)]
+        first = seconds_since_first_vote(conn)
+        assert seconds_with_more_votes_than(conn, 10_000) is None
+    assert first is not None
+    assert ages[0] is not None
+    assert ages[1] is not None
+    assert first >= ages[0] >= ages[1] > 0
 
 
 def test_rules_are_told_by_their_share_of_the_votes(

@@ -60,6 +60,7 @@ def test_a_change_is_a_new_version(ask: Ask) -> None:
         {"settings": {**DEFAULTS, "evidence_tests": []}},
         {"settings": {**DEFAULTS, "max_tag_boards": 32}},
         {"settings": {**DEFAULTS, "interval": "wide"}},
+        {"settings": {**DEFAULTS, "flag_rule": "probability", "interval": "none"}},
         {"settings": {**DEFAULTS, "refit_interval_seconds": 0}},
         {"settings": {**DEFAULTS, "base": 1e308}},
         {"settings": {**DEFAULTS, "prior_sd": 1e-300}},
@@ -103,3 +104,12 @@ def test_who_may(ask: Ask, assert_problem: Ask) -> None:
 def test_half_a_surrogate_pair_is_no_reason(ask: Ask, assert_problem: Ask) -> None:
     body = json.dumps({"settings": DEFAULTS, "reason": "\ud800"})
     assert_problem(ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 422, "invalid")
+
+
+def test_a_rule_that_needs_intervals_is_refused_without_them(ask: Ask, assert_problem: Ask) -> None:
+    settings = {**DEFAULTS, "flag_rule": "probability", "interval": "none"}
+    answer = ask("PUT", "/policy", json={"settings": settings, "reason": "a test"})
+    assert_problem(answer, 422, "invalid")
+    assert "flag_rule probability needs an interval" in str(answer.json()["errors"])
+    settings["interval"] = "sandwich"
+    assert ask("PUT", "/policy", json={"settings": settings, "reason": "a test"}).status_code == 200

@@ -3,9 +3,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from httpx import Client
 
+from app.arena.fits import process
 from app.arena.fits.process import FitProcess
 from app.arena.fits.task import FitTask, Fitted
+from app.main import create_app
+from app.settings import Settings, WorkerSettings
 
 Ask = Callable[..., Any]
 
@@ -130,3 +134,19 @@ def test_what_is_refused(ask: Ask, assert_problem: Ask) -> None:
     assert_problem(ask("POST", "/policy/preview", json={"settings": {}}), 422, "invalid")
     assert_problem(ask("POST", "/policy/preview", scope=None, json={}), 401, "not-authenticated")
     assert_problem(ask("POST", "/policy/preview", scope="review", json={}), 403, "scope-missing")
+
+
+def test_it_obeys_the_worker_s_limits(
+    crowd: list[str],
+    settings: Settings,
+    keys: dict[str, str],
+    serving: Ask,
+    assert_problem: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process, "_LOOK_UP_SECONDS", 0.001)
+    hurried = settings.model_copy(update={"worker": WorkerSettings(run_in_server=False, fit_seconds=0.001)})
+    headers = {"Authorization": f"Bearer {keys['admin']}"}
+    with serving(create_app(hurried)) as url, Client(base_url=f"{url}/api/v1", timeout=120, headers=headers) as client:
+        in_force = client.get("/policy").json()["settings"]
+        assert_problem(client.post("/policy/preview", json={"settings": in_force}), 500, "fit-too-large")

@@ -308,6 +308,48 @@ def test_with_pseudonyms_too(private: Private, database: Database) -> None:
     assert holders(database) == holders(database, pseudonym) == []
 
 
+def refuse_names(request: Ask, *tellings: str) -> None:
+    """Check that none of these texts is kept anywhere, and one without names is."""
+    vote_id = request("POST", "/votes", json=VOTE).json()["id"]
+    public_id = request("GET", f"/annotators/{RAW}").json()["id"]
+    decide, retract = {"action": "exclude"}, {"target": "annotator", "id": public_id}
+    for telling in tellings:
+        why = {"reason": telling}
+        for path, body, pointer in (
+            (f"/annotators/{RAW}/decisions", {**decide, **why}, "/reason"),
+            (f"/annotators/{public_id}/decisions", {**decide, **why}, "/reason"),
+            (f"/annotators/{public_id}/appeals", {"note": telling}, "/note"),
+            ("/retractions", {**retract, **why}, "/reason"),
+            ("/retractions", {**retract, **why, "id": RAW}, "/reason"),
+            ("/retractions", {"target": "vote", "id": vote_id, **why}, "/reason"),
+            ("/retractions", {"target": "battle", "id": "battle", **why}, "/reason"),
+            (f"/votes/{vote_id}/retract", why, "/reason"),
+        ):
+            refused = request("POST", path, json=body)
+            assert refused.status_code == 422, (path, telling, refused.text)
+            assert [fault["pointer"] for fault in refused.json()["errors"]] == [pointer]
+    decided = request("POST", f"/annotators/{public_id}/decisions", json={**decide, "reason": "copies the others"})
+    assert decided.status_code == 201, decided.text
+
+
+def test_no_text_that_is_kept_names_the_annotator(ask: Ask, database: Database) -> None:
+    refuse_names(ask, f"{RAW} cheats", f"{RAW}'s votes", f"all by ({RAW}).", f"see {RAW.upper()}")
+    assert holders(database) == ["annotators"]
+
+
+def test_nor_the_raw_key_behind_a_pseudonym(private: Private, database: Database) -> None:
+    with private() as pseudonymous:
+        refuse_names(pseudonymous, f"{RAW} cheats", f"{RAW}'s votes", f"all by ({RAW}).")
+    assert holders(database) == []
+
+
+def test_a_short_key_is_not_found_inside_other_words(ask: Ask) -> None:
+    ask("POST", "/votes", json={**VOTE, "annotator": "ann"})
+    path = "/annotators/ann/decisions"
+    for reason, status in (("annoying", 201), ("ann's friends", 422), ("by ann", 422)):
+        assert ask("POST", path, json={"action": "exclude", "reason": reason}).status_code == status
+
+
 def test_what_is_refused(ask: Ask, database: Database, assert_problem: Ask) -> None:
     ask("POST", "/votes", json=VOTE)
     path = f"/annotators/{RAW}/erase"

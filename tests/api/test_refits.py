@@ -47,6 +47,32 @@ def test_a_large_exclusion_needs_an_admin(ask: Ask, crowd: list[str], refit: Ask
     assert refit()["state"] == "done", "who was excluded already was accepted then"
 
 
+def test_whoever_accepts_exclusions_is_on_the_audit_log(
+    ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, assert_problem: Ask
+) -> None:
+    change_policy(on_low_ability="exclude")
+    assert refit()["state"] == "needs_review"
+    done = refit(accept_exclusions=True, reason=" looked at each of them ")
+    entry, before = ask("GET", "/audit").json()["items"][:2]
+    assert (entry["actor"], entry["action"], entry["subject"]) == (
+        "admin key",
+        "refit.accept_exclusions",
+        done["id"],
+    )
+    assert entry["detail"] == {"reason": "looked at each of them"}
+    assert before["action"] == "policy.set", "a refit that accepts nothing is none"
+    witness = ask("GET", f"/snapshots/{done['snapshot_id']}").json()["diagnostics"]["audit"]
+    assert witness == {"number": entry["number"], "hash": entry["hash"]}
+    waiting = ask("POST", "/refits").json()
+    ask("POST", "/refits", json={"accept_exclusions": True})
+    latest = ask("GET", "/audit").json()["items"][0]
+    assert (latest["action"], latest["subject"], latest["detail"]) == ("refit.accept_exclusions", waiting["id"], {})
+    for body in ({"reason": "why"}, {"accept_exclusions": True, "reason": " "}):
+        problem = assert_problem(ask("POST", "/refits", json=body), 422, "invalid")
+        assert [fault["pointer"] for fault in problem["errors"]] == ["/reason"]
+    assert ask("GET", "/audit").json()["items"][0] == latest
+
+
 def test_refits_are_listed_newest_first_page_by_page(ask: Ask, refit: Ask) -> None:
     ids = [refit()["id"] for _ in range(5)]
     seen: list[str] = []

@@ -142,3 +142,37 @@ def test_the_last_one_cannot_be_left_out(ask: Ask, assert_problem: Ask, crowd: l
     refit()
     alone = assert_problem(ask("GET", f"/annotators/{crowd[0]}/impact"), 409, "cannot-fit")
     assert alone["detail"] == ("nobody else's votes count: without this annotator's there is no board to compare with")
+
+
+@pytest.fixture
+def pair_apart(ask: Ask, crowd: list[str]) -> list[str]:
+    """Ten more annotators who judge two models of their own, one of which always wins; returns their keys."""
+    keys = [f"pp{k}" for k in range(10)]
+    vote = {"model_a": "P1", "model_b": "P2", "winner": "model_a"}
+    for key in keys:
+        batch = [{**vote, "annotator": key}] * 60
+        assert ask("POST", "/votes/batch", json={"votes": batch}).status_code == 200
+    return keys
+
+
+def test_whoever_judged_models_without_a_score_counts_and_moves_nothing(
+    ask: Ask, pair_apart: list[str], refit: Ask
+) -> None:
+    refit()
+    assert ask("GET", "/annotators/pp3").json()["standing"] == "active"
+    for exact in (False, True):
+        seen = ask("GET", f"/annotators/pp3/impact?exact={exact}").json()
+        assert (seen["what"], seen["votes"]) == ("left out", 60)
+        assert seen["summary"] == ["No model would change its rank; the largest change would be 0.0 points."]
+        other = ask("GET", f"/annotators/honest 1/impact?exact={exact}").json()
+        apart = [row for row in other["models"] if row["model"] in ("P1", "P2")]
+        assert [(row["score_before"], row["rank_before"], row["rank_after"]) for row in apart] == [(None, 1, 1)] * 2
+        assert not [line for line in other["summary"] if line.startswith("P")]
+
+
+def test_models_without_a_score_have_none_to_lose(ask: Ask, pair_apart: list[str], refit: Ask) -> None:
+    for key in pair_apart[1:]:
+        ask("POST", f"/annotators/{key}/decisions", json={"action": "exclude", "reason": "a test"})
+    refit()
+    summary = ask("GET", "/annotators/pp0/impact?exact=true").json()["summary"]
+    assert summary == [f"{name}, which has no score, would have no counted votes left." for name in ("P1", "P2")]

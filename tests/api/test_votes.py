@@ -126,6 +126,7 @@ def test_a_batch(ask: Ask, database: Database) -> None:
     assert results[0]["id"] == results[1]["id"] == results[2]["id"] != results[4]["id"]
     assert "another verdict" in results[2]["detail"]
     assert results[3]["errors"] == [{"pointer": "/winner", "detail": results[3]["errors"][0]["detail"]}]
+    assert [result["errors"] for result in results[5:]] == [[{"pointer": "", "detail": "must be an object"}]] * 3
     assert "id" not in results[3]
     assert count(database) == 2
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.arena.policy import current_policy
 from app.arena.webhooks.addresses import resolve
 from app.arena.webhooks.delivery import MAX_ATTEMPTS, Deliverer, pause_after
 from app.arena.webhooks.events import announce_stale_board
@@ -135,7 +136,8 @@ def test_a_stale_board_is_told_of_once(
 
     def stale(seconds: float) -> bool:
         with database.begin() as conn:
-            return announce_stale_board(conn, seconds)
+            policy = current_policy(conn).settings.model_copy(update={"stale_after_seconds": seconds})
+            return announce_stale_board(conn, policy)
 
     assert not stale(1e-6)  # nothing waits
     vote()
@@ -144,6 +146,25 @@ def test_a_stale_board_is_told_of_once(
     assert not stale(1e-6)
     assert deliverer.deliver_due() == 1
     assert json.loads(receiver.messages[0][1])["data"]["votes_not_in_board"] == 1
+
+
+@pytest.mark.usefixtures("crowd")
+def test_a_first_board_that_is_late_is_told_of_once(
+    database: Database, subscribe: Ask, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    subscribe("board.stale")
+
+    def stale(**changes: float) -> bool:
+        with database.begin() as conn:
+            return announce_stale_board(conn, current_policy(conn).settings.model_copy(update=changes))
+
+    assert not stale(stale_after_seconds=3600)
+    assert not stale(stale_after_seconds=1e-6, min_votes=10_000)  # the schedule waits, too
+    assert stale(stale_after_seconds=1e-6)
+    assert not stale(stale_after_seconds=1e-6)
+    assert deliverer.deliver_due() == 1
+    told = json.loads(receiver.messages[0][1])["data"]
+    assert (told["snapshot"], told["votes_not_in_board"]) == (None, 1680)
 
 
 def test_it_is_sent_again_until_it_is_taken(

@@ -1,5 +1,6 @@
 import hashlib
 import hmac
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -124,15 +125,18 @@ def test_the_forms_that_count_as_pseudonyms(database: Database) -> None:
             assert conn.execute(text("SELECT :key ~ :form"), {"key": key, "form": STORED}).scalar_one() is counts
 
 
+SECRET, EARLIER = "one secret for the pseudonyms of today", "y" * 32
+
+
 @pytest.mark.parametrize(
     "variables",
     [
         {"PSEUDONYM_KEY": ""},
-        {"PSEUDONYM_KEY": "x" * 31},
-        {"PSEUDONYM_KEY": "x" * 32, "PSEUDONYM_KEY_VERSION": "0"},
-        {"PSEUDONYM_KEY": "x" * 32, "PSEUDONYM_PREVIOUS_KEYS": '{"1": "short"}', "PSEUDONYM_KEY_VERSION": "2"},
-        {"PSEUDONYM_KEY": "x" * 32, "PSEUDONYM_PREVIOUS_KEYS": '{"1": "%s"}' % ("y" * 32)},
-        {"PSEUDONYM_PREVIOUS_KEYS": '{"1": "%s"}' % ("y" * 32), "PSEUDONYM_KEY_VERSION": "2"},
+        {"PSEUDONYM_KEY": SECRET[:31]},
+        {"PSEUDONYM_KEY": SECRET, "PSEUDONYM_KEY_VERSION": "0"},
+        {"PSEUDONYM_KEY": SECRET, "PSEUDONYM_PREVIOUS_KEYS": '{"1": "short"}', "PSEUDONYM_KEY_VERSION": "2"},
+        {"PSEUDONYM_KEY": SECRET, "PSEUDONYM_PREVIOUS_KEYS": json.dumps({1: EARLIER})},
+        {"PSEUDONYM_PREVIOUS_KEYS": json.dumps({1: EARLIER}), "PSEUDONYM_KEY_VERSION": "2"},
     ],
 )
 def test_settings_that_are_refused(monkeypatch: pytest.MonkeyPatch, variables: dict[str, Any]) -> None:
@@ -140,14 +144,14 @@ def test_settings_that_are_refused(monkeypatch: pytest.MonkeyPatch, variables: d
         monkeypatch.setenv(f"STABLE_ARENA_{name}", value)
     with pytest.raises(ValidationError) as refused:
         Settings()
-    assert "xxxx" not in str(refused.value)
+    assert SECRET[:9] not in str(refused.value)
 
 
 def test_settings_of_a_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_KEY", "x" * 32)
+    monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_KEY", SECRET)
     monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_KEY_VERSION", "2")
-    monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_PREVIOUS_KEYS", '{"1": "%s"}' % ("y" * 32))
-    assert Settings().pseudonym_secrets() == {1: b"y" * 32, 2: b"x" * 32}
+    monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_PREVIOUS_KEYS", json.dumps({1: EARLIER}))
+    assert Settings().pseudonym_secrets() == {1: EARLIER.encode(), 2: SECRET.encode()}
 
 
 def test_raw_keys_are_not_stored_beside_pseudonyms_for_want_of_the_secret(

@@ -5,7 +5,8 @@ import pytest
 from sqlalchemy import func, insert, select, update
 
 from app.arena.decisions import decide
-from app.arena.refits import Refit, request_refit
+from app.arena.refits import Refit, find_refit, request_refit
+from app.arena.runner import RefitRunner
 from app.arena.schedule import refit_is_due, work_waits
 from app.store.database import Database
 from app.store.ids import new_id
@@ -85,6 +86,22 @@ def test_so_many_votes_do_not_wait(
     assert not is_due(database)
     add_votes(database, 1)
     assert is_due(database)
+
+
+def test_what_wanted_a_refit_is_on_record(
+    database: Database, crowd: None, change_policy: ChangePolicy, runner: RefitRunner
+) -> None:
+    change_policy(refit_after_votes=3)
+    triggers = []
+    for new_votes, rested in ((1, True), (4, False), (1, True)):
+        add_votes(database, new_votes)
+        if rested:
+            let_the_interval_pass(database)
+        refit_id = runner.run_next(scheduled=True)
+        assert refit_id is not None
+        with database.read() as conn:
+            triggers.append(find_refit(conn, refit_id).trigger)
+    assert triggers == ["schedule", "votes", "schedule"]
 
 
 @pytest.mark.parametrize("state", ["failed", "needs_review"])

@@ -73,6 +73,8 @@ def test_to_standard_output(run_cli: RunCli, use: Callable[[str], None], vote_fi
         (("export", "votes", "--since", "yesterday"), 2, "--since must be a moment"),
         (("export", "votes", "--snapshot", "7"), 1, "7"),
         (("export", "leaderboard"), 1, "published"),
+        (("export", "annotators", "--model", "ant"), 2, "model: no filter of annotators"),
+        (("export", "votes", "--method", "m-elo"), 2, "method: no filter of votes"),
         (("export", "votes", "--output", "no/where.csv"), 2, "does not exist"),
     ],
 )

@@ -25,6 +25,17 @@ def counts(database: Database) -> dict[str, int]:
         return {name: conn.execute(text(f"SELECT count(*) FROM {name}")).scalar_one() for name in tables}
 
 
+def test_a_dry_run(run_cli: RunCli, vote_file: Path, database: Database) -> None:
+    assert run_cli("import", vote_file).exit_code == 0
+    told = run_cli("import", vote_file, "--dry-run").stdout
+    assert told.endswith("0 not valid. Nothing was recorded, nor compared with what is on record.\n")
+    counted = json.loads(run_cli("import", vote_file, "--dry-run", "--format", "json").stdout)
+    assert (counted["rows"], counted["rejected"]) == (1503, 0)
+    assert [counted[name] for name in ("created", "replaced")] == [0, 0]
+    assert [counted[name] for name in ("duplicates", "retracted", "conflicts")] == [None] * 3
+    assert counts(database)["votes"] == 1503
+
+
 def test_a_file_once(run_cli: RunCli, vote_file: Path, database: Database) -> None:
     result = run_cli("import", vote_file)
     assert result.exit_code == 0, result.stderr

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import structlog
 
+from app.arena.fits import process
 from app.store.database import Database
 
 RunCli = Callable[..., Any]
@@ -40,6 +41,17 @@ def test_nothing_published_yet(arena: None, run_cli: RunCli) -> None:
     result = run_cli("leaderboard")
     assert result.exit_code == 1
     assert "no refit has published" in one_error_line(result)
+
+
+@pytest.mark.parametrize("command", [["refit"], ["policy", "preview", "min_votes=20"]])
+def test_fits_obey_the_worker_s_limits(
+    arena: None, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setattr(process, "_LOOK_UP_SECONDS", 0.001)
+    monkeypatch.setenv("STABLE_ARENA_WORKER__FIT_SECONDS", "0.001")
+    result = run_cli(*command)
+    assert result.exit_code == 1
+    assert "the fit took longer than 0.001 seconds" in one_error_line(result)
 
 
 def test_refit_prints_the_board_that_leaderboard_prints(arena: None, run_cli: RunCli) -> None:
@@ -140,3 +152,12 @@ def test_reproducing_a_snapshot(arena: None, database: Database, run_cli: RunCli
     assert run_cli("refit", "--reproduce", "9").exit_code == 1
     with database.read() as conn:
         assert conn.exec_driver_sql("SELECT count(*) FROM snapshots").scalar_one() == 1
+
+
+def test_why_exclusions_are_accepted(arena: None, run_cli: RunCli) -> None:
+    assert run_cli("refit", "--reason", "for nothing").exit_code == 2
+    accepted = run_cli("refit", "--accept-exclusions", "--reason", " looked at them ")
+    assert accepted.exit_code == 0, accepted.stderr
+    entry = json.loads(run_cli("audit", "list", "--format", "json").stdout)["entries"][0]
+    assert (entry["actor"], entry["action"]) == ("command line", "refit.accept_exclusions")
+    assert entry["detail"] == {"reason": "looked at them"}

@@ -35,12 +35,30 @@ def test_migrating_an_empty_database(run_cli: RunCli, empty_database_url: str, m
     assert run_cli("keys", "list").exit_code == 0
 
 
+def test_going_back_and_forth(run_cli: RunCli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database_url)
+    for revision in ("9999", "head", "-1", "", needed_revision() + "0"):
+        refused = run_cli("migrate", f"--to={revision}")
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert refused.stderr.startswith(f"error: the schema is at {needed_revision()}; it can go back to ")
+        assert refused.stderr.endswith("0001\n")
+    assert run_cli("migrate", "--to", "base").exit_code == 2
+    back = run_cli("migrate", "--to", "0003")
+    assert (back.exit_code, back.stdout) == (0, "The schema is at 0003.\n")
+    assert run_cli("keys", "list").exit_code == 1
+    assert run_cli("migrate", "--to", "0003").exit_code == 0
+    assert run_cli("migrate", "--to", "0004").exit_code == 2  # that would be forward
+    assert run_cli("migrate").exit_code == 0
+    assert run_cli("keys", "list").exit_code == 0
+
+
 @pytest.mark.parametrize("command", [["migrate"], ["keys", "list"], ["serve"], ["import", "votes.csv"], ["refit"]])
 @pytest.mark.parametrize(
     ("url", "exit_code", "told"),
     [
         ("postgresql://u:hunter2@127.0.0.1:1/x", 1, "connection failed"),
         ("mysql://u:hunter2@127.0.0.1/x", 2, "must look like postgresql://"),
+        ("postgresql://u:p@hunter2@127.0.0.1:1/x", 2, "more than one @"),
     ],
 )
 def test_a_database_that_cannot_be_used(

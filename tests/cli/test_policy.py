@@ -23,6 +23,7 @@ def test_show_and_set(run_cli: RunCli) -> None:
     result = run_cli("policy", "set", "min_votes=20", "on_low_ability=exclude", "ability_cap=null", "--reason", " try ")
     assert result.exit_code == 0, result.stderr
     policy = json.loads(run_cli("policy", "--format", "json").stdout)
+    assert json.loads(run_cli("policy", "show", "--format", "json").stdout) == policy
     assert (policy["version"], policy["reason"], policy["created_by"]) == (2, "try", "command line")
     changed = {"min_votes": 20, "on_low_ability": "exclude", "ability_cap": None, "min_ability": 0.2}
     assert changed.items() <= policy["settings"].items()

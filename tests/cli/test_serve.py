@@ -128,6 +128,36 @@ def test_it_serves_and_stops_cleanly(data_dir: Path, how: signal.Signals) -> Non
     assert postmasters(data_dir) == []
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_closed_terminal_stops_it_cleanly(data_dir: Path, tmp_path: Path, workers: str) -> None:
+    with served(data_dir, "--workers", workers, TMPDIR=str(tmp_path)) as (process, url):
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        until(lambda: len(children_of(process)["worker"]) == 1)
+        os.killpg(process.pid, signal.SIGHUP)  # as the kernel does, to all in the session's foreground
+        _, log = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, log) == (0, "")
+    assert postmasters(data_dir) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nohup_is_obeyed(data_dir: Path) -> None:
+    with without_hangups(), served(data_dir, "--no-worker") as (process, url):
+        process.send_signal(signal.SIGHUP)
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+
+
+@contextmanager
+def without_hangups() -> Iterator[None]:
+    """Start processes as `nohup` does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_stopping_in_mid_vote_loses_none(data_dir: Path, key: str) -> None:
     with served(data_dir, "--no-worker") as (process, url):
         voters = Voters(url, key, threads=16)

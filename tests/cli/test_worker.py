@@ -97,8 +97,26 @@ def test_a_worker_killed_in_mid_fit_does_no_harm(database: Database, start_worke
     assert after.models == board.models
 
 
-def test_ctrl_c_stops_a_worker(database: Database, start_worker: StartWorker) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP])
+def test_a_worker_is_stopped(database: Database, start_worker: StartWorker, how: signal.Signals) -> None:
     worker = start_worker()
     wait_until(lambda: states(database) == ["done"])
-    worker.send_signal(signal.SIGINT)
+    worker.send_signal(how)
     assert worker.wait(120) == 0
+
+
+@pytest.mark.parametrize(("level", "told"), [("info", True), ("error", False)])
+def test_a_worker_logs_as_much_as_is_set(
+    database: Database,
+    start_worker: StartWorker,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    level: str,
+    told: bool,
+) -> None:
+    monkeypatch.setenv("STABLE_ARENA_SERVER__LOG_LEVEL", level)
+    worker = start_worker()
+    wait_until(lambda: states(database) == ["done"])
+    worker.terminate()
+    assert worker.wait(120) == 0
+    assert ('"refit_done"' in capfd.readouterr().err) is told

@@ -8,9 +8,11 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
 from app.store.database import (
+    USED_ONCE,
     Database,
     DatabaseBusyError,
     DatabaseContendedError,
+    DatabaseReadOnlyError,
     DatabaseTooOldError,
     DatabaseUnreachableError,
     DatabaseUrlError,
@@ -302,3 +304,33 @@ def test_a_transaction_that_the_server_ended_is_not_the_statement_s_fault(databa
     for how in ("statement", "copy"):
         with pytest.raises(DatabaseUnreachableError):
             go_on(how)
+
+
+def test_an_operator_s_freeze_stops_writes_and_no_reads(numbers: Database, database_url: str) -> None:
+    name = parse_url(database_url).database
+    with numbers.begin() as conn:
+        conn.execute(text(f"ALTER DATABASE {name} SET default_transaction_read_only = on"))
+    with Database(database_url, pool_size=1) as database:
+        for _ in range(2):  # also on a connection that was read from before
+            assert count(database) == 2
+            with pytest.raises(DatabaseReadOnlyError, match="takes no writes"), database.begin() as conn:
+                conn.execute(text("INSERT INTO numbers VALUES (3)"))
+        assert count(database) == 2
+
+
+@pytest.mark.parametrize("rest", ["p@hush@127.0.0.1:1/x", "hush@hush/hush@127.0.0.1/x", "p@a/b?c@hush"])
+def test_a_password_that_is_not_escaped_is_not_told(rest: str) -> None:
+    with pytest.raises(DatabaseUrlError, match="%40") as caught:
+        Database(f"postgresql://u:{rest}")
+    assert "hush" not in caught.value.detail
+
+
+def test_a_connection_that_is_used_once_can_be_read_from(database_url: str) -> None:
+    with Database(database_url, pool_size=1) as database:
+        with database.read() as conn:
+            conn.info[USED_ONCE] = True
+            driver = conn.connection.driver_connection
+        assert driver is not None
+        assert driver.closed
+        with database.begin() as conn:
+            conn.execute(text("CREATE TABLE written (n int)"))

@@ -50,6 +50,7 @@ class VoteReader:
     Parameters
     ----------
     path : its name's ending says what it is; CSV and JSONL may be compressed (.gz, .zst).
+    ending : that of a file whose name says nothing.
     max_expanded_bytes : the most that its text may have; see `check_expansion` and `ParquetSource.check_size`.
 
     Raises
@@ -59,9 +60,11 @@ class VoteReader:
         repeated. Reading it raises the same where it is not UTF-8, or broken at some line.
     """
 
-    def __init__(self, path: Path, options: ReadOptions, *, max_expanded_bytes: int | None = None) -> None:
+    def __init__(
+        self, path: Path, options: ReadOptions, *, max_expanded_bytes: int | None = None, ending: str | None = None
+    ) -> None:
         self.path = path
-        self._source = _source(path)
+        self._source = _source(path, ending)
         limit = MAX_EXPANDED_BYTES if max_expanded_bytes is None else max_expanded_bytes
         if not isinstance(self._source, ParquetSource):
             check_expansion(path, max_bytes=limit)
@@ -211,12 +214,12 @@ def file_sha256(path: Path) -> bytes:
         return hashlib.file_digest(content, "sha256").digest()
 
 
-def _source(path: Path) -> VoteSource:
+def _source(path: Path, ending: str | None) -> VoteSource:
     if path.is_dir():
         raise BadInputError(f"{path} is a folder, not a file")
     if not path.exists():
         raise BadInputError(f"{path} does not exist")
-    kind = "".join(path.suffixes[-2:]).lower()
+    kind = ending or "".join(path.suffixes[-2:]).lower()
     make = SOURCES.get(kind) or SOURCES.get(path.suffix.lower())
     if make is None:
         raise BadInputError(f"{path} is of unknown kind; known are {', '.join(SOURCES)}")

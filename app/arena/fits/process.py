@@ -150,9 +150,10 @@ class FitProcess:
 
 
 def _become_fit_process(lifeline: Connection, memory_bytes: int | None) -> None:
-    """Leave Ctrl-C to the parent, end with it even if it is killed, let requests go first, and mind the memory."""
+    """Leave Ctrl-C and SIGHUP to the parent, end with it even if it is killed, be nice, and mind the memory."""
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
     let_others_go_first()
     end_with_parent(lifeline)

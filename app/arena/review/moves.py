@@ -109,13 +109,23 @@ def tell_impact(models: list[ModelImpact], what: str, votes: int) -> Iterator[st
 
 
 def _tell_model(one: ModelImpact) -> str:
+    if one.score_after is None and one.score_before is None:
+        return f"{one.model}, which has no score, would {_place(one)}."
     if one.score_after is None:
         return f"{one.model} would have no score any more."
     if one.change is None:
         return f"{one.model} would have a score: {one.score_after:.1f} points."
+    told = f"{one.model} would {_place(one)}, {one.change:+.1f} points"
+    if one.beyond_interval is None:
+        return f"{told}."
+    return f"{told}, {'beyond' if one.beyond_interval else 'within'} its interval."
+
+
+def _place(one: ModelImpact) -> str:
+    if one.rank_after is None:
+        return "have no counted votes left"
+    if one.rank_before is None:
+        return f"come to rank {one.rank_after}"
     if one.rank_after == one.rank_before:
-        place = f"{one.model} would keep rank {one.rank_before}"
-    else:
-        up = (one.rank_after or 0) < (one.rank_before or 0)
-        place = f"{one.model} would {'rise' if up else 'fall'} from rank {one.rank_before} to {one.rank_after}"
-    return f"{place}, {one.change:+.1f} points, {'beyond' if one.beyond_interval else 'within'} its interval."
+        return f"keep rank {one.rank_before}"
+    return f"{'rise' if one.rank_after < one.rank_before else 'fall'} from rank {one.rank_before} to {one.rank_after}"

@@ -106,7 +106,8 @@ def fit_states(between: Between) -> States:
 def _crowd(counted: Counted) -> Crowd:
     if isinstance(counted, FitTask):
         crowd = fit_turn(counted, task_cells(counted)).rating.crowd
-        return Crowd(crowd.votes > 0, ~np.isnan(crowd.ability))
+        enough = (crowd.standing != "pending") & ~counted.keep_never
+        return Crowd(crowd.votes > 0, enough & (counted.keep_always | (crowd.standing != "excluded")))
     return counted
 
 

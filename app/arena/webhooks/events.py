@@ -10,12 +10,16 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.arena.alarms import RuleAlarm
+from app.arena.freshness import first_board_is_late
+from app.arena.policy import Policy
 from app.arena.webhooks.subscriptions import Event
 from app.store import webhooks as store
+from app.store.metrics import MOST_COUNTED, count_votes
 from app.store.snapshots import newest_snapshot, snapshot_is_older
 from app.store.vote_sets import new_votes_since
 
 MAX_LISTED = 1_000
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def announce(conn: Connection, event: Event, data: Mapping[str, Any]) -> None:
@@ -54,10 +58,19 @@ def wants_standings(conn: Connection) -> bool:
     return any(store.list_subscribers(conn, event) for event in ("annotators.flagged", "annotators.excluded"))
 
 
-def announce_stale_board(conn: Connection, after_seconds: float) -> bool:
-    """Tell once of a board that is older than this while votes wait that are not in it; return whether it was told."""
+def announce_stale_board(conn: Connection, policy: Policy) -> bool:
+    """Tell once of a board that is older than the policy wants while votes wait that are not in it.
+
+    Also of a first board that is that late. Return whether it was told.
+    """
     snapshot = newest_snapshot(conn)
-    if snapshot is None or not snapshot_is_older(conn, snapshot["id"], timedelta(seconds=after_seconds)):
+    if snapshot is None:
+        if store.told_since(conn, "board.stale", _EVER) or not first_board_is_late(conn, policy):
+            return False
+        waiting = count_votes(conn, at_most=MOST_COUNTED)
+        announce(conn, "board.stale", {"snapshot": None, "published_at": None, "votes_not_in_board": waiting})
+        return True
+    if not snapshot_is_older(conn, snapshot["id"], timedelta(seconds=policy.stale_after_seconds)):
         return False
     waiting = new_votes_since(conn, snapshot["vote_set"])
     if not waiting or store.told_since(conn, "board.stale", snapshot["published_at"]):

@@ -120,6 +120,24 @@ def test_the_shape_of_arena_catalog(ask: Ask, publish: Ask) -> None:
     assert board_of(ask, format="arena-catalog", method="m-elo") == {"full": whole}
 
 
+def test_arena_catalog_has_the_largest_component_with_scores(ask: Ask, publish: Ask) -> None:
+    unscored = {"score": None, "se": None, "lower": None, "upper": None, "identified": False}
+    publish(
+        {
+            ("am-elo", ""): {
+                "always": {**unscored, "votes": 10_000},
+                "never": {**unscored, "votes": 10_000},
+                "ant": {"component": 1},
+                "bee": {"component": 1, **unscored},
+                "island": {"component": 2},
+            },
+            ("am-elo", "code"): {"always": unscored},
+        }
+    )
+    catalog = board_of(ask, format="arena-catalog")
+    assert {category: list(models) for category, models in catalog.items()} == {"full": ["ant"], "code": []}
+
+
 def test_entity_tags_follow_what_is_said(ask: Ask, three: int, database: Database) -> None:
     queries = (
         "",

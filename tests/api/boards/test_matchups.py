@@ -1,5 +1,6 @@
 import io
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -55,6 +56,20 @@ def test_page_by_page_from_one_snapshot(ask: Ask, publish: Ask, three: int, asse
     assert_problem(ask("GET", "/matchups", params=another), 422, "invalid")
     forged = write_cursor(first["snapshot"]["id"], 2**40, 1)
     assert_problem(ask("GET", "/matchups", params={"cursor": forged}), 422, "invalid")
+
+
+def test_as_of_a_moment(ask: Ask, publish: Ask, three: int, assert_problem: Ask) -> None:
+    first = page_of(ask, limit=2)
+    published = datetime.fromisoformat(first["snapshot"]["published_at"])
+    publish({("am-elo", ""): {"ant": {}, "bee": {}}}, matchups=[("ant", "bee", 1, 0, 0, None, None, None)])
+    then = published.isoformat()
+    page = page_of(ask, as_of=then, limit=2)
+    assert page == first
+    assert page_of(ask, as_of=then, limit=2, cursor=page["next_cursor"])["snapshot"]["number"] == three
+    before = (published - timedelta(microseconds=1)).isoformat()
+    assert_problem(ask("GET", "/matchups", params={"as_of": before}), 404, "no-snapshot")
+    for refused in ({"as_of": then, "snapshot": three}, {"as_of": "yesterday"}):
+        assert_problem(ask("GET", "/matchups", params=refused), 422, "invalid")
 
 
 def test_whole_files(ask: Ask, three: int) -> None:

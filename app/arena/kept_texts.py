@@ -1,0 +1,58 @@
+"""Texts that people write about annotators, some kept for ever: they must not say whom they are about."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import Connection
+
+from app.errors import BadInputError, Fault
+from app.store.naming import naming_of
+
+_LONG = 8
+"""Keys of so many characters or more are looked for inside words too: no other word has one in it by chance."""
+
+_MOST_WORDS = 4
+_PUNCTUATION = ".,;:!?()[]{}<>\"'`"
+_POSSESSIVES = ("'s", "’s")
+
+
+def require_nameless(
+    conn: Connection, text: str, keys: Iterable[str], *, pointer: str = "/reason", because: str = "it is kept for ever"
+) -> None:
+    """Check that a text names none of these annotators.
+
+    Parameters
+    ----------
+    keys : theirs as they are on record, and raw ones that are known
+    pointer : where in the request the text is
+    because : why it must not
+
+    Raises
+    ------
+    BadInputError
+        A key is in the text, or a word or a few whose pseudonym is on record for one of them.
+    """
+    named = set(keys)
+    if any(_holds(text, key) for key in named) or not named.isdisjoint(_possible_keys(conn, text)):
+        fault = Fault(pointer, f"must not name the annotator: {because}")
+        raise BadInputError(f"{fault.pointer} {fault.detail}", (fault,))
+
+
+def _holds(text: str, key: str) -> bool:
+    """Whether a key is in a text: a short one as a word of its own, in the very letters."""
+    if len(key) >= _LONG:
+        return key.casefold() in text.casefold()
+    return re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text) is not None
+
+
+def _possible_keys(conn: Connection, text: str) -> Iterator[str]:
+    """Yield the pseudonyms of a text's words, and of a few of them together, as if they were raw keys."""
+    naming = naming_of(conn)
+    if naming.pseudonyms is None:
+        return
+    words = text.split()
+    parts = {" ".join(words[i : i + n]) for n in range(1, _MOST_WORDS + 1) for i in range(len(words))}
+    for part in parts:
+        bare = part.strip(_PUNCTUATION)
+        for key in {part, bare, *(bare.removesuffix(ending) for ending in _POSSESSIVES)} - {""}:
+            yield from naming.stored_keys(key)
