@@ -11,6 +11,7 @@ from app.rating.sums import Floats
 from app.rating.threads import map_parts
 from app.rating.votes import Cells
 
+NOTHING = 1e-300  # in place of no information at all, of which there is no share
 ENOUGH = 20  # clusters of equal say on a model leave nothing to make up for
 
 
@@ -80,8 +81,6 @@ def weigh(
     own = np.zeros(len(R))
     for k in range(first, last):
         square = theta[k] ** 2
-        if square == 0.0:
-            continue
         for cell in range(starts[k], starts[k + 1]):
             a, b = model_a[cell], model_b[cell]
             _, variance, _ = moments(theta[k] * (R[a] - R[b]))
@@ -93,9 +92,7 @@ def weigh(
             of_a, of_b = own[a], own[b]
             if by_vote:
                 of_a = of_b = amount[cell] * square / max(n[cell], 1.0)
-            share = 0.0
-            if information[a] > 0.0 and information[b] > 0.0:
-                share = max(of_a / information[a], of_b / information[b])
+            share = max(of_a / max(information[a], NOTHING), of_b / max(information[b], NOTHING))
             amount[cell] *= min(max(2.0 * (share - usual), 0.0), 1.0)
         for cell in range(starts[k], starts[k + 1]):
             own[model_a[cell]] = own[model_b[cell]] = 0.0

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from app.lab.simulate import simulate_votes
 from app.rating import estimate
 from app.rating.bounds import outside_bounds
-from app.rating.errors import NoFiniteScoreError
+from app.rating.errors import NoFiniteScoreError, VotesError
 from app.rating.fit import fit_m_elo
 from app.rating.graph import find_components, find_cores
 from app.rating.results import LoopSettings, Rating
@@ -39,6 +39,11 @@ def assert_finite(rating: Rating) -> None:
 
 def codes(rating: Rating) -> set[str]:
     return {notice.code for notice in rating.diagnostics.warnings}
+
+
+def test_no_votes_are_no_estimate() -> None:
+    with pytest.raises(VotesError, match="no votes to fit"):
+        estimate.estimate(aggregate([], [], [], [], n_annotators=0, n_models=0), AM_ELO)
 
 
 def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:

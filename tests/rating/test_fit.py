@@ -10,7 +10,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.errors import NoFiniteMaximumError, NotConvergedError
+from app.rating.errors import NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fit import fit_am_elo, fit_m_elo
 from app.rating.gauge import to_paper_gauge
 from app.rating.votes import Cells, aggregate
@@ -194,6 +194,7 @@ def test_errors_survive_the_way_back_from_another_process() -> None:
         NoFiniteMaximumError(np.array([3, 5]), "follow"),
         NoFiniteMaximumError(np.array([3, 5]), "outgrow"),
         NotConvergedError("stopped", np.zeros(2), np.ones(3)),
+        SaddlePointError(np.zeros(2), np.ones(3), np.array([1.0, -1.0])),
     ):
         copy = pickle.loads(pickle.dumps(error))  # noqa: S301  our own bytes
         assert type(copy) is type(error)

@@ -7,6 +7,7 @@ import pytest
 
 from app.lab.attacks.arena import Setup, draw_arena
 from app.rating import fewest, fragility, strongest
+from app.rating.errors import VotesError
 from app.rating.estimate import Estimate, estimate
 from app.rating.fewest import fewest_votes
 from app.rating.fragility import _smallest, find_fragility
@@ -117,3 +118,13 @@ def test_no_number_is_found_where_none_will_do_or_too_many_fits_would_be_needed(
     assert _smallest(lambda _: False, 3, 5) == -1
     monkeypatch.setattr(fragility, "MOST_REFITS", 2)
     assert _smallest(lambda number: number >= 37, 1, 100) == -1
+
+
+def test_what_was_found_before_a_fit_fails_stands() -> None:
+    def swapped(number: int) -> bool:
+        if number < 10:
+            raise VotesError("no answer")
+        return True
+
+    assert _smallest(swapped, 16, 100) == 16
+    assert _smallest(swapped, 5, 100) == -1

@@ -144,6 +144,14 @@ def test_a_saddle_point_has_no_covariance(cells: Cells, monkeypatch: pytest.Monk
             observe(cells, saddle, together(cells), prior_sd=1.0).solve(pull)
 
 
+def test_abilities_that_no_vote_tells_of_have_no_covariance(cells: Cells) -> None:
+    """Between equals, and without a prior."""
+    nobody = np.zeros(ANNOTATORS, dtype=bool)
+    flat = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), nobody, 0.0, 0, nobody)
+    with pytest.raises(NotConvergedError, match="no maximum: an ability without curvature"):
+        observe(cells, flat, together(cells), prior_sd=None)
+
+
 def test_conjugate_gradients_give_up(cells: Cells, monkeypatch: pytest.MonkeyPatch, many: None) -> None:
     likelihood, everybody = Likelihood(cells, None), np.ones(ANNOTATORS, dtype=bool)
     point = likelihood.expand(np.zeros(MODELS), np.ones(ANNOTATORS), exact=False)
