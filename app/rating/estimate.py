@@ -211,7 +211,7 @@ def _middle(R: Floats, label: NDArray[np.int64]) -> Floats:
 
 
 def _solve(small: Compact, label: NDArray[np.int64], settings: LoopSettings, start: Start | None) -> Solution:
-    begin = None if start is None else find_begin(small, label, settings, start)
+    begin = None if start is None else find_begin(small, settings, start)
     if begin is not None:
         try:
             return solve(small.cells, label, settings, begin)

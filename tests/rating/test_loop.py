@@ -157,7 +157,7 @@ def test_a_warm_turn_publishes_what_a_cold_one_does(crowd: Cells) -> None:
     known = crowd.where((crowd.annotator < 122) & (crowd.model_a < 11) & (crowd.model_b < 11))
     before, cold = run_stable_arena(known, LoopSettings()).optimum, run_stable_arena(crowd, LoopSettings())
     everything = compact(crowd, np.ones(12, dtype=bool))
-    assert find_begin(everything, np.zeros(12, dtype=np.int64), LoopSettings(), before) is not None
+    assert find_begin(everything, LoopSettings(), before) is not None
     warm = run_stable_arena(crowd, LoopSettings(), start=before)
     np.testing.assert_allclose(warm.board.score, cold.board.score, atol=1e-8)
     np.testing.assert_allclose(warm.crowd.ability, cold.crowd.ability, atol=1e-8)
@@ -213,12 +213,11 @@ def test_where_a_start_leads_nowhere_the_fit_begins_anew(crowd: Cells, monkeypat
     np.testing.assert_array_equal(warm.board.score, cold.board.score)
 
 
-def test_no_start_is_compared_with_an_m_elo_that_there_is_not(crowd: Cells) -> None:
-    """Model 0 only won: where votes count the other way round for some, such models can be in the fit."""
-    good = run_stable_arena(crowd, LoopSettings()).optimum
-    lower = np.minimum(crowd.model_a, crowd.model_b) == 0
-    won = compact(replace(crowd, s=np.where(lower, crowd.n, crowd.s)), np.ones(12, dtype=bool))
-    assert find_begin(won, np.zeros(12, dtype=np.int64), LoopSettings(), good) is None
+def test_what_explains_votes_no_better_than_a_coin_is_no_start(crowd: Cells) -> None:
+    good, everything = run_stable_arena(crowd, LoopSettings()).optimum, compact(crowd, np.ones(12, dtype=bool))
+    assert find_begin(everything, LoopSettings(), good) is not None
+    for name in ("scores turned", "random", "nothing", "scores far apart"):
+        assert find_begin(everything, LoopSettings(), garbled(good)[name]) is None, name
 
 
 def test_a_small_crowd_is_fitted_from_nowhere(cells: Cells) -> None:
