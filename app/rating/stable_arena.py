@@ -54,7 +54,7 @@ def run_stable_arena(
     was_low : annotators whom the rule flagged or excluded the last time, shape (n_annotators,)
     start : an earlier turn's results; fewer iterations where little has changed, the same result. Made no use of with
         fewer than 100 annotators in the fit (a fit takes milliseconds there, and may have several maxima) and where it
-        explains the votes no better than m-ELO; what is not finite in it counts as not known; a fit that fails from it
+        explains the votes no better than a coin; what is not finite in it counts as not known; a fit that fails from it
         begins anew without it
 
     Raises
