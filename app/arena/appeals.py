@@ -35,7 +35,7 @@ def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: 
     NotFoundError
         There is no such annotator.
     BadInputError
-        The note names the annotator, whom reviewers may know by a pseudonym only.
+        The note names an annotator who is known by a pseudonym.
     ConflictError
         Five appeals of this annotator wait already.
     """

@@ -60,7 +60,7 @@ def decide(
     NotFoundError
         There is no such annotator.
     BadInputError
-        The reason, which is kept for ever, names the annotator.
+        The reason, which is kept for ever, names an annotator who is known by a pseudonym.
     ConflictError
         Nothing to dismiss, or nothing to withdraw.
     """

@@ -47,7 +47,7 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
     lock_annotator(conn, found.annotator_id)
     found = find_annotator(conn, str(found.id))  # as an erasure before this one left it
     named = found.keys(reference)
-    require_nameless(conn, reason, named)
+    require_nameless(conn, reason, named, secret=True)
     if not found.erased_at:
         _forget(conn, found, named)
     store.clear_metadata_of_erased(conn)

@@ -1,4 +1,4 @@
-"""Texts that people write about annotators, some kept for ever: they must not say whom they are about."""
+"""Texts that people write about annotators, some kept for ever: where keys are secret they must not give them away."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,21 +17,30 @@ _POSSESSIVES = ("'s", "’s")
 
 
 def require_nameless(
-    conn: Connection, text: str, keys: Iterable[str], *, pointer: str = "/reason", because: str = "it is kept for ever"
+    conn: Connection,
+    text: str,
+    keys: Iterable[str],
+    *,
+    pointer: str = "/reason",
+    because: str = "it is kept for ever",
+    secret: bool = False,
 ) -> None:
-    """Check that a text names none of these annotators.
+    """Check that a text names none of these annotators, where their keys are kept as pseudonyms.
 
     Parameters
     ----------
     keys : theirs as they are on record, and raw ones that are known
     pointer : where in the request the text is
     because : why it must not
+    secret : they are to be forgotten, however keys are kept
 
     Raises
     ------
     BadInputError
         A key is in the text, or a word or a few whose pseudonym is on record for one of them.
     """
+    if not secret and naming_of(conn).pseudonyms is None:
+        return  # whoever may read the text may read the keys
     named = set(keys)
     if any(_holds(text, key) for key in named) or not named.isdisjoint(_possible_keys(conn, text)):
         fault = Fault(pointer, f"must not name the annotator: {because}")

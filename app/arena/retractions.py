@@ -80,7 +80,7 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
     ------
     NotFoundError, ScopeMissingError
     BadInputError
-        The reason names the vote's annotator.
+        The reason names the vote's annotator, who is known by a pseudonym.
     ConflictError
         The vote does not count anyway: its annotator has replaced it by another.
     """
@@ -106,8 +106,8 @@ def retract_votes(conn: Connection, target: Target, reference: str, *, reason: s
     NotFoundError
         There is no such vote, battle, model or annotator.
     BadInputError
-        The reason, which is kept for ever, names the annotator or whoever voted in the battle; who voted on a model,
-        often the whole crowd, is not looked up.
+        The reason names the annotator, or whoever voted in the battle, who is known by a pseudonym. Who voted on a
+        model, often the whole crowd, is not looked up.
     """
     key, target_id = _FINDERS[target](conn, reference)
     if target == "annotator":

@@ -332,22 +332,26 @@ def refuse_names(request: Ask, *tellings: str) -> None:
     assert decided.status_code == 201, decided.text
 
 
-def test_no_text_that_is_kept_names_the_annotator(ask: Ask, database: Database) -> None:
-    refuse_names(ask, f"{RAW} cheats", f"{RAW}'s votes", f"all by ({RAW}).", f"see {RAW.upper()}")
-    assert holders(database) == ["annotators"]
-
-
-def test_nor_the_raw_key_behind_a_pseudonym(private: Private, database: Database) -> None:
+def test_no_text_that_is_kept_names_whom_a_pseudonym_hides(private: Private, database: Database) -> None:
     with private() as pseudonymous:
         refuse_names(pseudonymous, f"{RAW} cheats", f"{RAW}'s votes", f"all by ({RAW}).")
     assert holders(database) == []
 
 
-def test_a_short_key_is_not_found_inside_other_words(ask: Ask) -> None:
-    ask("POST", "/votes", json={**VOTE, "annotator": "ann"})
-    path = "/annotators/ann/decisions"
-    for reason, status in (("annoying", 201), ("ann's friends", 422), ("by ann", 422)):
-        assert ask("POST", path, json={"action": "exclude", "reason": reason}).status_code == status
+def test_where_keys_are_no_secret_texts_may_have_them(ask: Ask) -> None:
+    ask("POST", "/votes", json=VOTE)
+    why = {"reason": f"{RAW} cheats"}
+    assert ask("POST", f"/annotators/{RAW}/decisions", json={"action": "exclude", **why}).status_code == 201
+    assert ask("POST", f"/annotators/{RAW}/appeals", json={"note": f"I am {RAW}"}).status_code == 201
+    assert ask("POST", "/retractions", json={"target": "annotator", "id": RAW, **why}).status_code == 201
+
+
+def test_a_short_key_is_not_found_inside_other_words(private: Private) -> None:
+    with private() as ask:
+        ask("POST", "/votes", json={**VOTE, "annotator": "ann"})
+        path = "/annotators/ann/decisions"
+        for reason, status in (("annoying", 201), ("ann's friends", 422), ("by ann", 422)):
+            assert ask("POST", path, json={"action": "exclude", "reason": reason}).status_code == status
 
 
 def test_what_is_refused(ask: Ask, database: Database, assert_problem: Ask) -> None:
