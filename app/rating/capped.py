@@ -44,7 +44,8 @@ def minimise_capped(problem: Problem, R: Floats, theta: Floats) -> Optimum:
     Raises
     ------
     NotConvergedError
-        Not settled after 100 iterations, no step is better, or a models' block is singular.
+        Not settled after 100 iterations, no step is better, or the quadratic problem has no solution from there: a
+        block is singular, or the linearised constraint wants more than every ability at the cap.
 
     References
     ----------
@@ -65,7 +66,9 @@ def minimise_capped(problem: Problem, R: Floats, theta: Floats) -> Optimum:
             point = problem.likelihood.expand(R, theta, exact=False)
             found = _solve(problem, scale, cap, point, theta, held, exact=False)
         if found is None:
-            raise NotConvergedError(f"the models' block is singular at iteration {iteration + 1}", R, theta)
+            raise NotConvergedError(
+                f"no step leads to the caps and the constraint at iteration {iteration + 1}", R, theta
+            )
         step, held = found
         satisfied = bool(np.all(np.abs(_violation(scale, theta)) <= SATISFIED * scale.sum(np.ones(len(theta)))))
         if satisfied and (step.decrement <= SETTLED or (LAST_STEP >= step.decrement >= 0.1 * last)):
@@ -90,7 +93,7 @@ def _violation(scale: Scale, theta: Floats) -> Floats:
 def _solve(
     problem: Problem, scale: Scale, cap: float, point: Curvature, theta: Floats, held: Mask, *, exact: bool
 ) -> tuple[_Step, Mask] | None:
-    """Solve the quadratic problem at a point: the step, and the abilities it takes to the cap; None where singular."""
+    """Solve the quadratic problem at a point: the step, and whom it takes to the cap; None where there is none."""
     room = cap - theta
     for attempt in range(ROUNDS):
         try:

@@ -8,7 +8,7 @@ from app.rating.capped import minimise_capped
 from app.rating.compact import pool_annotators
 from app.rating.errors import NoFiniteMaximumError, NoFiniteScoreError, NotConvergedError
 from app.rating.following import count_following
-from app.rating.gauge import LEAST_MEDIAN, typical_ability
+from app.rating.gauge import typical_ability
 from app.rating.graph import find_components, find_cores, strong_classes
 from app.rating.likelihood import Curvature, Likelihood
 from app.rating.newton import Optimum, hopeless_range, minimise
@@ -23,6 +23,7 @@ FURTHEST_START = 1.5  # no ability starts further from 0 than this
 # times the typical ability: θd stays below 14 in a million votes that are not all one way, so that typical annotators
 # tell such models apart in 50.4 % of votes at most: by tens of thousands of votes each, or not at all
 OUTGROWN = 1e3
+LARGEST_UNDECIDED = 20  # annotators linked by votes; of fewer it may be that no vote tells whom to believe
 
 
 @dataclass(frozen=True)
@@ -174,19 +175,21 @@ def fit_am_elo(
 
 
 def _minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool) -> Optimum:
-    """Minimise, the slower way where the cap stops the faster one."""
+    """Minimise, the slower way where the cap stops the faster one in a crowd."""
     try:
         return minimise(problem, R, theta, near=near)
     except NotConvergedError as failure:
-        if problem.cap is None or float(np.ptp(failure.R)) > hopeless_range(R):
+        crowd = problem.scale is not None and problem.scale.number == 1 and len(theta) >= LARGEST_UNDECIDED
+        if problem.cap is None or not crowd or float(np.ptp(failure.R)) > hopeless_range(R):
             raise
-        optimum = minimise_capped(problem, R, theta)
-        own = _own(problem, optimum.R, optimum.theta)
-        own = np.append(own, own.min())  # a crowd whose one half opposes the other follows no ranking either
-        if 0.0 <= float(np.median(own)) <= LEAST_MEDIAN:
-            raise
-        typical_ability(own)
-        return optimum
+        for begin in (theta, np.ones(len(theta))):
+            try:
+                optimum = minimise_capped(problem, R, begin)
+            except NotConvergedError:
+                continue
+            typical_ability(_own(problem, optimum.R, optimum.theta))
+            return optimum
+        raise
 
 
 def _balanced_start(likelihood: Likelihood, component: NDArray[np.int64]) -> tuple[Floats, Floats]:

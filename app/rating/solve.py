@@ -1,5 +1,6 @@
 """From compact cells to a fit that stands: method, prior in force, bias taken out, what the votes leave open."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from app.rating.compact import Compact, compact
 from app.rating.correction import correct_bias
 from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
-from app.rating.fit import Fit, climb_m_elo, fit_am_elo, fit_m_elo
+from app.rating.fit import LARGEST_UNDECIDED, Fit, climb_m_elo, fit_am_elo, fit_m_elo
 from app.rating.observed import Observed, observe
 from app.rating.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.results import LoopSettings
@@ -16,8 +17,8 @@ from app.rating.scale import find_scale
 from app.rating.sums import Floats
 from app.rating.votes import Cells
 
+SAME = 1e-6  # natural units
 TOLD_APART = 1e-3  # natural log of the likelihood, below which one maximum is as good as another
-LARGEST_UNDECIDED = 20  # annotators; where more of them find no stable maximum, something is wrong with the solver
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,17 @@ def _leave(saddle: SaddlePointError, cells: Cells, component: NDArray[np.int64],
             solution = _published(cells, component, fit, settings, sd, prior)
         except (NotConvergedError, NoCommonRankingError):
             continue
-        penalty = 0.0 if sd is None else float(np.sum((fit.theta - 1.0) ** 2)) / (2.0 * sd**2)
+        penalty = 0.0
+        if sd is not None:  # whole, as the sd may differ from end to end
+            penalty = float(np.sum((fit.theta - 1.0) ** 2)) / (2.0 * sd**2) + len(fit.theta) * math.log(sd)
         ends.append((fit.log_likelihood - penalty, solution))
     ends.sort(key=lambda end: end[0])
-    if not ends or (len(ends) > 1 and ends[1][0] - ends[0][0] < TOLD_APART):
+    if not ends:
         raise saddle
-    return ends[-1][1]
+    (low, one), (high, other) = ends[0], ends[-1]
+    if high - low < TOLD_APART and not np.allclose(one.fit.R, other.fit.R, atol=SAME):
+        raise saddle
+    return other
 
 
 def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettings) -> Solution:

@@ -64,7 +64,8 @@ def sparse_variances(
         raise NotConvergedError(f"no variances at the fit: {error}", fit.R, fit.theta) from None
     of_scores = np.sum([scores for scores, _ in parts], axis=0)
     own = np.where(arrow.inverse_D > 0, observed.ability_inverse(), 1.0 / np.maximum(observed.point.D, 1e-300))
-    return of_scores, np.sqrt(own + np.sum([abilities for _, abilities in parts], axis=0))
+    of_abilities = own + np.sum([abilities for _, abilities in parts], axis=0)
+    return of_scores, np.sqrt(np.maximum(of_abilities, 0.0))
 
 
 def squared_residuals(cells: Cells, x: Floats) -> Floats:

@@ -97,12 +97,36 @@ def test_both_solvers_agree_where_both_find_the_maximum(seed: int) -> None:
 
 
 def test_it_is_asked_where_the_fast_solver_finds_no_way_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
     def ask(problem: Problem, R: np.ndarray, theta: np.ndarray) -> Any:
-        raise NotConvergedError("asked", R, theta)
+        asked.append(theta)
+        raise NotConvergedError("no", R, theta)
 
     monkeypatch.setattr("app.rating.fit.minimise_capped", ask)
-    with pytest.raises(NotConvergedError, match="asked"):
+    with pytest.raises(NotConvergedError, match="no step decreases the objective"):
         fit_am_elo(crowd(0), np.zeros(4, dtype=np.int64), ability_cap=LEAST_CAP)
+    first, second = asked
+    assert np.ptp(first) > 0
+    assert np.all(second == 1)
+
+
+def test_it_begins_anew_where_a_start_leads_nowhere() -> None:
+    """So many abilities start at the cap that no others could make up for them."""
+    generator = np.random.default_rng(5)
+    annotator = np.repeat(np.arange(60), 60)
+    a = generator.integers(0, 6, 3600)
+    b = (a + generator.integers(1, 6, 3600)) % 6
+    R, theta = np.linspace(-0.5, 0.5, 6), generator.normal(1, 0.3, 60) * np.where(generator.random(60) < 0.3, 0, 1)
+    won = (generator.random(3600) < expit(theta[annotator] * (R[a] - R[b]))).astype(float)
+    cells = aggregate(annotator, a, b, won, n_annotators=60, n_models=6)
+    fit = fit_am_elo(cells, np.zeros(6, dtype=np.int64), ability_cap=LEAST_CAP)
+    assert fit.at_cap.sum() > 20
+
+
+def test_fewer_than_a_crowd_stay_undecided() -> None:
+    with pytest.raises(NotConvergedError, match="no step decreases the objective"):
+        fit_am_elo(crowd(0, annotators=12), np.zeros(4, dtype=np.int64), ability_cap=LEAST_CAP)
 
 
 @pytest.mark.parametrize("cap", [1.1, 1.15, 1.2])
@@ -133,7 +157,11 @@ def test_without_a_cap_it_is_of_no_use() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "value", "message"),
-    [("MAX_ITERATIONS", 2, "after 2 iterations"), ("MAX_HALVINGS", 0, "after 1 iterations"), ("ROUNDS", 1, "singular")],
+    [
+        ("MAX_ITERATIONS", 2, "after 2 iterations"),
+        ("MAX_HALVINGS", 0, "after 1 iterations"),
+        ("ROUNDS", 1, "no step leads"),
+    ],
 )
 def test_it_says_when_it_has_not_settled(monkeypatch: pytest.MonkeyPatch, limit: str, value: int, message: str) -> None:
     cells = crowd(0)

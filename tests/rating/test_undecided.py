@@ -6,6 +6,7 @@ import pytest
 from app.lab.simulate import Role, simulate_votes
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
 from app.rating.fit import Fit, fit_am_elo
+from app.rating.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.results import LoopSettings, Rating
 from app.rating.solve import solve_apart
 from app.rating.stable_arena import run_stable_arena
@@ -89,14 +90,20 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
         nobody = np.zeros(cells.n_annotators, dtype=bool)
         return Fit(np.zeros(cells.n_models), np.ones(cells.n_annotators), nobody, 0.0, 0, nobody)
 
+    def fit_spread(cells: Cells, *rest: object, **named: object) -> tuple[Fit, PriorSpread]:
+        if not left:
+            return fit_with_estimated_prior(cells, *rest, **named)  # type: ignore[arg-type]
+        return fit(cells), DEFAULT
+
     monkeypatch.setattr("app.rating.solve.fit_am_elo", fit)
+    monkeypatch.setattr("app.rating.solve.fit_with_estimated_prior", fit_spread)
 
 
 @pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
 def test_a_crowd_leaves_a_saddle_point_for_the_higher_end(monkeypatch: pytest.MonkeyPatch, prior_sd: float) -> None:
     settings = LoopSettings(min_votes=0, prior_sd=prior_sd)
     there = run_stable_arena(crowd(8, 30), settings).board
-    stranded(monkeypatch, 0 if prior_sd == "estimated" else 1)
+    stranded(monkeypatch, 1)
     np.testing.assert_allclose(run_stable_arena(crowd(8, 30), settings).board.score, there.score, atol=1e-6)
 
 
