@@ -48,7 +48,7 @@ def read_settings() -> Settings:
 def misspelt_variables(environment: Mapping[str, str]) -> list[str]:
     """Say of every variable that is no setting, but named much like one, which one may be meant."""
     known, open_ended = set(_variables(Settings)), tuple(_open_ended(Settings))
-    names = [name.removeprefix(PREFIX) for name in known]
+    names = [name.removeprefix(PREFIX) for name in setting_names()]
     said = []
     for given, value in sorted(environment.items()):
         name = given.upper()  # as pydantic-settings takes them

@@ -55,13 +55,15 @@ def put_policy(change: PolicyChange, caller: Annotated[Caller, require("admin")]
     return set_policy(conn, change.settings, reason=change.reason, created_by=caller.name)
 
 
-@router.post("/policy/preview", dependencies=[require("admin")], responses=problem_responses(401, 403, 409, 422, 503))
+@router.post(
+    "/policy/preview", dependencies=[require("admin")], responses=problem_responses(401, 403, 409, 422, 500, 503)
+)
 def post_preview(body: PolicySettings, previews: Previews) -> PolicyPreview:
     """Try a policy out on the votes on record, without putting it in force.
 
     Says who would be flagged, excluded, pending, back in or cleared of a flag, how the leaderboard would move, and
     whether the refit would wait for an admin, and why. Takes as long as a refit; one at a time. Needs scope `admin`.
     Problems: `not-authenticated`, `scope-missing`; `invalid` where a setting is missing, unknown or out of range;
-    `cannot-fit` where the votes have no ranking under it; `preview-busy`.
+    `cannot-fit` where the votes have no ranking under it; `preview-busy`; `fit-too-large`, `fit-lost`.
     """
     return previews.preview(body.settings)

@@ -4,8 +4,14 @@ from datetime import datetime, timedelta
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
-from app.arena.policy import Policy
-from app.store.vote_sets import new_votes_since, seconds_since_first_vote, seconds_with_more_votes_than
+from app.arena.policy import Policy, as_it_was_set
+from app.store.metrics import MOST_COUNTED, count_votes
+from app.store.vote_sets import (
+    anyone_has_more_votes_than,
+    new_votes_since,
+    seconds_since_first_vote,
+    seconds_with_more_votes_than,
+)
 
 CountNewVotes = Callable[[Connection, str], int]
 """Counts the votes on record that a set of votes did not see."""
@@ -33,7 +39,7 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     ----------
     head : of its snapshot, as `app.store.boards.find_head` returns it
     """
-    policy = Policy.model_validate(head["policy"])
+    policy = as_it_was_set(head["policy"])
     waiting = count_new_votes(conn, head["vote_set"])
     last, interval = head["last_refit_at"], timedelta(seconds=policy.refit_interval_seconds)
     return Freshness(
@@ -48,10 +54,13 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
 def first_board_is_late(conn: Connection, policy: Policy) -> bool:
     """Whether votes that make a first board possible have waited for longer than a board may be old.
 
-    Possible it is, as for the schedule, once somebody has more votes than the policy's `min_votes`.
+    Possible it is, as for the schedule, once somebody has more votes than the policy's `min_votes`. Since when is
+    looked up among a million votes at most: of more it has been for long.
     """
     longest = seconds_since_first_vote(conn)
     if longest is None or longest <= policy.stale_after_seconds:
         return False  # and the votes need not be read
+    if count_votes(conn, at_most=MOST_COUNTED) == MOST_COUNTED:
+        return anyone_has_more_votes_than(conn, policy.min_votes)
     possible = seconds_with_more_votes_than(conn, policy.min_votes)
     return possible is not None and possible > policy.stale_after_seconds

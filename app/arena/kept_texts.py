@@ -9,7 +9,7 @@ from app.errors import BadInputError, Fault
 from app.store.naming import naming_of
 
 _LONG = 8
-"""Keys of so many characters or more are looked for inside words too: no other word has one in it by chance."""
+"""Words of letters alone that are shorter may be anybody's: a key that is one of them is not looked for."""
 
 _MOST_WORDS = 4
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`"
@@ -48,10 +48,12 @@ def require_nameless(
 
 
 def _holds(text: str, key: str) -> bool:
-    """Whether a key is in a text: a short one as a word of its own, in the very letters."""
-    if len(key) >= _LONG:
-        return key.casefold() in text.casefold()
-    return re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text) is not None
+    """Whether a key is in a text, not as a part of another word."""
+    return not _ordinary(key) and re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _ordinary(key: str) -> bool:
+    return len(key) < _LONG and key.isalpha()
 
 
 def _possible_keys(conn: Connection, text: str) -> Iterator[str]:
@@ -64,4 +66,5 @@ def _possible_keys(conn: Connection, text: str) -> Iterator[str]:
     for part in parts:
         bare = part.strip(_PUNCTUATION)
         for key in {part, bare, *(bare.removesuffix(ending) for ending in _POSSESSIVES)} - {""}:
-            yield from naming.stored_keys(key)
+            if not _ordinary(key):
+                yield from naming.stored_keys(key)

@@ -1,8 +1,18 @@
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
-from sqlalchemy import Connection
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from sqlalchemy import Connection, RowMapping
 
 from app.arena import audit
 from app.rating.evidence.judge import LEAST, SERVICE_TESTS, TESTS
@@ -157,12 +167,12 @@ class PolicyVersion(BaseModel):
 
 def current_policy(conn: Connection) -> PolicyVersion:
     """Return the policy in force."""
-    return PolicyVersion.model_validate(dict(policies.newest_policy(conn)))
+    return _on_record(policies.newest_policy(conn))
 
 
 def past_policy(conn: Connection, version: int) -> PolicyVersion:
     """Return a version that is on record."""
-    return PolicyVersion.model_validate(dict(policies.get_policy(conn, version)))
+    return _on_record(policies.get_policy(conn, version))
 
 
 def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: str) -> PolicyVersion:
@@ -172,4 +182,17 @@ def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: s
     changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
     detail = {"reason": reason, "changes": changes}
     audit.record(conn, actor=created_by, action="policy.set", subject=str(row["version"]), detail=detail)
-    return PolicyVersion.model_validate(dict(row))
+    return _on_record(row)
+
+
+def _on_record(row: RowMapping) -> PolicyVersion:
+    return PolicyVersion.model_construct(**{**row, "settings": as_it_was_set(row["settings"])})
+
+
+def as_it_was_set(settings: Mapping[str, Any]) -> Policy:
+    """Return a policy that is on record, by the rules of its time: no later one keeps it from being read or changed."""
+    settings = {"evidence_tests": SERVICE_TESTS} | dict(settings)
+    try:
+        return Policy.model_validate(settings)
+    except ValidationError:
+        return Policy.model_construct(**{**settings, "evidence_tests": tuple(settings["evidence_tests"])})

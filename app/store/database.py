@@ -183,7 +183,9 @@ def parse_url(url: str) -> URL:
     DatabaseUrlError
         It is not a PostgreSQL URL. The message does not repeat it: it may hold a password.
     """
-    if url.count("@") > 1:  # what follows the first would be taken for the host, and told where that cannot be found
+    # What follows the first @ or ? of a password would be taken for the host or an option, and told where it cannot be.
+    place, _, options = url.partition("?")
+    if place.count("@") > 1 or any("@" in option.partition("=")[0] for option in options.split("&")):
         raise DatabaseUrlError("the database URL has more than one @: in a password it must be written %40")
     try:
         parsed = make_url(url)

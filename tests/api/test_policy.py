@@ -3,6 +3,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy import insert
+
+from app.store.database import Database
+from app.store.tables import policies
 
 Ask = Callable[..., Any]
 
@@ -113,3 +117,19 @@ def test_a_rule_that_needs_intervals_is_refused_without_them(ask: Ask, assert_pr
     assert "flag_rule probability needs an interval" in str(answer.json()["errors"])
     settings["interval"] = "sandwich"
     assert ask("PUT", "/policy", json={"settings": settings, "reason": "a test"}).status_code == 200
+
+
+def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
+    ask: Ask, crowd: list[str], refit: Ask, database: Database
+) -> None:
+    refit()
+    stored = {**DEFAULTS, "flag_rule": "probability", "interval": "none", "ability_cap": 1.01}
+    del stored["max_tag_boards"]  # which it did not have
+    with database.begin() as conn:
+        conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
+    assert ask("GET", "/policy").json()["settings"] == {**stored, "max_tag_boards": DEFAULTS["max_tag_boards"]}
+    assert ask("GET", "/leaderboard").status_code == 200
+    assert refit()["state"] == "failed"
+    assert ask("PUT", "/policy", json={"settings": DEFAULTS, "reason": "a test"}).status_code == 200
+    assert refit()["state"] == "done"
+    assert ask("GET", "/snapshots/1/diff/2").status_code == 200

@@ -325,6 +325,10 @@ def test_a_password_that_is_not_escaped_is_not_told(rest: str) -> None:
     assert "hush" not in caught.value.detail
 
 
+def test_an_at_sign_may_stand_in_an_option() -> None:
+    assert parse_url("postgresql://u:p@h/x?application_name=a@b").query == {"application_name": "a@b"}
+
+
 def test_a_connection_that_is_used_once_can_be_read_from(database_url: str) -> None:
     with Database(database_url, pool_size=1) as database:
         with database.read() as conn:
