@@ -102,7 +102,9 @@ def test_fifty_at_once_are_one_request(ask: Ask, database: Database, assert_prob
         responses = list(pool.map(lambda _: send(ask, path, BODIES[path], "k"), range(50)))
     done = [each for each in responses if each.status_code < 400]
     for each in responses:
-        if each not in done:
+        if each.status_code == 503:
+            assert_problem(each, 503, "database-busy")  # a machine so slow that they waited long for a connection
+        elif each not in done:
             assert_problem(each, 409, "idempotency-in-flight")
     assert len({each.content for each in done}) == 1
     assert Counter("idempotency-replayed" in each.headers for each in done)[False] == 1

@@ -1,5 +1,6 @@
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
 
@@ -9,6 +10,14 @@ from typer.testing import CliRunner, Result
 from app.cli.command import application
 
 RunCli = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _as_from_a_terminal() -> Iterator[None]:
+    """Start processes that heed SIGHUP, whoever started the tests: `nohup` would have them ignore it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture
