@@ -92,10 +92,8 @@ def _leave(saddle: SaddlePointError, cells: Cells, component: NDArray[np.int64],
             solution = _published(cells, component, fit, settings, sd, prior)
         except (NotConvergedError, NoCommonRankingError):
             continue
-        penalty = 0.0
-        if sd is not None:  # whole, as the sd may differ from end to end
-            penalty = float(np.sum((fit.theta - 1.0) ** 2)) / (2.0 * sd**2) + len(fit.theta) * math.log(sd)
-        ends.append((fit.log_likelihood - penalty, solution))
+        log_prior = 0.0 if sd is None else _log_prior(fit.theta, sd)
+        ends.append((fit.log_likelihood + log_prior, solution))
     ends.sort(key=lambda end: end[0])
     if not ends:
         raise saddle
@@ -103,6 +101,11 @@ def _leave(saddle: SaddlePointError, cells: Cells, component: NDArray[np.int64],
     if high - low < TOLD_APART and not np.allclose(one.fit.R, other.fit.R, atol=SAME):
         raise saddle
     return other
+
+
+def _log_prior(theta: Floats, sd: float) -> float:
+    """Log density of the abilities but for a constant: the sd is in it, as it may differ from fit to fit."""
+    return -float(np.sum((theta - 1.0) ** 2)) / (2.0 * sd**2) - len(theta) * math.log(sd)
 
 
 def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettings) -> Solution:
