@@ -1,10 +1,14 @@
 """Votes that do not tell whom to believe: every one has a result or a named error, none is merely not converged."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from app.lab.simulate import Role, simulate_votes
-from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
+from app.rating import solve as solver
+from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fit import Fit, fit_am_elo
 from app.rating.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.results import LoopSettings, Rating
@@ -111,6 +115,24 @@ def test_one_way_down_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     there = run_stable_arena(crowd(8, 30), ALL).board
     stranded(monkeypatch, 2)
     np.testing.assert_allclose(run_stable_arena(crowd(8, 30), ALL).board.score, there.score, atol=1e-6)
+
+
+def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, publish, fits = run_stable_arena(crowd(8, 30), ALL).board, solver._published, list[Fit]()
+
+    def published(cells: Cells, component: np.ndarray, fit: Fit, *rest: Any) -> solver.Solution:
+        fits.append(fit)
+        if len(fits) == 1:
+            raise SaddlePointError(fit.R, fit.theta, np.linspace(-1, 1, len(fit.R)))
+        if len(fits) == 3:
+            fit = replace(fit, R=fit.R[::-1])
+        if len(fits) < 4:
+            return solver.Solution(fit, fit.R, fit.theta, 1.0)
+        return publish(cells, component, fit, *rest)
+
+    monkeypatch.setattr(solver, "_published", published)
+    np.testing.assert_allclose(run_stable_arena(crowd(8, 30), ALL).board.score, there.score, atol=1e-6)
+    assert len(fits) == 5  # the first, both ends, and the one group by itself and as the whole
 
 
 def test_what_no_way_down_decides_has_no_score_and_the_rest_has(monkeypatch: pytest.MonkeyPatch) -> None:
