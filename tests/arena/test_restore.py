@@ -102,7 +102,7 @@ def test_dump_restore_ingest_refit(
             {"model_a": "model 0", "model_b": "model 1", "winner": "tie", "annotator": f"honest {i % 12}"}
             for i in range(120)
         ]
-        with serving(create_app(settings)) as url, Client(base_url=url, timeout=120) as client:  # type: ignore[attr-defined]
+        with serving(create_app(settings)) as url, Client(base_url=url, timeout=120) as client:  # type: ignore[attr-defined]  # a callable fixture
             sent = client.post("/api/v1/votes/batch", json={"votes": votes}, headers={"Authorization": f"Bearer {key}"})
             assert sent.json()["counts"]["created"] == 120, sent.text
             assert client.get("/readyz").status_code == 200

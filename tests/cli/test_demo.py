@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth three calls
 import pytest
 
 from app.cli.demo.command import read_duration

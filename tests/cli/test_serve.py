@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth three calls
 import pytest
 from sqlalchemy import text
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
+import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth three calls
 import pytest
 
 from app.arena.leaderboard import Leaderboard, choose_leaderboard, read_leaderboard

@@ -28,7 +28,7 @@ def with_a_newcomer(seed: int, judges: int) -> Cells:
 
 
 def rate(cells: Cells, method: Method = "m-elo", **changes: object) -> Board:
-    return run_stable_arena(cells, LoopSettings(method=method, min_votes=0, **changes)).board  # type: ignore[arg-type]
+    return run_stable_arena(cells, LoopSettings(method=method, min_votes=0, **changes)).board  # type: ignore[arg-type]  # as given
 
 
 @pytest.mark.parametrize("judges", [1, 2, 3, 5, 10])

@@ -242,13 +242,13 @@ def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
         (LoopSettings(prior_sd=None), "ability_cap needs prior_sd"),
         (LoopSettings(ability_cap=1.0), "ability_cap"),
         (LoopSettings(confidence=1.0), "confidence"),
-        (LoopSettings(min_votes=math.nan), "min_votes"),  # type: ignore[arg-type]
+        (LoopSettings(min_votes=math.nan), "min_votes"),  # type: ignore[arg-type]  # wrong on purpose
         (LoopSettings(prior_sd=math.inf), "prior_sd"),
-        (LoopSettings(prior_sd="guess"), "prior_sd"),  # type: ignore[arg-type]
+        (LoopSettings(prior_sd="guess"), "prior_sd"),  # type: ignore[arg-type]  # wrong on purpose
         (LoopSettings(ability_cap=math.inf), "ability_cap"),
-        (LoopSettings(method="elo"), "there is no method 'elo'; there are am-elo, m-elo"),  # type: ignore[arg-type]
-        (LoopSettings(interval="wide"), "there is no interval 'wide'"),  # type: ignore[arg-type]
-        (LoopSettings(flag_rule="mood"), "there is no flag_rule 'mood'"),  # type: ignore[arg-type]
+        (LoopSettings(method="elo"), "there is no method 'elo'; there are am-elo, m-elo"),  # type: ignore[arg-type]  # on purpose
+        (LoopSettings(interval="wide"), "there is no interval 'wide'"),  # type: ignore[arg-type]  # on purpose
+        (LoopSettings(flag_rule="mood"), "there is no flag_rule 'mood'"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(flag_rule="probability", interval="none"), "flag_rule 'probability' needs an interval"),
         (LoopSettings(base=math.nan), "base must be finite"),
         (LoopSettings(base=math.inf), "base must be finite"),

@@ -89,14 +89,14 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
 
     def fit(cells: Cells, *rest: object, **named: object) -> Fit:
         if not left:
-            return fit_am_elo(cells, *rest, **named)  # type: ignore[arg-type]
+            return fit_am_elo(cells, *rest, **named)  # type: ignore[arg-type]  # handed on as they come
         left.pop()
         nobody = np.zeros(cells.n_annotators, dtype=bool)
         return Fit(np.zeros(cells.n_models), np.ones(cells.n_annotators), nobody, 0.0, 0, nobody)
 
     def fit_spread(cells: Cells, *rest: object, **named: object) -> tuple[Fit, PriorSpread]:
         if not left:
-            return fit_with_estimated_prior(cells, *rest, **named)  # type: ignore[arg-type]
+            return fit_with_estimated_prior(cells, *rest, **named)  # type: ignore[arg-type]  # the same
         return fit(cells), DEFAULT
 
     monkeypatch.setattr("app.rating.solve.fit_am_elo", fit)
