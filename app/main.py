@@ -5,33 +5,33 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 import app as package
-from app.api.board_reads import BoardReads
-from app.api.callers import KnownCallers
-from app.api.cors import install_cors
-from app.api.direct import DirectEndpoints
-from app.api.head import HeadAsGet
-from app.api.limits import BodyLimit
-from app.api.metrics import MetricsReaders, keep_settling
-from app.api.openapi import install_openapi, operation_id
-from app.api.paths import PREFIX
-from app.api.problems import install_problem_handlers
-from app.api.rate_limits import RateLimitHeaders, RateLimits
-from app.api.requests import RequestTrail
-from app.api.routes import DIRECT_ENDPOINTS, install_routes
-from app.arena.board_files import BoardFiles
-from app.arena.ingest import VoteQueue
-from app.arena.metrics import FiguresReader
-from app.arena.previews import PolicyPreviews
-from app.arena.review.causes import DiffCauses
-from app.arena.review.fits import ReviewFits
-from app.arena.review.impact import Impacts
-from app.assembly import build_worker, fit_limits
+from app.auth.known_callers import KnownCallers
+from app.database.schema import needed_revision
 from app.environment import read_settings
+from app.http.cors import install_cors
+from app.http.direct import DirectEndpoints
+from app.http.head import HeadAsGet
+from app.http.limits import BodyLimit
+from app.http.openapi import install_openapi, operation_id
+from app.http.paths import PREFIX
+from app.http.problems import install_problem_handlers
+from app.http.rate_limits import RateLimitHeaders, RateLimits
+from app.http.request_log import RequestTrail
+from app.leaderboard.board_files import BoardFiles
+from app.leaderboard.board_reads import BoardReads
+from app.leaderboard.diff.move_causes import DiffCauses
+from app.monitoring.metrics.endpoints import MetricsReaders, keep_settling
+from app.monitoring.metrics.service import FiguresReader
+from app.naming.known_names import KnownNames
+from app.naming.opening import open_database
+from app.naming.service import Naming
+from app.refits.previews.service import PolicyPreviews
+from app.review.impact.fits import ReviewFits
+from app.review.impact.service import Impacts
+from app.routes import DIRECT_ENDPOINTS, install_routes
 from app.settings import Settings
-from app.store.known_names import KnownNames
-from app.store.naming import Naming
-from app.store.opening import open_database
-from app.store.schema import needed_revision
+from app.votes.queue import VoteQueue
+from app.worker.assembly import build_worker, fit_limits
 
 # Connections that requests leave to the vote queue, the look-ups of keys, figures and boards, and the worker's threads.
 _RESERVED_CONNECTIONS = 9

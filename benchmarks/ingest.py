@@ -20,10 +20,10 @@ from pathlib import Path
 
 import httpx
 
-from app.arena.keys import create_key
-from app.store.database import Database
-from app.store.embedded.server import EmbeddedServer
-from app.store.schema import upgrade
+from app.auth.service import create_key
+from app.database.embedded.server import EmbeddedServer
+from app.database.engine import Database
+from app.database.schema import upgrade
 
 ROUNDS = 5
 SECONDS = int(os.environ.get("SECONDS", "6"))

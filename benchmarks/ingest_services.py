@@ -10,13 +10,13 @@ from uuid import UUID
 import psycopg
 from fastapi import FastAPI
 
-from app.arena.recording import look_up_names
-from app.arena.votes import WINNERS, NewVote, VoteReceipt, check_vote, invalid_receipt
 from app.cli.interpreter import tune_for_serving
 from app.cli.logs import log_to_stderr
+from app.database.ids import new_id
 from app.main import create_app
-from app.store.ids import new_id
-from app.store.known_names import KnownNames
+from app.naming.known_names import KnownNames
+from app.votes.service import look_up_names
+from app.votes.vote import WINNERS, NewVote, VoteReceipt, check_vote, invalid_receipt
 
 _CONNECTIONS = 16
 _INSERT = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.rating.votes import Cells
+from app.rating.data.votes import Cells
 
 RUNS = 5
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from app.lab.simulate import simulate_votes
+from app.rating.data.votes import aggregate
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import aggregate
 from benchmarks.measure import RUNS
 from benchmarks.worlds import cells_of
 

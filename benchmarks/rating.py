@@ -19,11 +19,11 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.fit import fit_am_elo, fit_m_elo
-from app.rating.gauge import ELO_PER_NATURAL
+from app.rating.data.votes import Cells, aggregate, count_pairs
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating, Start
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate, count_pairs
+from app.rating.solver.fit import fit_am_elo, fit_m_elo
+from app.rating.solver.gauge import ELO_PER_NATURAL
 from benchmarks.measure import RUNS, Row, floor, in_fresh_process, one_processor, seconds
 from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, crowd_kit_frame, paper_steps
 from benchmarks.worlds import cells_of, large, million, pairs_of

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from app.arena.policy import current_policy, set_policy
-from app.arena.reading import read_material
-from app.store.database import Database
-from app.store.embedded.server import EmbeddedServer
-from app.store.schema import upgrade
+from app.database.embedded.server import EmbeddedServer
+from app.database.engine import Database
+from app.database.schema import upgrade
+from app.policy.service import current_policy, set_policy
+from app.refits.load import read_material
 
 VOTES = 5_000_000
 ANNOTATORS = 50_000

@@ -22,11 +22,11 @@ from pathlib import Path
 import psycopg
 from sqlalchemy import text
 
-from app.arena.keys import create_key
-from app.arena.policy import current_policy, set_policy
-from app.arena.refits import find_refit, request_refit
-from app.store.database import Database
-from app.store.opening import open_database
+from app.auth.service import create_key
+from app.database.engine import Database
+from app.naming.opening import open_database
+from app.policy.service import current_policy, set_policy
+from app.refits.service import find_refit, request_refit
 
 VOTES = 1_000_000
 RATE = int(os.environ.get("RATE", "300"))

@@ -3,7 +3,7 @@
 from functools import cache
 
 from app.lab.simulate import Role, SimulatedVotes, simulate_votes
-from app.rating.votes import Cells, aggregate, count_pairs
+from app.rating.data.votes import Cells, aggregate, count_pairs
 
 SHARES: dict[Role, int] = {"honest": 19_000, "random": 600, "flip": 400}
 

@@ -2,9 +2,9 @@ from alembic import context
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
+from app.database.engine import Database
+from app.database.tables import Xid8, metadata
 from app.settings import Settings
-from app.store.database import Database
-from app.store.tables import Xid8, metadata
 
 # SQLAlchemy does not know the type by itself when it reads a database's tables back.
 ischema_names["xid8"] = Xid8

@@ -24,19 +24,21 @@ from httpx import Client, Response
 from pydantic import SecretStr
 from sqlalchemy import Connection, create_engine, text
 
-from app.arena.fits.process import FitProcess
-from app.arena.keys import SCOPES, create_key
-from app.arena.runner import RefitRunner
+from app.auth.service import SCOPES, create_key
+from app.database.embedded.server import EmbeddedServer
+from app.database.engine import Database, parse_url
+from app.database.schema import upgrade
 from app.main import create_app
+from app.refits.fit.process import FitProcess
+from app.refits.runner import RefitRunner
 from app.settings import Settings, WorkerSettings
-from app.store.database import Database, parse_url
-from app.store.embedded.server import EmbeddedServer
-from app.store.schema import upgrade
 
 # A cluster, its log and the databases of one test; there is a server for each of pytest-xdist's workers.
 _ROOM = 4 * 1024**3
 
 # The addresses are http: a context of httpx's own would read every certificate of the world first.
+pytest_plugins = ["tests.fixtures.service", "tests.fixtures.loop"]
+
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 # Machines are shared, and the first example of some compiles kernels.

@@ -5,18 +5,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from app.arena import decisions, pseudonyms
-from app.arena.annotators import Annotator, find_annotator, list_annotators
-from app.arena.decisions import Action
-from app.arena.review.case import make_case
-from app.arena.row_files import rows_csv
+from app.annotators import pseudonymise as pseudonyms
+from app.annotators.decisions import service as decisions
+from app.annotators.decisions.service import Action
+from app.annotators.service import Annotator, find_annotator, list_annotators
 from app.cli.boards import watched_console
 from app.cli.cases import case_tables
 from app.cli.outputs import write_output
 from app.cli.reasons import check_reason
 from app.cli.session import open_session
 from app.cli.tables import render
+from app.leaderboard.row_files import rows_csv
 from app.rating.results import Standing
+from app.review.evidence.case import make_case
 
 _ALL = 2**31 - 1
 

@@ -6,13 +6,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from app.arena.audit import AuditEntry, list_entries, verify_log
+from app.audit.queries import Head
+from app.audit.service import AuditEntry, list_entries, verify_log
 from app.cli.boards import watched_console
 from app.cli.outputs import write_output
 from app.cli.session import open_session
 from app.cli.tables import render
 from app.errors import BadInputError
-from app.store.audit import Head
 
 _HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})")
 

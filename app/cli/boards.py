@@ -8,11 +8,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.arena.leaderboard import Leaderboard
-from app.arena.row_files import rows_csv, rows_parquet
 from app.cli.outputs import check_output, write_output
 from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, render
 from app.errors import BadInputError
+from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.service import Leaderboard
 
 BoardFormat = Literal["table", "json", "csv", "parquet"]
 

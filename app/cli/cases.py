@@ -6,8 +6,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.arena.review.case import Case, SurprisingVote
-from app.arena.review.figures import ModelFigures
+from app.review.evidence.case import Case, SurprisingVote
+from app.review.evidence.figures import ModelFigures
 
 _MOST_MODELS = 10
 

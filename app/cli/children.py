@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import structlog
 
-from app.arena.lifeline import end_with_parent
+from app.refits.fit.parent_death import end_with_parent
 
 log = structlog.get_logger()
 

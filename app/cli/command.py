@@ -17,7 +17,7 @@ from app.cli.lazy import LazyGroup
 
 COMMANDS = {
     "demo": "app.cli.demo.command",
-    "rate": "app.cli.rate",
+    "rate": "app.cli.rate.command",
     "worker": "app.cli.worker",
     "refit": "app.cli.refit",
     "leaderboard": "app.cli.leaderboard",

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.arena.boards import BoardMethod
-from app.arena.exports import Exported, Filters, Format, What, check_filters, write_export
 from app.cli.outputs import check_output
 from app.cli.session import open_session
 from app.errors import BadInputError
+from app.exports.service import Exported, Filters, Format, What, check_filters, write_export
+from app.snapshots.methods import BoardMethod
 
 _ENDINGS: dict[str, Format] = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 

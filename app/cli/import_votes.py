@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from app.arena.imports import ImportFault, ImportOptions
-from app.arena.imports_local import ImportReceipt, import_file
 from app.cli.failures import one_line
 from app.cli.outputs import write_output
 from app.cli.progress import showing_stages
 from app.cli.session import open_session
+from app.imports.local import ImportReceipt, import_file
+from app.imports.service import ImportFault, ImportOptions
 
 _SHOWN = 10
 

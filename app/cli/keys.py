@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from app.arena.keys import MAX_OVERLAP, SCOPES, KeyRecord, create_key, list_keys, revoke_key, rotate_key
+from app.auth.service import MAX_OVERLAP, SCOPES, KeyRecord, create_key, list_keys, revoke_key, rotate_key
 from app.cli.failures import one_line
 from app.cli.outputs import write_output
 from app.cli.session import open_session

@@ -3,13 +3,13 @@ from typing import Annotated, Literal, cast, get_args
 
 import typer
 
-from app.arena.boards import BoardMethod
-from app.arena.catalog import make_catalog
-from app.arena.leaderboard import choose_leaderboard, read_leaderboard
 from app.cli.boards import check_destination, write_board
 from app.cli.outputs import write_output
 from app.cli.session import open_session
 from app.errors import BadInputError
+from app.leaderboard.catalog import make_catalog
+from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.snapshots.methods import BoardMethod
 
 _Format = Literal["table", "json", "csv", "parquet", "arena-catalog"]
 _METHODS: tuple[BoardMethod, ...] = get_args(BoardMethod)

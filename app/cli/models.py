@@ -10,14 +10,14 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Connection
 
-from app.arena.model_changes import ModelChange, NewAlias, NewModel, add_alias, add_model, change_model
-from app.arena.models import Model, list_models
 from app.cli.boards import watched_console
 from app.cli.failures import one_line
 from app.cli.outputs import write_output
 from app.cli.session import open_session
 from app.cli.tables import render
 from app.errors import BadInputError, Fault
+from app.models.changes import ModelChange, NewAlias, NewModel, add_alias, add_model, change_model
+from app.models.service import Model, list_models
 
 _ALL = 2**31 - 1
 _BY = "command line"

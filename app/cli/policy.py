@@ -6,9 +6,6 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from app.arena.policy import Policy, PolicyVersion, current_policy, set_policy
-from app.arena.previews import PolicyPreview, PolicyPreviews
-from app.assembly import fit_limits
 from app.cli.boards import watched_console
 from app.cli.outputs import write_output
 from app.cli.progress import showing_stages
@@ -16,6 +13,9 @@ from app.cli.reasons import check_reason
 from app.cli.session import open_session
 from app.cli.tables import render
 from app.errors import BadInputError, Fault
+from app.policy.service import Policy, PolicyVersion, current_policy, set_policy
+from app.refits.previews.service import PolicyPreview, PolicyPreviews
+from app.worker.assembly import fit_limits
 
 _LISTED = 20
 

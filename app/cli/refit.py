@@ -4,16 +4,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.arena.leaderboard import choose_leaderboard, read_leaderboard
-from app.arena.refit_now import refit_now
-from app.arena.reproducing import Reproduction, reproduce
-from app.arena.rows import finite
-from app.assembly import fit_limits
 from app.cli.boards import write_board
 from app.cli.logs import log_to_stderr
 from app.cli.outputs import write_output
 from app.cli.reasons import check_reason
 from app.cli.session import open_session
+from app.leaderboard.rows import finite
+from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.refits.reproduce import Reproduction, reproduce
+from app.refits.run_now import refit_now
+from app.worker.assembly import fit_limits
 
 
 def refit(

@@ -2,11 +2,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+from app.database.engine import Database
 from app.environment import read_settings
+from app.naming.opening import open_database
+from app.naming.service import Naming
 from app.settings import Settings
-from app.store.database import Database
-from app.store.naming import Naming
-from app.store.opening import open_database
 
 
 @dataclass(frozen=True)

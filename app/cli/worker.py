@@ -2,13 +2,13 @@ import signal
 import threading
 from multiprocessing.connection import Connection
 
-from app.arena.niceness import leave_a_processor_free, let_others_go_first
-from app.assembly import build_worker
 from app.cli.children import become_child, heeds_hangup, wait_awake
 from app.cli.logs import log_level, log_to_stderr
 from app.cli.session import open_session
 from app.environment import read_settings
-from app.store.naming import require_pseudonym_key
+from app.naming.service import require_pseudonym_key
+from app.refits.fit.process_priority import leave_a_processor_free, let_others_go_first
+from app.worker.assembly import build_worker
 
 
 def worker() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from app.rating.sums import Floats
+from app.rating.data.sums import Floats
 
 
 def ranking_agreement(first: Floats, second: Floats) -> float:

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.lab.simulate import draw_pairs, make_world
+from app.rating.data.sums import Floats
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import VotesError
-from app.rating.sums import Floats
-from app.rating.votes import Cells, aggregate
 
 PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES = 42, 20, 4_321
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from app.lab.attacks.joining import Attack, join, share_of_ties, votes_of_attackers
 from app.lab.few_attackers import FewAttackers
 from app.lab.simulate import NATURAL_PER_ELO
+from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
-from app.rating.influence import Influence, find_influence
+from app.rating.inference.influence import Influence, find_influence
+from app.rating.loop.stable_arena import Turn, turn_loop
 from app.rating.results import LoopSettings, Start
-from app.rating.stable_arena import Turn, turn_loop
-from app.rating.votes import Cells
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -7,10 +7,10 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.compiled import compiled
-from app.rating.elo import NATURAL_PER_ELO
-from app.rating.sums import Floats
-from app.rating.votes import Cells
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import Floats
+from app.rating.data.votes import Cells
+from app.rating.solver.elo import NATURAL_PER_ELO
 
 Variant = Literal["m-elo", "am-elo", "am-elo unnormalised"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)

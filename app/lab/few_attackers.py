@@ -4,16 +4,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from app.rating.arrow import Arrow, multiplier
-from app.rating.estimate import Estimate
-from app.rating.likelihood import Curvature, Likelihood
-from app.rating.observed import Observed
-from app.rating.own import own_abilities
+from app.rating.data.sums import Floats
+from app.rating.data.threads import one_blas_thread
+from app.rating.data.votes import Cells
+from app.rating.inference.observed import Observed
 from app.rating.results import LoopSettings
-from app.rating.second_order import score_pull
-from app.rating.sums import Floats
-from app.rating.threads import one_blas_thread
-from app.rating.votes import Cells
+from app.rating.solver.arrow import Arrow, multiplier
+from app.rating.solver.estimate import Estimate
+from app.rating.solver.likelihood import Curvature, Likelihood
+from app.rating.solver.profile_abilities import own_abilities
+from app.rating.solver.second_order import score_pull
 
 FEW = 1 / 50  # of the annotators: more of them change what the typical annotator is
 DOUBT = 0.05  # of what moved a model towards or past another, within which the fit itself must tell who is above

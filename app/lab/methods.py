@@ -5,11 +5,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.lab.arenas import Arena
-from app.rating.elo import NATURAL_PER_ELO, fit_elo
+from app.rating.data.sums import Floats
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.sums import Floats
+from app.rating.solver.elo import NATURAL_PER_ELO, fit_elo
 
 Method = Literal["elo", "m-elo", "am-elo plain", "am-elo robust"]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -13,8 +13,8 @@ from app.lab.arenas import PAPER_ANNOTATORS, Arena
 from app.lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none
+from app.rating.data.sums import Floats
 from app.rating.results import LoopSettings
-from app.rating.sums import Floats
 
 Strategy = Literal["random", "equal", "flip", "mixed"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)

@@ -58,7 +58,7 @@ class World:
 
 @dataclass(frozen=True)
 class SimulatedVotes:
-    """Votes of a world, arrays of shape (n_votes,), ready for `app.rating.votes.aggregate`."""
+    """Votes of a world, arrays of shape (n_votes,), ready for `app.rating.data.votes.aggregate`."""
 
     world: World
     annotator: NDArray[np.int64]

@@ -4,7 +4,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.evidence.judge import LEAST, SERVICE_TESTS, Evidence
+from app.rating.detection.judge import LEAST, SERVICE_TESTS, Evidence
 
 Method = Literal["am-elo", "m-elo"]
 Interval = Literal["clustered", "sandwich", "information", "none"]
@@ -25,7 +25,7 @@ class LoopSettings:
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
     flag_rule : who is flagged or excluded: "threshold", the paper's, abilities at or below ε; "probability", where
         P(a ≤ ε) is at least `flag_probability` (which needs an interval); "evidence", whoever a test of
-        `app.rating.evidence` marks and then, on the board of the others, whoever is at or below ε.
+        `app.rating.detection` marks and then, on the board of the others, whoever is at or below ε.
     flag_probability : in (0, 1).
     evidence_ratio : likelihood ratio from which a test marks, above 1.
     evidence_tests : the tests that mark.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from app.store.database import Database
+from app.database.engine import Database
 
 RunCli = Callable[..., Result]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.arena.audit import record
-from app.store.database import Database
+from app.audit.service import record
+from app.database.engine import Database
 
 RunCli = Callable[..., Any]
 

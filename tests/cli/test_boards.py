@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from app.store.database import Database
+from app.database.engine import Database
 
 RunCli = Callable[..., Any]
 

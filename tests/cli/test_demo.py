@@ -11,9 +11,9 @@ import pytest
 
 from app.cli.demo.command import read_duration
 from app.lab.simulate import simulate_votes
+from app.rating.data.votes import aggregate
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import aggregate
 
 DEMO = [sys.executable, "-m", "app.cli", "demo"]
 DEADLINE_SECONDS = 300.0

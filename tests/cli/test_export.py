@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.arena.leaderboard import choose_leaderboard, read_leaderboard
-from app.store.database import Database
-from app.store.schema import upgrade
+from app.database.engine import Database
+from app.database.schema import upgrade
+from app.leaderboard.service import choose_leaderboard, read_leaderboard
 
 RunCli = Callable[..., Any]
 

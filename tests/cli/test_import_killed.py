@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.store.database import Database
+from app.database.engine import Database
 
 RunCli = Callable[..., Any]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.arena.keys import authenticate
-from app.store.database import Database
+from app.auth.service import authenticate
+from app.database.engine import Database
 
 RunCli = Callable[..., Any]
 

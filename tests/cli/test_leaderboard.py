@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import structlog
 
-from app.arena.fits import process
-from app.store.database import Database
+from app.database.engine import Database
+from app.refits.fit import process
 
 RunCli = Callable[..., Any]
 

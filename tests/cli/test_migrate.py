@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.store.database import Database
-from app.store.schema import needed_revision, require_current
+from app.database.engine import Database
+from app.database.schema import needed_revision, require_current
 
 RunCli = Callable[..., Any]
 

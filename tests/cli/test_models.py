@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.arena.models import find_model, list_aliases
-from app.store.database import Database
+from app.database.engine import Database
+from app.models.service import find_model, list_aliases
 
 RunCli = Callable[..., Any]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.store.database import Database
+from app.database.engine import Database
 
 RunCli = Callable[..., Any]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from app.cli import rate
 from app.cli.failures import run_guarded
+from app.cli.rate import command as rate
 from app.errors import ConflictError
 from app.rating.errors import NotConvergedError, RatingError
 

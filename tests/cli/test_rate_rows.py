@@ -1,9 +1,9 @@
 import numpy as np
 
-from app.arena.rows import count, finite, model_rows
+from app.leaderboard.rows import count, finite, model_rows
+from app.rating.data.votes import aggregate
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import aggregate
 
 
 def test_numbers_json_does_not_have_are_null() -> None:

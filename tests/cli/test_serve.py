@@ -18,8 +18,8 @@ import pytest
 from sqlalchemy import text
 
 import app.cli.serve as serve_command
-from app.arena.keys import create_key
-from app.store.opening import open_database
+from app.auth.service import create_key
+from app.naming.opening import open_database
 
 PATIENCE = 120.0
 

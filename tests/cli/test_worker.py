@@ -10,9 +10,9 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth three calls
 import pytest
 
-from app.arena.leaderboard import Leaderboard, choose_leaderboard, read_leaderboard
-from app.arena.refits import find_refit, list_refits, request_refit
-from app.store.database import Database
+from app.database.engine import Database
+from app.leaderboard.service import Leaderboard, choose_leaderboard, read_leaderboard
+from app.refits.service import find_refit, list_refits, request_refit
 
 StartWorker = Callable[[], "subprocess.Popen[bytes]"]
 

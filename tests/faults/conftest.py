@@ -16,14 +16,14 @@ import psycopg
 import pytest
 from httpx import Client, Response
 
-from app.arena.keys import create_key
-from app.arena.recording import record_votes
-from app.arena.refits import request_refit
-from app.arena.votes import NewVote
+from app.auth.service import create_key
+from app.database.engine import Database
 from app.lab.simulate import simulate_votes
 from app.main import create_app
+from app.refits.service import request_refit
 from app.settings import Settings
-from app.store.database import Database
+from app.votes.service import record_votes
+from app.votes.vote import NewVote
 
 HERE = Path(__file__).parent
 WINNERS = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}

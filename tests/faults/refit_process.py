@@ -18,11 +18,11 @@ import psycopg
 from sqlalchemy import Engine, event
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from app.arena.fits.fitting import fit
-from app.arena.fits.process import FitProcess
-from app.arena.reading import read_material
-from app.arena.runner import RefitRunner
-from app.store.database import Database
+from app.database.engine import Database
+from app.refits.fit.fitting import fit
+from app.refits.fit.process import FitProcess
+from app.refits.load import read_material
+from app.refits.runner import RefitRunner
 
 LEASE_SECONDS = 60.0  # the killed process never gives it back: the test lets the time pass
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from httpx import Client
 
-from app.arena.runner import RefitRunner
 from app.lab.attacks.strategies import Scene, Strategy, coin, flip, mimic
 from app.lab.simulate import World, draw_pairs, simulate_votes
+from app.refits.runner import RefitRunner
 
 WINNERS = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
 N_MODELS, N_HONEST, EACH, MEMBERS = 8, 24, 150, 2

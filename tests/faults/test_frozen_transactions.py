@@ -9,12 +9,12 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, text
 
-from app.arena import runner as runners
-from app.arena.publishing import write_snapshot
-from app.arena.refits import find_refit
-from app.arena.runner import RefitRunner
-from app.store.database import Database, DatabaseBusyError, DatabaseUnreachableError
-from app.store.leases import acquire_lease, end_when_silent, lock_lease
+from app.database.engine import Database, DatabaseBusyError, DatabaseUnreachableError
+from app.database.leases import acquire_lease, end_when_silent, lock_lease
+from app.refits import runner as runners
+from app.refits.publish import write_snapshot
+from app.refits.runner import RefitRunner
+from app.refits.service import find_refit
 
 LEASE_SECONDS = 3.0
 

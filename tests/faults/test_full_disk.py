@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from app.database.embedded.folder import ServerFolder
+from app.database.embedded.server import EmbeddedServer
+from app.database.schema import upgrade
 from app.settings import DatabaseSettings, Settings, WorkerSettings
-from app.store.embedded.folder import ServerFolder
-from app.store.embedded.server import EmbeddedServer
-from app.store.schema import upgrade
 
 DISK = "320m"
 RECOVERY_SECONDS = 30

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from app.arena.leaderboard import choose_leaderboard, read_leaderboard
-from app.arena.refits import find_refit
-from app.arena.runner import RefitRunner
-from app.store.database import Database
+from app.database.engine import Database
+from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.refits.runner import RefitRunner
+from app.refits.service import find_refit
 
 TABLES = ("snapshot_models", "snapshot_annotators", "snapshot_matchups")
 SUBMITTED = "after _submit"

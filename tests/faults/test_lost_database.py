@@ -16,12 +16,12 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from app.database import engine as store_database
+from app.database.embedded.folder import ServerFolder
+from app.database.embedded.identity import find_postmaster
+from app.database.embedded.server import EmbeddedServer
+from app.database.schema import upgrade
 from app.settings import DatabaseSettings, Settings, WorkerSettings
-from app.store import database as store_database
-from app.store.embedded.folder import ServerFolder
-from app.store.embedded.identity import find_postmaster
-from app.store.embedded.server import EmbeddedServer
-from app.store.schema import upgrade
 
 OTHERS_CUT = (
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()"

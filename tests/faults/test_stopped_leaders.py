@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import text
 
+from app.database.engine import Database
 from app.errors import UnavailableError
-from app.store.database import Database
 
 TICK_SECONDS = 0.02
 STAGE_SECONDS = 3

@@ -6,8 +6,8 @@ import sys
 import threading
 from uuid import UUID
 
-from app.arena.worker import Worker
-from app.store.database import Database
+from app.database.engine import Database
+from app.worker.worker import Worker
 
 
 class CountingWorker(Worker):

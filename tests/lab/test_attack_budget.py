@@ -6,9 +6,9 @@ import pytest
 from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.attacks.joining import Attack
 from app.lab.budget import _Search, attack_budget, find_budget
+from app.rating.data.votes import Cells
+from app.rating.loop.stable_arena import turn_loop
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import turn_loop
-from app.rating.votes import Cells
 
 SETTINGS = LoopSettings(min_votes=0, interval="none")
 ATTACK = Attack(votes_each=60)

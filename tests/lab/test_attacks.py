@@ -14,8 +14,8 @@ from app.lab.defences.campaign import campaign
 from app.lab.defences.hearing import RULES
 from app.lab.defences.published import residual_test, sequential_test
 from app.lab.defences.trial import ESTIMATORS, WITH_QUOTA, WITHOUT
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
 
 RunLab = Callable[..., Result]
 SETUP = Setup(n_annotators=40, votes_each=60)

@@ -7,8 +7,8 @@ from app.lab.arenas import Arena
 from app.lab.consistency import compare_starts
 from app.lab.descent import VARIANTS, Variant, descend
 from app.lab.methods import rate
-from app.rating.fit import fit_am_elo, fit_m_elo
-from app.rating.votes import Cells
+from app.rating.data.votes import Cells
+from app.rating.solver.fit import fit_am_elo, fit_m_elo
 
 C = math.log(10) / 400
 

@@ -8,10 +8,10 @@ from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.attacks.joining import Attack, join
 from app.lab.budget import _Trials, attack_budget
 from app.lab.few_attackers import FewAttackers
-from app.rating.estimate import estimate
+from app.rating.data.votes import Cells
+from app.rating.loop.stable_arena import turn_loop
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import turn_loop
-from app.rating.votes import Cells
+from app.rating.solver.estimate import estimate
 
 SETTINGS = LoopSettings(min_votes=0, interval="none")
 NUMBERS = (1, 2, 3, 5, 7)

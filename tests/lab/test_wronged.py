@@ -8,7 +8,7 @@ from typer.testing import Result
 
 from app.lab.attacks.arena import Setup, Votes, draw_arena
 from app.lab.defences.wronged import AS_VOTED, NATURES, Nature, find_wronged, liken, resample
-from app.rating.evidence.judge import TESTS
+from app.rating.detection.judge import TESTS
 from app.rating.results import LoopSettings
 
 SETTINGS = LoopSettings(min_votes=50, interval="none")

@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import spearmanr
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.agreement import pair_agreement
-from app.rating.estimate import estimate
+from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.agreement import pair_agreement
 from app.rating.results import LoopSettings
-from app.rating.votes import Cells, aggregate
+from app.rating.solver.estimate import estimate
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.correction import correct_bias
-from app.rating.fit import fit_am_elo
-from app.rating.likelihood import Likelihood
-from app.rating.observed import observe
+from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.shadow import shadow_abilities
+from app.rating.inference.observed import observe
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.second_order import first_order_bias, score_pull
-from app.rating.shadow import shadow_abilities
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver.correction import correct_bias
+from app.rating.solver.fit import fit_am_elo
+from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.second_order import first_order_bias, score_pull
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.bootstrap import bootstrap_by_annotator
+from app.rating.data.votes import Cells, aggregate
+from app.rating.inference.bootstrap import bootstrap_by_annotator
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 

@@ -8,17 +8,17 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from app.rating import capped as capped_solver
-from app.rating.arrow import Problem
-from app.rating.capped import minimise_capped
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NotConvergedError
-from app.rating.fit import fit_am_elo
-from app.rating.likelihood import Likelihood
-from app.rating.newton import minimise
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LEAST_CAP, LoopSettings
-from app.rating.scale import find_scale
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver import capped as capped_solver
+from app.rating.solver.arrow import Problem
+from app.rating.solver.capped import minimise_capped
+from app.rating.solver.fit import fit_am_elo
+from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.newton import minimise
+from app.rating.solver.scale import find_scale
 
 
 def crowd(seed: int, *, annotators: int = 30, models: int = 4, each: int = 60, spread: float = 0.0) -> Cells:
@@ -103,7 +103,7 @@ def test_it_is_asked_where_the_fast_solver_finds_no_way_down(monkeypatch: pytest
         asked.append(theta)
         raise NotConvergedError("no", R, theta)
 
-    monkeypatch.setattr("app.rating.fit.minimise_capped", ask)
+    monkeypatch.setattr("app.rating.solver.fit.minimise_capped", ask)
     with pytest.raises(NotConvergedError, match="no step decreases the objective"):
         fit_am_elo(crowd(0), np.zeros(4, dtype=np.int64), ability_cap=LEAST_CAP)
     first, second = asked

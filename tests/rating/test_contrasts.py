@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, studentized_range
 
-from app.rating.contrasts import contrast_errors, simultaneous_ranks, win_probabilities
+from app.rating.inference.contrasts import contrast_errors, simultaneous_ranks, win_probabilities
 
 
 def test_win_probabilities_of_a_known_difference() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import simulate_votes
+from app.rating.data.votes import aggregate
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import aggregate
 
 
 def simulated_coverage(annotators: int, votes_each: int, arenas: int) -> dict[str, float]:

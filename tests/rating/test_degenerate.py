@@ -8,14 +8,14 @@ import pytest
 from scipy.stats import norm
 
 from app.lab.simulate import simulate_votes
-from app.rating import estimate
-from app.rating.bounds import outside_bounds
+from app.rating.data.graph import find_components, find_cores
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoFiniteScoreError, VotesError
-from app.rating.fit import fit_m_elo
-from app.rating.graph import find_components, find_cores
+from app.rating.inference.bounds import outside_bounds
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver import estimate
+from app.rating.solver.fit import fit_m_elo
 
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="information")
 AM_ELO = LoopSettings(min_votes=0)

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.rating.elo import fit_elo
 from app.rating.errors import VotesError
+from app.rating.solver.elo import fit_elo
 
 vote = st.tuples(st.integers(0, 3), st.integers(1, 3), st.sampled_from([0.0, 0.5, 1.0]))
 

@@ -10,13 +10,13 @@ from app.lab.attacks.arena import Arena, Setup, draw_arena
 from app.lab.attacks.honest import Variety
 from app.lab.defences.hearing import Hearing
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.evidence.copies import find_copies
-from app.rating.evidence.crowd import BEHAVIOURS, fit_crowd
-from app.rating.evidence.discoveries import discover_by_evidence, discover_by_p
-from app.rating.evidence.favouritism import SHIFT, find_favouritism
-from app.rating.evidence.judge import TESTS, Evidence, weigh
+from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.copies import find_copies
+from app.rating.detection.crowd import BEHAVIOURS, fit_crowd
+from app.rating.detection.discoveries import discover_by_evidence, discover_by_p
+from app.rating.detection.favouritism import SHIFT, find_favouritism
+from app.rating.detection.judge import TESTS, Evidence, weigh
 from app.rating.results import LoopSettings
-from app.rating.votes import Cells, aggregate
 
 SETTINGS = LoopSettings(min_votes=0, interval="none")
 HONEST = {

@@ -6,7 +6,8 @@ from scipy.special import logsumexp
 
 from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.evidence.crowd import (
+from app.rating.data.votes import Cells
+from app.rating.detection.crowd import (
     ABILITY,
     COIN,
     CONTRARY,
@@ -23,9 +24,8 @@ from app.rating.evidence.crowd import (
     follow,
     outcomes,
 )
-from app.rating.evidence.favouritism import OPINION_SD, SHIFT, WIDEST, find_favouritism
-from app.rating.evidence.judge import SERVICE_TESTS, TESTS, weigh
-from app.rating.votes import Cells
+from app.rating.detection.favouritism import OPINION_SD, SHIFT, WIDEST, find_favouritism
+from app.rating.detection.judge import SERVICE_TESTS, TESTS, weigh
 
 WORLDS = {
     "short records": ("mimic", Setup(n_annotators=30, votes_each=40), 1.0),

@@ -10,10 +10,10 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoFiniteMaximumError, NotConvergedError, SaddlePointError
-from app.rating.fit import fit_am_elo, fit_m_elo
-from app.rating.gauge import to_paper_gauge
-from app.rating.votes import Cells, aggregate
+from app.rating.solver.fit import fit_am_elo, fit_m_elo
+from app.rating.solver.gauge import to_paper_gauge
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 CROWD: Any = {"honest": 10, "random": 2, "flip": 2}

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from app.lab.attacks.arena import Setup, draw_arena
-from app.rating import fewest, fragility, strongest
 from app.rating.errors import VotesError
-from app.rating.estimate import Estimate, estimate
-from app.rating.fewest import fewest_votes
-from app.rating.fragility import _smallest, find_fragility
-from app.rating.influence import Influence, find_influence, leave_annotators_out
+from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
 from app.rating.results import LoopSettings
+from app.rating.robustness import fewest, fragility, strongest
+from app.rating.robustness.fewest import fewest_votes
+from app.rating.robustness.fragility import _smallest, find_fragility
+from app.rating.solver.estimate import Estimate, estimate
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.rating.errors import NoCommonRankingError
-from app.rating.gauge import threshold_in_paper_gauge, to_paper_gauge, typical_ability
-from app.rating.ranks import rank_by, rank_spread
+from app.rating.inference.ranks import rank_by, rank_spread
+from app.rating.solver.gauge import threshold_in_paper_gauge, to_paper_gauge, typical_ability
 
 
 def test_both_gauges_give_every_vote_the_same_probability() -> None:

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating import influence
-from app.rating.estimate import Estimate, estimate
-from app.rating.fragility import find_fragility, verify_annotators, verify_votes, without_votes
-from app.rating.gauge import ELO_PER_NATURAL
-from app.rating.influence import find_influence, leave_annotators_out
+from app.rating.data.votes import Cells, aggregate
+from app.rating.inference import influence
+from app.rating.inference.influence import find_influence, leave_annotators_out
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.robustness.fragility import find_fragility, verify_annotators, verify_votes, without_votes
+from app.rating.solver.estimate import Estimate, estimate
+from app.rating.solver.gauge import ELO_PER_NATURAL
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 QUIET = LoopSettings(min_votes=0, interval="none")

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.covariance import Covariance, covariance
-from app.rating.estimate import estimate
-from app.rating.fit import fit_am_elo, fit_m_elo
-from app.rating.likelihood import Likelihood
+from app.rating.data.votes import Cells, aggregate
+from app.rating.inference.covariance import Covariance, covariance
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver.estimate import estimate
+from app.rating.solver.fit import fit_am_elo, fit_m_elo
+from app.rating.solver.likelihood import Likelihood
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 PLAIN: Any = {"prior_sd": None, "ability_cap": None}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.rating.gauge import ELO_PER_NATURAL
+from app.rating.data.votes import Cells, aggregate
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import Board, LoopSettings, Method
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver.gauge import ELO_PER_NATURAL
 
 ANNOTATORS, MODELS = 60, 4
 TRUTH = np.append(np.linspace(-0.6, 0.6, MODELS), 0.2)

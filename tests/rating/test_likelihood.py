@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.likelihood import Likelihood
-from app.rating.votes import Cells
+from app.rating.data.votes import Cells
+from app.rating.solver.likelihood import Likelihood
 
 MODELS, ANNOTATORS = 5, 4
 

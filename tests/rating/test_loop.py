@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
-from app.rating import estimate
-from app.rating.compact import compact
+from app.rating.data.compact import compact
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoCommonRankingError, VotesError
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating, Start
-from app.rating.solve import solve
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
-from app.rating.warm_start import find_begin
+from app.rating.solver import estimate
+from app.rating.solver.solve import solve
+from app.rating.solver.warm_start import find_begin
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 HONEST, FLIP = slice(0, 25), slice(25, 28)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating import arrow
-from app.rating import likelihood as limits
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NotConvergedError
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver import arrow
+from app.rating.solver import likelihood as limits
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 

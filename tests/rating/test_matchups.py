@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import simulate_votes
-from app.rating import likelihood as limits
-from app.rating.estimate import Estimate, estimate
-from app.rating.gauge import ELO_PER_NATURAL
-from app.rating.matchups import predict_matchups
+from app.rating.data.votes import Cells, aggregate
+from app.rating.inference.matchups import predict_matchups
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver import likelihood as limits
+from app.rating.solver.estimate import Estimate, estimate
+from app.rating.solver.gauge import ELO_PER_NATURAL
 
 AM_ELO = LoopSettings(min_votes=0)
 

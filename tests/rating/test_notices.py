@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import simulate_votes
+from app.rating.data.votes import Cells, aggregate
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating, RatingNotice
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
 
 ALL = LoopSettings(min_votes=0)
 

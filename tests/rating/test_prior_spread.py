@@ -9,17 +9,12 @@ import pytest
 from scipy.integrate import quad
 
 from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
-from app.rating import prior_spread
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NotConvergedError
-from app.rating.prior_spread import (
-    _Marginal,
-    dispersion,
-    estimate_spread,
-    fit_with_estimated_prior,
-)
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver import prior_spread
+from app.rating.solver.prior_spread import _Marginal, dispersion, estimate_spread, fit_with_estimated_prior
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 ONE = np.zeros(20, dtype=np.int64)

@@ -4,14 +4,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.rating import newton
+from app.rating.data.graph import find_components
+from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
-from app.rating.fit import Fit, fit_am_elo, fit_m_elo
-from app.rating.gauge import to_paper_gauge
-from app.rating.graph import find_components
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells
+from app.rating.solver import newton
+from app.rating.solver.fit import Fit, fit_am_elo, fit_m_elo
+from app.rating.solver.gauge import to_paper_gauge
 
 RealCells = Callable[[str], Cells]
 PLAIN: Any = {"prior_sd": None, "ability_cap": None}

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.shadow import shadow_abilities
-from app.rating.votes import Cells, aggregate
+from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.shadow import shadow_abilities
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 

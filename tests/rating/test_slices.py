@@ -12,13 +12,13 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import VotesError
-from app.rating.estimate import estimate
-from app.rating.gauge import ELO_PER_NATURAL
+from app.rating.loop.slices import Held, hold_abilities, rate_slice
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import Board, LoopSettings
-from app.rating.slices import Held, hold_abilities, rate_slice
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver.estimate import estimate
+from app.rating.solver.gauge import ELO_PER_NATURAL
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 UNCORRECTED = LoopSettings(min_votes=0, bias_correction=False)

@@ -8,22 +8,24 @@ import pytest
 from scipy.linalg import LinAlgError
 
 from app.lab.simulate import simulate_votes
-from app.rating import arrow, graph, newton, own, sums
-from app.rating import likelihood as limits
-from app.rating.arrow import Arrow, Problem, SparseBlock
-from app.rating.compiled import compiled
-from app.rating.covariance import covariance
+from app.rating.data import graph, sums
+from app.rating.data.compiled import compiled
+from app.rating.data.graph import find_components, find_cores
+from app.rating.data.sums import distinct, sum_by_key
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NotConvergedError
-from app.rating.fit import Fit, fit_am_elo, fit_m_elo
-from app.rating.graph import find_components, find_cores
-from app.rating.likelihood import Likelihood
-from app.rating.observed import observe
-from app.rating.partition import CellRows
+from app.rating.inference.covariance import covariance
+from app.rating.inference.observed import observe
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.scale import find_scale
-from app.rating.stable_arena import run_stable_arena
-from app.rating.sums import distinct, sum_by_key
-from app.rating.votes import Cells, aggregate
+from app.rating.solver import arrow, newton
+from app.rating.solver import likelihood as limits
+from app.rating.solver import profile_abilities as own
+from app.rating.solver.arrow import Arrow, Problem, SparseBlock
+from app.rating.solver.fit import Fit, fit_am_elo, fit_m_elo
+from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.partition import CellRows
+from app.rating.solver.scale import find_scale
 
 MODELS, ANNOTATORS = 6, 25
 

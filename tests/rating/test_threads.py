@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating import compact, graph, partition, threads, votes
+from app.rating.data import compact, graph, threads, votes
+from app.rating.data.threads import MOST_PARTS, map_parts, split
+from app.rating.data.votes import Cells, count_pairs
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating
-from app.rating.stable_arena import run_stable_arena
-from app.rating.threads import MOST_PARTS, map_parts, split
-from app.rating.votes import Cells, count_pairs
+from app.rating.solver import partition
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 CROWD: Any = {"honest": 40, "random": 3, "flip": 2}
@@ -84,7 +85,7 @@ def test_results_keep_the_order_of_the_parts_and_errors_come_through() -> None:
 
 def test_the_linear_algebra_has_one_thread_whatever_is_imported_first() -> None:
     code = (
-        "from app.rating.threads import one_blas_thread; import numpy, scipy.linalg; from threadpoolctl import *\n"
+        "from app.rating.data.threads import one_blas_thread; import numpy, scipy.linalg; from threadpoolctl import *\n"
         "with one_blas_thread(): print({x['num_threads'] for x in threadpool_info() if x['user_api'] == 'blas'})"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import Role, simulate_votes
-from app.rating import solve as solver
+from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
-from app.rating.fit import Fit, fit_am_elo
-from app.rating.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating
-from app.rating.solve import solve_apart
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver import solve as solver
+from app.rating.solver.fit import Fit, fit_am_elo
+from app.rating.solver.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior
+from app.rating.solver.solve import solve_apart
 
 ALL = LoopSettings(min_votes=0)
 
@@ -99,8 +99,8 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
             return fit_with_estimated_prior(cells, *rest, **named)  # type: ignore[arg-type]  # the same
         return fit(cells), DEFAULT
 
-    monkeypatch.setattr("app.rating.solve.fit_am_elo", fit)
-    monkeypatch.setattr("app.rating.solve.fit_with_estimated_prior", fit_spread)
+    monkeypatch.setattr("app.rating.solver.solve.fit_am_elo", fit)
+    monkeypatch.setattr("app.rating.solver.solve.fit_with_estimated_prior", fit_spread)
 
 
 @pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
@@ -151,7 +151,7 @@ def test_a_large_group_without_a_maximum_is_an_error(monkeypatch: pytest.MonkeyP
     def fail(*_args: object, **_named: object) -> None:
         raise NotConvergedError("by order", np.zeros(6), np.ones(28))
 
-    monkeypatch.setattr("app.rating.solve.fit_am_elo", fail)
+    monkeypatch.setattr("app.rating.solver.solve.fit_am_elo", fail)
     with pytest.raises(NotConvergedError, match="by order"):
         run_stable_arena(crowd(8, 30), ALL)
 

@@ -8,10 +8,10 @@ import pytest
 
 from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.simulate import SimulatedVotes, simulate_votes
+from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.flags import judge_ability
+from app.rating.loop.stable_arena import run_stable_arena, turn_loop
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena, turn_loop
-from app.rating.verdicts import judge_ability
-from app.rating.votes import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 NOBODY = np.zeros(1, dtype=bool)

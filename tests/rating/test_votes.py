@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.rating import compact, votes
-from app.rating.compact import pool_annotators
+from app.rating.data import compact, votes
+from app.rating.data.compact import pool_annotators
+from app.rating.data.votes import Cells, aggregate, count_pairs
 from app.rating.errors import VotesError
-from app.rating.votes import Cells, aggregate, count_pairs
 
 MODELS, ANNOTATORS = 4, 3
 vote = st.tuples(

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from app.rating.estimate import estimate
-from app.rating.gauge import ELO_PER_NATURAL
+from app.rating.data.votes import Cells, aggregate
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
+from app.rating.solver.estimate import estimate
+from app.rating.solver.gauge import ELO_PER_NATURAL
 
 A, B, C = range(3)
 SETTINGS = LoopSettings(method="m-elo", min_votes=0, interval="information", base=1500.0)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import httpx
 
-from app.arena.keys import create_key
+from app.auth.service import create_key
 from app.errors import StableArenaError
-from app.store.opening import open_database
+from app.naming.opening import open_database
 
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0

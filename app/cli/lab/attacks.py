@@ -17,7 +17,7 @@ from app.lab.attacks.strategies import STRATEGIES
 from app.lab.defences.campaign import campaign
 from app.lab.defences.hearing import RULES
 from app.lab.defences.trial import NO_ATTACK
-from app.rating.gauge import ELO_PER_NATURAL
+from app.rating.solver.gauge import ELO_PER_NATURAL
 
 CHARTED = ("m-elo", "am-elo plain", "am-elo robust", "robust without the service's")
 

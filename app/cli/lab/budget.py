@@ -16,8 +16,8 @@ from app.errors import BadInputError
 from app.lab.attacks.joining import Attack
 from app.lab.attacks.strategies import STRATEGIES
 from app.lab.budget import DEFENCES, Defence, find_budget
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
 
 TOP = 10
 NEED_OTHERS = ("copycats", "framing-by-copy")  # strategies that need other annotators' votes one by one

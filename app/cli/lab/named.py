@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.arena.files import encode, read_vote_file
 from app.cli.progress import Stages
 from app.errors import BadInputError
-from app.rating.votes import Cells, aggregate
+from app.imports.formats import encode, read_vote_file
+from app.rating.data.votes import Cells, aggregate
 
 
 @dataclass(frozen=True)

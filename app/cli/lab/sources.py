@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.arena.files import encode, read_vote_file
 from app.cli.progress import Stages
 from app.errors import BadInputError
+from app.imports.formats import encode, read_vote_file
 from app.lab.arenas import PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES, Arena, paper_arena
 
 

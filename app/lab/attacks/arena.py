@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from app.lab.attacks.honest import Honest, Variety, draw_honest
 from app.lab.attacks.strategies import STRATEGIES, Scene
 from app.lab.simulate import draw_pairs
+from app.rating.data.votes import Cells, aggregate
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells, aggregate
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

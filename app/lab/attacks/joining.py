@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from app.lab.attacks.honest import Honest
 from app.lab.attacks.strategies import STRATEGIES, Scene
 from app.lab.simulate import NATURAL_PER_ELO, draw_pairs
-from app.rating.sums import Floats
-from app.rating.votes import Cells, aggregate
+from app.rating.data.sums import Floats
+from app.rating.data.votes import Cells, aggregate
 
 TIES_AT_MOST = 0.49
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.votes import TIE
+from app.rating.data.votes import TIE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from app.lab.attacks.arena import Votes
 from app.lab.defences.published import residual_test, sequential_test
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.evidence.discoveries import discover_by_evidence
-from app.rating.evidence.judge import LEAST, SERVICE_TESTS, TESTS, Evidence, weigh
+from app.rating.data.votes import Cells
+from app.rating.detection.discoveries import discover_by_evidence
+from app.rating.detection.judge import LEAST, SERVICE_TESTS, TESTS, Evidence, weigh
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings, Rating
-from app.rating.stable_arena import run_stable_arena
-from app.rating.votes import Cells
 
 Mask = NDArray[np.bool_]
 Rule = Callable[["Hearing"], Mask]

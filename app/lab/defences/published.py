@@ -6,10 +6,10 @@ from scipy.special import expit
 from scipy.stats import chi2, norm
 
 from app.lab.attacks.arena import Votes
-from app.rating.compiled import compiled
-from app.rating.evidence.discoveries import discover_by_p
-from app.rating.sums import sum_by_key
-from app.rating.votes import Cells
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import sum_by_key
+from app.rating.data.votes import Cells
+from app.rating.detection.discoveries import discover_by_p
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

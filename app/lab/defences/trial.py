@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from app.lab.attacks.arena import Arena, Setup, Votes, draw_arena
 from app.lab.defences.hearing import RULES, Hearing
 from app.rating.errors import RatingError
+from app.rating.loop.stable_arena import run_stable_arena
 from app.rating.results import LoopSettings
-from app.rating.stable_arena import run_stable_arena
 
 QUIET = LoopSettings(interval="none")
 NO_ATTACK = "none"

@@ -11,10 +11,10 @@ from app.lab.defences.hearing import Hearing
 from app.lab.parallel import Progress, map_seeds
 from app.lab.simulate import NATURAL_PER_ELO
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.evidence.crowd import Crowd
-from app.rating.evidence.judge import SERVICE_TESTS, TESTS
+from app.rating.data.sums import Floats
+from app.rating.detection.crowd import Crowd
+from app.rating.detection.judge import SERVICE_TESTS, TESTS
 from app.rating.results import LoopSettings
-from app.rating.sums import Floats
 
 FAMILY = 4  # models
 AS_VOTED = "as voted"

@@ -1,0 +1,115 @@
+"""Cutting the link between votes and who cast them, wherever a person's key or words are kept."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, func, or_, select, text, update
+
+from app.database.tables import (
+    annotators,
+    appeals,
+    exports,
+    file_chunks,
+    import_faults,
+    imports,
+    votes,
+    webhook_deliveries,
+)
+from app.naming.pseudonyms import STORED
+
+_WITHDRAWN = "holds keys that must be shown no more; export again"
+
+_CLEAR_METADATA = text(
+    """
+    UPDATE votes SET metadata = NULL FROM annotators
+    WHERE votes.annotator_id = annotators.id AND annotators.erased_at IS NOT NULL AND votes.metadata IS NOT NULL
+    """
+)
+_REWRITE = text(
+    """
+    UPDATE annotators SET key = fresh.key FROM unnest(CAST(:ids AS int[]), CAST(:keys AS text[])) AS fresh(id, key)
+    WHERE annotators.id = fresh.id
+    """
+)
+
+
+def set_erased_key(conn: Connection, annotator_id: int, key: str) -> None:
+    """Give an annotator a key that says nothing of who it was; the time of the first erasure stays."""
+    erased_at = func.coalesce(annotators.c.erased_at, func.clock_timestamp())
+    conn.execute(update(annotators).where(annotators.c.id == annotator_id).values(key=key, erased_at=erased_at))
+
+
+def clear_metadata_of_erased(conn: Connection) -> int:
+    """Clear the metadata of every erased annotator's votes: callers put identifiers there. Return how many had any.
+
+    Of every one, because another replica may have gone by an earlier key for some seconds after its erasure.
+    """
+    return conn.execute(_CLEAR_METADATA).rowcount
+
+
+def clear_appeals(conn: Connection, annotator_id: int) -> None:
+    """Clear what the annotator's side has written."""
+    conn.execute(update(appeals).where(appeals.c.annotator_id == annotator_id).values(note="erased"))
+
+
+def delete_import_faults(conn: Connection, annotator_id: int, keys: Sequence[str]) -> None:
+    """Delete the faults that could name an annotator: that hold a key, or are of files with votes of theirs."""
+    files = select(votes.c.import_id).where(votes.c.annotator_id == annotator_id, votes.c.import_id.is_not(None))
+    named = [func.strpos(import_faults.c.detail, key) > 0 for key in keys]
+    conn.execute(delete(import_faults).where(or_(import_faults.c.import_id.in_(files), *named)))
+
+
+def clear_import_details(conn: Connection, keys: Sequence[str]) -> None:
+    """Clear what failed imports say of themselves where it holds a key."""
+    named = [func.strpos(imports.c.detail, key) > 0 for key in keys]
+    conn.execute(update(imports).where(or_(*named)).values(detail="erased"))
+
+
+def delete_all_import_faults(conn: Connection) -> None:
+    """Delete what is on record of faulty rows: it may quote them."""
+    conn.execute(delete(import_faults))
+
+
+def delete_tokens(conn: Connection, keys: Sequence[str]) -> None:
+    """Delete the tokens that may vote for an annotator only."""
+    statement = text("DELETE FROM ingest_tokens WHERE annotator = ANY(:keys)")
+    conn.execute(statement, {"keys": list(keys)})
+
+
+def replace_in_deliveries(conn: Connection, key: str, replacement: str) -> None:
+    """Replace a key, both as JSON texts, in what was told to webhooks or is still to be told."""
+    payload = webhook_deliveries.c.payload
+    statement = update(webhook_deliveries).where(func.strpos(payload, key) > 0)
+    conn.execute(statement.values(payload=func.replace(payload, key, replacement)))
+
+
+def withdraw_exports(conn: Connection) -> None:
+    """Delete the files that hold annotators' keys; their exports stay on record, as failed."""
+    what = exports.c.what.in_(("votes", "annotators"))
+    begun = exports.c.state != "queued"  # one that waits reads what is on record then
+    ids = select(exports.c.id).where(what, begun)
+    conn.execute(delete(file_chunks).where(file_chunks.c.file_id.in_(ids)))
+    ended = {"finished_at": func.coalesce(exports.c.finished_at, func.clock_timestamp())}
+    conn.execute(update(exports).where(what, begun).values(state="failed", detail=_WITHDRAWN, bytes=None, **ended))
+
+
+def lock_annotators(conn: Connection) -> None:
+    """Keep new annotators out until this transaction ends."""
+    conn.execute(text("LOCK TABLE annotators IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def raw_keys(conn: Connection) -> list[tuple[int, str]]:
+    """Return the number and the key of every annotator that is on record under a raw key."""
+    c = annotators.c
+    rows = conn.execute(select(c.id, c.key).where(c.key.op("!~")(STORED)).order_by(c.id))
+    return [(row.id, row.key) for row in rows]
+
+
+def taken_keys(conn: Connection, keys: list[str]) -> int:
+    """Count the annotators on record that have one of these keys."""
+    statement = text("SELECT count(*) FROM annotators WHERE key = ANY(:keys)")
+    return int(conn.execute(statement, {"keys": keys}).scalar_one())
+
+
+def rewrite_keys(conn: Connection, fresh: list[tuple[int, str]]) -> None:
+    """Give annotators other keys."""
+    conn.execute(_REWRITE, {"ids": [number for number, _ in fresh], "keys": [key for _, key in fresh]})

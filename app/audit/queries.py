@@ -1,0 +1,53 @@
+"""The audit log: who did what and when, each entry bound to the one before it by its hash."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, RowMapping, func, insert, select
+
+from app.database.tables import audit_log
+
+# One entry at a time: each needs the hash of the one before. The number only has to differ from other locks'.
+_APPEND_LOCK = 20_250_304
+
+
+class Head(NamedTuple):
+    """The newest entry: its number and its hash, which stands for the whole log up to it."""
+
+    number: int
+    hash: bytes
+
+
+def lock_log(conn: Connection) -> datetime:
+    """Keep other writers out until this transaction ends; return the database's time."""
+    conn.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK)))
+    moment: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
+    return moment
+
+
+def read_head(conn: Connection) -> Head | None:
+    """Return the newest entry's number and hash, None for an empty log."""
+    statement = select(audit_log.c.number, audit_log.c.hash).order_by(audit_log.c.number.desc()).limit(1)
+    row = conn.execute(statement).one_or_none()
+    return None if row is None else Head(row.number, bytes(row.hash))
+
+
+def append_entry(conn: Connection, values: dict[str, Any]) -> None:
+    """Add an entry; the caller holds the log's lock."""
+    conn.execute(insert(audit_log).values(values))
+
+
+def list_entries(conn: Connection, *, limit: int, before: int | None) -> Sequence[RowMapping]:
+    """Return entries, the newest first, those with a number below `before`."""
+    statement = select(audit_log).order_by(audit_log.c.number.desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(audit_log.c.number < before)
+    return conn.execute(statement).mappings().all()
+
+
+def walk_entries(conn: Connection) -> Iterator[RowMapping]:
+    """Yield every entry, the oldest first, without holding them all."""
+    statement = select(audit_log).order_by(audit_log.c.number)
+    with conn.execute(statement, execution_options={"yield_per": 1_000}) as result:
+        yield from result.mappings()

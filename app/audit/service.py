@@ -1,0 +1,124 @@
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from app.audit import queries as store
+from app.audit.queries import Head
+from app.errors import StableArenaError
+from app.snapshots.queries import list_audit_heads
+
+_BEFORE_THE_FIRST = bytes(32)
+
+
+class TamperedAuditLogError(StableArenaError):
+    """The audit log is not what was written."""
+
+    code = "audit-log-tampered"
+    title = "The audit log has been changed"
+
+
+class AuditEntry(BaseModel):
+    """One act that shapes who counts, by what rules, or who may call the service."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int = Field(description="Grows by one with every entry.")
+    happened_at: datetime
+    actor: str = Field(description="Name of the key it was done with, or `command line`.")
+    action: str = Field(description="What was done: `decision.exclude`, `policy.set`, …")
+    subject: str = Field(description="To what or whom: an id or a version.")
+    detail: dict[str, Any]
+    hash: str = Field(description="SHA-256 over this entry and the hash of the one before, in hexadecimal.")
+
+
+@dataclass(frozen=True)
+class VerifiedLog:
+    """An audit log that is as it was written: how many entries, and the newest one's hash (None where empty)."""
+
+    entries: int
+    head: str | None
+
+
+def record(conn: Connection, *, actor: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
+    """Add an entry to the audit log, in the transaction of the act itself: neither happens without the other.
+
+    `detail` is JSON, and must not hold what may have to be erased later: the log never forgets.
+    """
+    happened_at = store.lock_log(conn)
+    head = store.read_head(conn)
+    values = {
+        "number": head.number + 1 if head else 1,
+        "happened_at": happened_at,
+        "actor": actor,
+        "action": action,
+        "subject": subject,
+        "detail": json.dumps(detail, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str),
+        "previous_hash": head.hash if head else _BEFORE_THE_FIRST,
+    }
+    store.append_entry(conn, {**values, "hash": entry_hash(values)})
+
+
+def list_entries(conn: Connection, *, limit: int, before: int | None = None) -> list[AuditEntry]:
+    """Return entries, the newest first, those with a number below `before`."""
+    return [_public(dict(row)) for row in store.list_entries(conn, limit=limit, before=before)]
+
+
+def audit_head(conn: Connection) -> dict[str, Any] | None:
+    """Return the newest entry's `number` and `hash`: noted elsewhere, they show that entries were cut off later."""
+    head = store.read_head(conn)
+    return head and {"number": head.number, "hash": head.hash.hex()}
+
+
+def verify_log(conn: Connection, noted: Head | None = None) -> VerifiedLog:
+    """Check that no entry was changed, removed, added in between or cut off.
+
+    Every entry must have the hash of its own content and name the hash of the one before; the heads that published
+    snapshots carry, and the one that somebody `noted`, must be in it: without these, cutting off the newest
+    entries would leave a valid chain.
+
+    Raises
+    ------
+    TamperedAuditLogError
+        With the first place that is not as it was written.
+    """
+    witnessed = {head.number: (head.hash, f"snapshot {number}") for number, head in list_audit_heads(conn)}
+    if noted is not None:
+        witnessed[noted.number] = (noted.hash, "the noted head")
+    number, previous = 0, _BEFORE_THE_FIRST
+    for entry in store.walk_entries(conn):
+        row = dict(entry)
+        number += 1
+        if row["number"] != number:
+            raise TamperedAuditLogError(f"entry {number} is missing: {row['number']} follows {number - 1}")
+        if bytes(row["previous_hash"]) != previous or bytes(row["hash"]) != entry_hash(row):
+            raise TamperedAuditLogError(f"entry {number} is not as it was written, or the one before it is not")
+        previous = bytes(row["hash"])
+        if number in witnessed and witnessed[number][0] != previous:
+            raise TamperedAuditLogError(f"entry {number} has another hash than {witnessed[number][1]} knows")
+    if beyond := [n for n in witnessed if n > number]:
+        raise TamperedAuditLogError(
+            f"the log ends at entry {number}, but {witnessed[max(beyond)][1]} knows entry {max(beyond)}"
+        )
+    return VerifiedLog(number, previous.hex() if number else None)
+
+
+def entry_hash(entry: Mapping[str, Any]) -> bytes:
+    """Return the SHA-256 of an entry: of its fields and the previous entry's hash, as one line of JSON."""
+    content = [
+        entry["number"],
+        entry["happened_at"].astimezone(UTC).isoformat(),
+        *(entry[name] for name in ("actor", "action", "subject", "detail")),
+        bytes(entry["previous_hash"]).hex(),
+    ]
+    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).digest()
+
+
+def _public(row: Mapping[str, Any]) -> AuditEntry:
+    shown = {**row, "detail": json.loads(row["detail"]), "hash": bytes(row["hash"]).hex()}
+    return AuditEntry.model_validate({name: shown[name] for name in AuditEntry.model_fields})

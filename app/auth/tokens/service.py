@@ -1,0 +1,89 @@
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from app.auth.key_secrets import digest, make_secret
+from app.auth.service import AnnotatorBinding, Caller, ScopeMissingError, check_secret
+from app.auth.tokens import queries as store
+from app.database.ids import new_id
+from app.errors import BadInputError, Fault
+from app.naming.names import name_fault
+
+LONGEST = timedelta(hours=1)
+
+
+class ForeignAnnotatorError(ScopeMissingError):
+    """A vote through a token names another annotator than the one the token is bound to."""
+
+    code = "foreign-annotator"
+    title = "The token is bound to another annotator"
+
+
+@dataclass(frozen=True)
+class TokenRecord:
+    """What is on record about a token that is of use to whoever asked for it."""
+
+    id: UUID
+    expires_at: datetime
+
+
+def create_token(
+    conn: Connection, caller: Caller, *, lifetime: timedelta, annotator: str | None = None
+) -> tuple[TokenRecord, str]:
+    """Add a token of the caller's key and return its record and the token itself, which nothing can show again.
+
+    It posts votes for at most an hour, and no longer than its key works. It may be handed to a page in a browser:
+    bound to an `annotator` it cannot vote in anybody else's name. Tokens that have expired are deleted on the way.
+
+    Raises
+    ------
+    BadInputError
+        The lifetime is out of range, or the annotator is not a name.
+    """
+    faults = []
+    if not timedelta(0) < lifetime <= LONGEST:
+        faults.append(Fault("/seconds", f"must be between 1 and {int(LONGEST.total_seconds())}"))
+    if annotator is not None and (fault := name_fault(annotator)) is not None:
+        faults.append(Fault("/annotator", fault))
+    if faults:
+        raise BadInputError("no token can be made of this", tuple(faults))
+    store.purge_expired(conn)
+    while True:
+        prefix, secret = make_secret("sat")
+        values = {
+            "id": new_id(),
+            "api_key_id": caller.key_id,
+            "prefix": prefix,
+            "secret_hash": digest(secret),
+            "annotator": AnnotatorBinding.to(annotator, secret).mac if annotator is not None else None,
+        }
+        row = store.add_token(conn, values, lifetime)
+        if row is not None:
+            return TokenRecord(row["id"], row["expires_at"]), secret
+
+
+def is_token(secret: str) -> bool:
+    """Whether this is meant to be a token, not a key."""
+    return secret.startswith("sat_")
+
+
+def authenticate_token(conn: Connection, secret: str) -> Caller:
+    """Return who holds this token: its key, with leave to post votes and for nothing else.
+
+    Raises
+    ------
+    NotAuthenticatedError
+        It is no token, mistyped, unknown or expired, or its key no longer works.
+    """
+    row = check_secret(secret, lambda prefix: store.find_valid_token(conn, prefix))
+    binding = AnnotatorBinding(secret.encode(), row["annotator"]) if row["annotator"] is not None else None
+    return Caller(
+        key_id=row["api_key_id"],
+        name=row["name"],
+        scopes=frozenset({"ingest"}),
+        requests_per_minute=row["requests_per_minute"],
+        token_id=row["id"],
+        binding=binding,
+    )

@@ -1,0 +1,244 @@
+import json
+import math
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from app.cli.outputs import check_output, write_output
+from app.cli.progress import showing_stages
+from app.cli.rate.offline import OfflineMethod, OfflineRating, OfflineSettings, rate_votes
+from app.cli.tables import annotators_table, elo_table, leaderboard_table, render
+from app.errors import BadInputError
+from app.imports.formats import VoteFile, read_vote_file
+from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.rating.results import LEAST_CAP, Interval, LoopSettings
+
+Format = Literal["table", "json", "csv", "parquet"]
+
+DEFAULTS = LoopSettings()
+MAX_SHUFFLES = 1_000_000
+FORMAT_OF_NAME: dict[str, Format] = {".json": "json", ".csv": "csv", ".parquet": "parquet"}
+
+
+def rate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")],
+    method: Annotated[
+        OfflineMethod,
+        typer.Option(help="am-elo estimates annotators too; m-elo is Bradley-Terry; elo depends on order."),
+    ] = "am-elo",
+    min_votes: Annotated[
+        int, typer.Option(help="Only annotators with more votes than this count.")
+    ] = DEFAULTS.min_votes,
+    min_ability: Annotated[
+        float, typer.Option(help="Annotators with this ability or less are flagged; 1 is typical.")
+    ] = DEFAULTS.min_ability,
+    exclude: Annotated[
+        bool, typer.Option("--exclude", help="Rate again without the annotators at or below --min-ability.")
+    ] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="The am-ELO paper's own estimator: no prior, no cap.")] = False,
+    prior_sd: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|estimated",
+            help="Spread of the abilities' prior around 1, or estimated from the votes.",
+            show_default=str(DEFAULTS.prior_sd),
+        ),
+    ] = None,
+    ability_cap: Annotated[
+        float | None,
+        typer.Option(
+            help="No ability counts for more than this; inf for no cap.", show_default=str(DEFAULTS.ability_cap)
+        ),
+    ] = None,
+    bias_correction: Annotated[
+        bool, typer.Option(help="Take the first-order bias of few votes an annotator out of scores and abilities.")
+    ] = DEFAULTS.bias_correction,
+    interval: Annotated[Interval, typer.Option(help="Of what the intervals are made.")] = DEFAULTS.interval,
+    base: Annotated[
+        float, typer.Option(help="Elo points at which the models' mean sits; where elo starts.")
+    ] = DEFAULTS.base,
+    anchor: Annotated[
+        str | None, typer.Option(metavar="MODEL=SCORE", help="Shift the scores so that MODEL has SCORE.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the shuffles of elo.")] = 0,
+    shuffles: Annotated[int, typer.Option(help="Orders of the votes that elo averages over.")] = 1000,
+    output_format: Annotated[
+        Format | None, typer.Option("--format", help="By default what --output ends in, else table.")
+    ] = None,
+    annotators: Annotated[
+        bool, typer.Option("--annotators", help="Show annotators too (table), or instead (csv, parquet).")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="Name of the file's format.", show_default="told from the columns")
+    ] = None,
+    annotator_column: Annotated[
+        str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
+    ] = None,
+    pool_annotators: Annotated[
+        bool, typer.Option("--pool-annotators", help="Take all votes as one annotator's, named pooled.")
+    ] = False,
+    skip_invalid: Annotated[
+        bool,
+        typer.Option("--skip-invalid", help="Leave out faulty votes and count them, instead of refusing the file."),
+    ] = False,
+) -> None:
+    """Rate the models of a vote file: no database, votes in, a leaderboard out."""
+    prior, cap = _robustness(plain=plain, prior_sd=prior_sd, ability_cap=ability_cap)
+    settings = OfflineSettings(
+        method=method,
+        loop=LoopSettings(
+            method="m-elo" if method == "m-elo" else "am-elo",
+            min_votes=_whole("--min-votes", min_votes),
+            min_ability=_finite("--min-ability", min_ability),
+            exclude=exclude,
+            prior_sd=prior,
+            ability_cap=cap,
+            bias_correction=bias_correction,
+            interval=interval,
+            base=_finite("--base", base),
+        ),
+        anchor=_anchor(anchor),
+        shuffles=_whole("--shuffles", shuffles, least=2, most=MAX_SHUFFLES),
+        seed=_whole("--seed", seed),
+    )
+    form = _form(output_format, output)
+    with showing_stages() as stages:
+        stages.stage("reading")
+        started = time.perf_counter()
+        votes = read_vote_file(
+            file,
+            schema=schema,
+            annotator_column=annotator_column,
+            pooled=pool_annotators,
+            progress=stages.share,
+        )
+        read_seconds = time.perf_counter() - started
+        if votes.rejected and not skip_invalid:
+            raise _faulty(votes)
+        rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
+    if votes.duplicates:
+        typer.echo(f"{votes.duplicates:,} votes left out: their annotator had judged the same battle before", err=True)
+    if form not in ("json", "table"):  # these two show them
+        for notice in rating.diagnostics["warnings"]:
+            typer.echo(f"warning: {notice['detail']} ({notice['code']})", err=True)
+    terminal = Console() if output is None and stdout_is_terminal() else None
+    write_output(_content(rating, form, annotators=annotators, terminal=terminal), output)
+
+
+def stdout_is_terminal() -> bool:
+    """Return whether somebody watches what is printed."""
+    return sys.stdout.isatty()
+
+
+def _whole(option: str, value: int, *, least: int = 0, most: int | None = None) -> int:
+    if value < least:
+        raise BadInputError(f"{option} must be {least} or more, is {value}")
+    if most is not None and value > most:
+        raise BadInputError(f"{option} must be {most:,} or less, is {value:,}")
+    return value
+
+
+def _finite(option: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise BadInputError(f"{option} must be a finite number, is {value}")
+    return value
+
+
+def _positive(option: str, value: float) -> float:
+    if not _finite(option, value) > 0:
+        raise BadInputError(f"{option} must be greater than 0, is {value}")
+    return value
+
+
+def _robustness(
+    *, plain: bool, prior_sd: str | None, ability_cap: float | None
+) -> tuple[float | Literal["estimated"] | None, float | None]:
+    """Return the prior's spread and the cap; --plain is neither."""
+    if plain:
+        if prior_sd is not None or ability_cap is not None:
+            raise BadInputError("--plain means no prior and no cap: it goes with neither --prior-sd nor --ability-cap")
+        return None, None
+    spread = DEFAULTS.prior_sd if prior_sd is None else _spread(prior_sd)
+    if ability_cap == math.inf:
+        return spread, None
+    if ability_cap is not None and not _finite("--ability-cap", ability_cap) >= LEAST_CAP:
+        raise BadInputError(f"--ability-cap must be {LEAST_CAP} or more, times the typical ability, is {ability_cap}")
+    return spread, DEFAULTS.ability_cap if ability_cap is None else ability_cap
+
+
+def _spread(text: str) -> float | Literal["estimated"]:
+    if text == "estimated":
+        return "estimated"
+    try:
+        return _positive("--prior-sd", float(text))
+    except ValueError:
+        raise BadInputError(f"--prior-sd must be a number or 'estimated', is {text!r}") from None
+
+
+def _anchor(text: str | None) -> tuple[str, float] | None:
+    """Split MODEL=SCORE at the last equals sign: names may contain others."""
+    if text is None:
+        return None
+    model, _, score = text.rpartition("=")
+    try:
+        points = float(score)
+    except ValueError:
+        model = ""
+    if not model:
+        raise BadInputError(f"--anchor must be MODEL=SCORE, is {text!r}")
+    return model, _finite("--anchor's score", points)
+
+
+def _form(asked: Format | None, output: Path | None) -> Format:
+    """Return the format asked for, else the one of the output's name, else a table."""
+    if output is not None:
+        check_output(output)
+    form = asked or FORMAT_OF_NAME.get(output.suffix.lower() if output else "", "table")
+    if form == "parquet" and output is None and stdout_is_terminal():
+        raise BadInputError("Parquet is not for a terminal: give --output FILE or a pipe")
+    return form
+
+
+def _faulty(votes: VoteFile) -> BadInputError:
+    return BadInputError(
+        f"{votes.path}: {votes.rejected:,} of {votes.rows_read:,} votes are faulty (--skip-invalid leaves them out)",
+        tuple(votes.faults),
+        n_faults=votes.rejected,
+    )
+
+
+def _content(rating: OfflineRating, form: Format, *, annotators: bool, terminal: Console | None) -> bytes:
+    if form == "json":
+        return (json.dumps(asdict(rating), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    if form == "table":
+        return render(_tables(rating, annotators=annotators), console=terminal).encode()
+    rows = rating.annotators if annotators else rating.models
+    return rows_csv(rows) if form == "csv" else rows_parquet(rows)
+
+
+def _tables(rating: OfflineRating, *, annotators: bool) -> list[RenderableType]:
+    parts = [elo_table(rating.models) if rating.method == "elo" else leaderboard_table(rating.models)]
+    if annotators:
+        parts += ["", annotators_table(rating.annotators)]
+    counts, diagnostics = rating.votes, rating.diagnostics
+    footer = f"{counts['read']:,} votes read, {counts['used']:,} used"
+    if counts["rejected"]:
+        footer += f", {counts['rejected']:,} rejected"
+    if diagnostics["log_likelihood"] is not None:
+        footer += f" · log-likelihood {diagnostics['log_likelihood']:.3f} in {diagnostics['iterations']} iterations"
+    flagged = sum(row["standing"] in ("flagged", "excluded") for row in rating.annotators)
+    if flagged:
+        footer += f" · {flagged} of {len(rating.annotators)} annotators flagged or excluded (--annotators)"
+    warnings = [
+        Text(f"warning: {notice['detail']} ({notice['code']})", style="yellow") for notice in diagnostics["warnings"]
+    ]
+    return [*parts, "", Text(footer), *warnings]

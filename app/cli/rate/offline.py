@@ -1,0 +1,166 @@
+"""Rating a vote file without a database: votes in, the rows of a leaderboard out."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from app.cli.rate.orders import rate_by_order
+from app.errors import BadInputError
+from app.imports.formats import IndexedVotes, VoteFile, encode
+from app.leaderboard.rows import annotator_rows, count, model_rows
+from app.rating.data.votes import Cells, aggregate
+from app.rating.errors import NoFiniteMaximumError, VotesError
+from app.rating.loop.stable_arena import run_stable_arena
+from app.rating.results import LoopSettings
+
+NAMED = 10
+"""Annotators whom an error names; there may be thousands."""
+
+OfflineMethod = Literal["am-elo", "m-elo", "elo"]
+
+
+@dataclass(frozen=True)
+class OfflineSettings:
+    """How to rate a file.
+
+    Attributes
+    ----------
+    method : "elo" depends on the order of votes and is averaged over shuffles; the others do not.
+    loop : everything else; of it "elo" uses min_votes and base, its start.
+    anchor : (model, Elo points) the scores are shifted to; instead of `loop.anchor`, which is an index.
+    shuffles, seed : of "elo".
+    """
+
+    method: OfflineMethod
+    loop: LoopSettings
+    anchor: tuple[str, float] | None = None
+    shuffles: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class OfflineRating:
+    """A leaderboard as plain rows, fields in the order in which `rate --format json` prints them."""
+
+    method: OfflineMethod
+    settings: dict[str, Any]
+    votes: dict[str, int | float]
+    models: Sequence[Mapping[str, Any]]
+    annotators: Sequence[Mapping[str, Any]]
+    diagnostics: dict[str, Any]
+
+
+def rate_votes(
+    file: VoteFile, settings: OfflineSettings, *, read_seconds: float, stage: Callable[[str], None]
+) -> OfflineRating:
+    """Rate the votes of a file; its faulty records are taken as rejected.
+
+    Parameters
+    ----------
+    read_seconds : how long reading took, for the diagnostics.
+    stage : told the name of each stage as it begins.
+
+    Raises
+    ------
+    BadInputError
+        The anchor is no model of the file.
+    app.rating.errors.RatingError
+        No vote is left after min_votes, or they have no answer (see `run_stable_arena`).
+    """
+    started = time.perf_counter()
+    stage("aggregating")
+    if file.frame.is_empty():
+        raise VotesError(f"no vote is left: none of the {file.rows_read} records of {file.path} is a valid vote")
+    votes = encode(file.frame)
+    settings = _anchored(settings, votes)
+    cells = aggregate(
+        votes.annotator, votes.model_a, votes.model_b, votes.outcome,
+        n_annotators=len(votes.annotators), n_models=len(votes.models),
+    )  # fmt: skip
+    seconds = {"read": read_seconds, "aggregate": time.perf_counter() - started}
+    stage("rating")
+    if settings.method == "elo":
+        return _by_order(file, votes, cells, settings, seconds)
+    return _jointly(file, votes, cells, settings, seconds)
+
+
+def _anchored(settings: OfflineSettings, votes: IndexedVotes) -> OfflineSettings:
+    if settings.anchor is None:
+        return settings
+    name, points = settings.anchor
+    if name not in votes.models:
+        raise BadInputError(f"the anchor {name!r} is no model of the file")
+    return replace(settings, loop=replace(settings.loop, anchor=(votes.models.index(name), points)))
+
+
+def _jointly(
+    file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
+) -> OfflineRating:
+    try:
+        rating = run_stable_arena(cells, settings.loop)
+    except NoFiniteMaximumError as error:
+        raise _with_names(error, votes) from error
+    diagnostics = asdict(rating.diagnostics)
+    used_interval = diagnostics.pop("interval")
+    diagnostics["seconds"] = {**seconds, **rating.diagnostics.seconds}
+    return OfflineRating(
+        method=settings.method,
+        settings={**_echo(settings, file), "interval": used_interval},
+        votes=_counts(file, rating.votes_used),
+        models=model_rows(rating, votes.models),
+        annotators=annotator_rows(rating, votes.annotators),
+        diagnostics=diagnostics,
+    )
+
+
+def _with_names(error: NoFiniteMaximumError, votes: IndexedVotes) -> BadInputError:
+    names = [votes.annotators[i] for i in error.annotators]
+    rest = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return BadInputError(f"{error}: {', '.join(names[:NAMED])}{rest}")
+
+
+def _by_order(
+    file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
+) -> OfflineRating:
+    started = time.perf_counter()
+    board = rate_by_order(
+        votes, cells,
+        min_votes=settings.loop.min_votes, base=settings.loop.base, anchor=settings.loop.anchor,
+        shuffles=settings.shuffles, seed=settings.seed,
+    )  # fmt: skip
+    not_of_elo = dict.fromkeys(("min_ability", "prior_sd", "ability_cap", "bias_correction", "interval", "confidence"))
+    return OfflineRating(
+        method="elo",
+        settings={**_echo(settings, file), **not_of_elo, "k": board.k},
+        votes=_counts(file, board.votes_used),
+        models=board.models,
+        annotators=board.annotators,
+        diagnostics={
+            "log_likelihood": None,
+            "iterations": None,
+            "converged": None,
+            "components": board.components,
+            "seconds": {**seconds, "fit": time.perf_counter() - started, "intervals": 0.0},
+            "warnings": [asdict(notice) for notice in board.warnings],
+        },
+    )
+
+
+def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
+    anchor = settings.anchor and {"model": settings.anchor[0], "score": settings.anchor[1]}
+    return {
+        **asdict(settings.loop),
+        "method": settings.method,
+        "anchor": anchor,
+        "shuffles": settings.shuffles,
+        "seed": settings.seed,
+        "pool_annotators": file.pooled,
+        "schema": file.schema,
+        "annotator_column": file.annotator_column,
+    }
+
+
+def _counts(file: VoteFile, used: float) -> dict[str, int | float]:
+    left_out = {"rejected": file.rejected, "skipped": file.skipped, "duplicates": file.duplicates}
+    return {"read": file.rows_read, "used": count(used), **left_out}

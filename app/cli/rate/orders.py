@@ -1,0 +1,135 @@
+"""Elo as it is usually run, vote after vote: what the order of votes does to it, in rows."""
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.imports.formats import IndexedVotes
+from app.leaderboard.rows import AnnotatorRow, count
+from app.rating.data.graph import find_components
+from app.rating.data.votes import Cells
+from app.rating.errors import VotesError
+from app.rating.results import RatingNotice
+from app.rating.solver.elo import EloResult, fit_elo
+
+
+class EloRow(TypedDict):
+    """One model; score is the mean over shuffles, recorded the rating in the file's order. Elo points."""
+
+    model: str
+    score: float
+    sem: float
+    sd: float
+    recorded: float
+    votes: int | float
+    wins: int | float
+    ties: int | float
+    losses: int | float
+    rank: int
+
+
+@dataclass(frozen=True)
+class OrderedBoard:
+    """Elo's rows, best first, and what they were made from."""
+
+    models: list[EloRow]
+    annotators: list[AnnotatorRow]
+    votes_used: int
+    components: int
+    k: float
+    warnings: list[RatingNotice]
+
+
+def rate_by_order(
+    votes: IndexedVotes,
+    cells: Cells,
+    *,
+    min_votes: int,
+    base: float,
+    anchor: tuple[int, float] | None,
+    shuffles: int,
+    seed: int,
+) -> OrderedBoard:
+    """Rate by Elo the votes of annotators with more than `min_votes` votes.
+
+    Parameters
+    ----------
+    cells : the same votes, aggregated.
+    base : where every model starts, which is also where their mean stays.
+    anchor : (model index, Elo points): all scores are shifted so that this model sits there.
+
+    Raises
+    ------
+    VotesError
+        No vote is left after `min_votes`, or none of the anchor's.
+    """
+    counted = cells.votes_by_annotator() > min_votes
+    keep = counted[votes.annotator]
+    if not keep.any():
+        raise VotesError(f"no vote is left: no annotator has more than {min_votes} votes")
+    used, position = np.unique(np.concatenate([votes.model_a[keep], votes.model_b[keep]]), return_inverse=True)
+    a, b = np.split(position, 2)
+    outcome = votes.outcome[keep]
+    result = fit_elo(a, b, outcome, n_models=len(used), initial=base, shuffles=shuffles, seed=seed)
+    shift = _shift(result, used, anchor)
+    wins, ties, losses = (
+        np.bincount(a, outcome == value, len(used)) + np.bincount(b, outcome == 1 - value, len(used))
+        for value in (1.0, 0.5, 0.0)
+    )
+    rows = [
+        EloRow(
+            model=votes.models[model],
+            score=float(result.score[i] + shift),
+            sem=float(result.sem[i]),
+            sd=float(result.sd[i]),
+            recorded=float(result.recorded[i] + shift),
+            votes=count(wins[i] + ties[i] + losses[i]),
+            wins=count(wins[i]),
+            ties=count(ties[i]),
+            losses=count(losses[i]),
+            rank=int(result.rank[i]),
+        )
+        for i, model in enumerate(used)
+    ]
+    components = find_components(cells.where(counted[cells.annotator])).number
+    return OrderedBoard(
+        models=sorted(rows, key=lambda row: (row["rank"], row["model"])),
+        annotators=_voters(votes.annotators, cells.votes_by_annotator(), counted),
+        votes_used=int(keep.sum()),
+        components=components,
+        k=result.k,
+        warnings=_notices(components),
+    )
+
+
+def _notices(components: int) -> list[RatingNotice]:
+    if components == 1:
+        return []
+    detail = f"no vote links {components} groups of models: ranks across them say nothing"
+    return [RatingNotice("disconnected-graph", detail)]
+
+
+def _shift(result: EloResult, used: NDArray[np.int32], anchor: tuple[int, float] | None) -> float:
+    if anchor is None:
+        return 0.0
+    model, points = anchor
+    if model not in used:
+        raise VotesError("the anchor model has no counted votes")
+    return float(points - result.score[np.searchsorted(used, model)])
+
+
+def _voters(names: list[str], votes: NDArray[np.float64], counted: NDArray[np.bool_]) -> list[AnnotatorRow]:
+    """Elo knows no abilities: annotators are in or still short of votes, most votes first."""
+    rows = [
+        AnnotatorRow(
+            annotator=name,
+            ability=None,
+            se=None,
+            votes=count(votes[i]),
+            standing="active" if counted[i] else "pending",
+        )
+        for i, name in enumerate(names)
+    ]
+    return sorted(rows, key=lambda row: (-row["votes"], row["annotator"]))

@@ -1,0 +1,47 @@
+"""The bytes of uploads and finished exports, in pieces that any process can read."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, delete, insert, not_, select, update
+
+from app.database.tables import exports, file_chunks, imports
+
+CHUNK_BYTES = 1 << 20
+
+
+def add_chunk(conn: Connection, file_id: UUID, number: int, content: bytes) -> None:
+    """Add one piece of a file."""
+    conn.execute(insert(file_chunks).values(file_id=file_id, number=number, content=content))
+
+
+def read_chunk(conn: Connection, file_id: UUID, number: int) -> bytes | None:
+    """Return one piece of a file, None after the last."""
+    c = file_chunks.c
+    statement = select(c.content).where(c.file_id == file_id, c.number == number)
+    content: bytes | None = conn.execute(statement).scalar_one_or_none()
+    return content
+
+
+def has_chunks(conn: Connection, file_id: UUID) -> bool:
+    """Whether the file is here."""
+    statement = select(file_chunks.c.file_id).where(file_chunks.c.file_id == file_id)
+    return bool(conn.execute(select(statement.exists())).scalar_one())
+
+
+def drop_chunks(conn: Connection, file_id: UUID) -> None:
+    """Delete a file."""
+    conn.execute(delete(file_chunks).where(file_chunks.c.file_id == file_id))
+
+
+def drop_orphans(conn: Connection, before: datetime) -> None:
+    """Delete the files that nothing on record owns and whose id was made before this moment: uploads that died."""
+    oldest_kept = UUID(int=int(before.timestamp() * 1000) << 80)  # ids begin with the milliseconds of their making
+    c = file_chunks.c
+    owned = [select(table.c.id).where(table.c.id == c.file_id).exists() for table in (imports, exports)]
+    conn.execute(delete(file_chunks).where(c.file_id < oldest_kept, *(not_(one) for one in owned)))
+
+
+def move_chunks(conn: Connection, file_id: UUID, to: UUID) -> None:
+    """Give a file to another owner, who has none."""
+    conn.execute(update(file_chunks).where(file_chunks.c.file_id == file_id).values(file_id=to))

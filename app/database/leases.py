@@ -1,0 +1,79 @@
+"""A right that one process holds for a while. Time is the database's; the epoch is the fencing token.
+
+A holder that freezes (a stopped process, a paused machine) with a transaction open holds the lease's row beyond its
+time, and with it everybody who would take over. So transactions that touch the row are ended by the server when
+they have been silent for as long as the lease runs.
+"""
+
+from datetime import timedelta
+
+from sqlalchemy import ColumnElement, Connection, Interval, and_, func, literal, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.database.tables import leases
+
+MOMENT_SECONDS = 3.0
+"""How long a transaction of a single statement may be silent before its commit."""
+
+
+def acquire_lease(conn: Connection, name: str, holder: str, seconds: float) -> int | None:
+    """Take the lease if nobody holds it; return its new epoch, or None while another holder's time runs.
+
+    Every taking raises the epoch, also by the same holder, so an epoch names one holding for ever.
+    """
+    end_when_silent(conn, seconds)
+    taken = insert(leases).values(name=name, holder=holder, epoch=1, expires_at=_now_plus(seconds))
+    statement = taken.on_conflict_do_update(
+        index_elements=[leases.c.name],
+        set_={"holder": holder, "epoch": leases.c.epoch + 1, "expires_at": _now_plus(seconds)},
+        where=leases.c.expires_at <= func.clock_timestamp(),
+    ).returning(leases.c.epoch)
+    return conn.execute(statement).scalar_one_or_none()
+
+
+def renew_lease(conn: Connection, name: str, epoch: int, seconds: float) -> bool:
+    """Let the lease run `seconds` from now; False if it has run out or been taken over, which is final."""
+    end_when_silent(conn, seconds)
+    statement = update(leases).where(_held(name, epoch)).values(expires_at=_now_plus(seconds))
+    return conn.execute(statement).rowcount == 1
+
+
+def release_lease(conn: Connection, name: str, epoch: int) -> None:
+    """Give the lease back at once; nothing happens if it is no longer held."""
+    end_when_silent(conn, MOMENT_SECONDS)
+    conn.execute(update(leases).where(_held(name, epoch)).values(expires_at=func.clock_timestamp()))
+
+
+def lock_lease(conn: Connection, name: str, epoch: int) -> bool:
+    """Hold the lease's row until this transaction ends, if the lease is held in this epoch.
+
+    True is the fence: until the commit nobody can take the lease over, so what the transaction writes was
+    written by the only holder. The transaction may be silent for as long as the lease would still have run.
+    """
+    left = func.extract("epoch", leases.c.expires_at - func.clock_timestamp())
+    statement = select(left).where(_held(name, epoch)).with_for_update()
+    seconds = conn.execute(statement).scalar_one_or_none()
+    if seconds is None:
+        return False
+    end_when_silent(conn, float(seconds))
+    return True
+
+
+def lease_is_free(conn: Connection, name: str) -> bool:
+    """Whether an attempt to take the lease would succeed now."""
+    statement = select(leases.c.epoch).where(leases.c.name == name, leases.c.expires_at > func.clock_timestamp())
+    return conn.execute(statement).scalar_one_or_none() is None
+
+
+def end_when_silent(conn: Connection, seconds: float) -> None:
+    """Let the server roll this transaction back, and cut its connection, when nothing comes from us for so long."""
+    milliseconds = max(round(seconds * 1000), 1)  # 0 would be for ever
+    conn.execute(select(func.set_config("idle_in_transaction_session_timeout", str(milliseconds), True)))
+
+
+def _held(name: str, epoch: int) -> ColumnElement[bool]:
+    return and_(leases.c.name == name, leases.c.epoch == epoch, leases.c.expires_at > func.clock_timestamp())
+
+
+def _now_plus(seconds: float) -> ColumnElement[object]:
+    return func.clock_timestamp() + literal(timedelta(seconds=seconds), Interval)

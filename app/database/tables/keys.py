@@ -1,0 +1,33 @@
+"""Who may call the service."""
+
+from sqlalchemy import ARRAY, CheckConstraint, Column, DateTime, ForeignKey, Integer, LargeBinary, Table, Text, Uuid
+
+from app.database.tables.columns import metadata, moment
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("prefix", Text, nullable=False, unique=True),
+    Column("secret_hash", LargeBinary, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    moment("created_at"),
+    moment("revoked_at", nullable=True),
+    moment("expires_at", nullable=True),
+    Column("replaced_by", Uuid, ForeignKey("api_keys.id")),
+    Column("requests_per_minute", Integer),
+    CheckConstraint("requests_per_minute > 0", name="requests_per_minute_positive"),
+)
+
+ingest_tokens = Table(
+    "ingest_tokens",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("api_key_id", Uuid, ForeignKey("api_keys.id"), nullable=False),
+    Column("prefix", Text, nullable=False, unique=True),
+    Column("secret_hash", LargeBinary, nullable=False),
+    Column("annotator", Text),
+    moment("created_at"),
+    Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
+)

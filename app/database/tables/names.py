@@ -1,0 +1,45 @@
+"""Models and annotators: who is voted on, who votes. Rows are never deleted; votes name them by number."""
+
+from sqlalchemy import CheckConstraint, Column, Date, Double, ForeignKey, Identity, Integer, Table, Text, Uuid
+
+from app.database.tables.columns import metadata, moment
+
+models = Table(
+    "models",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    moment("created_at"),
+    *(Column(name, Text) for name in ("organization", "license", "link")),
+    Column("released", Date),
+    moment("archived_at", nullable=True),
+)
+
+annotators = Table(
+    "annotators",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("public_id", Uuid, nullable=False, unique=True),
+    Column("key", Text, nullable=False, unique=True),
+    moment("created_at"),
+    Column("rule_standing", Text, nullable=False, server_default="pending"),
+    Column("override", Text),
+    # a dismissed flag stays closed until the ability is below the one, or log10 of the evidence above the other
+    *(Column(name, Double) for name in ("dismissed_below", "dismissed_above")),
+    moment("erased_at", nullable=True),
+    CheckConstraint("rule_standing IN ('pending', 'active', 'flagged', 'excluded')", name="rule_standing_known"),
+    CheckConstraint("override IN ('active', 'excluded', 'trusted')", name="override_known"),
+)
+
+model_aliases = Table(
+    "model_aliases",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False, index=True),
+    Column("model_id", Integer, ForeignKey("models.id"), nullable=False, index=True),
+    moment("valid_from", nullable=True),
+    moment("valid_until", nullable=True),
+    Column("created_by", Text, nullable=False),
+    moment("created_at"),
+    CheckConstraint("valid_from < valid_until", name="period_in_order"),
+)

@@ -1,0 +1,78 @@
+"""What refits publish."""
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    Uuid,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.database.tables.columns import metadata, moment
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("number", Integer, Identity(), nullable=False, unique=True),
+    Column("refit_id", Uuid, ForeignKey("refits.id"), nullable=False, unique=True),
+    Column("policy_version", Integer, ForeignKey("policies.version"), nullable=False),
+    moment("published_at"),
+    Column("settings", JSONB, nullable=False),
+    Column("diagnostics", JSONB, nullable=False),
+    Column("votes_read", BigInteger, nullable=False),
+    Column("votes_used", BigInteger, nullable=False),
+    Column("vote_set", Text, nullable=False),
+    Column("votes_hash", Text, nullable=False),
+    Column("code_version", Text, nullable=False),
+    moment("crowd_pruned_at", nullable=True),
+    # annotators who stay flagged or excluded only because they were: what hysteresis adds to the votes and the policy
+    Column("held", ARRAY(Integer), nullable=False, server_default="{}"),
+)
+
+snapshot_models = Table(
+    "snapshot_models",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("method", Text, primary_key=True),
+    Column("tag", Text, primary_key=True, server_default=""),  # "" for all votes, else those with this tag
+    Column("model_id", Integer, ForeignKey("models.id"), primary_key=True),
+    *(Column(name, Double) for name in ("score", "se", "lower", "upper")),
+    *(Column(name, Integer) for name in ("rank", "best_rank", "worst_rank")),
+    *(Column(name, BigInteger, nullable=False) for name in ("votes", "wins", "ties", "losses")),
+    Column("component", Integer, nullable=False),
+    Column("identified", Boolean, nullable=False),
+)
+
+snapshot_annotators = Table(
+    "snapshot_annotators",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("annotator_id", Integer, ForeignKey("annotators.id"), primary_key=True),
+    *(Column(name, Double) for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low")),
+    Column("votes", BigInteger, nullable=False),
+    Column("rule_standing", Text, nullable=False),
+    Column("standing", Text, nullable=False),
+    Column("evidence", JSONB),
+    Index("ix_snapshot_annotators_annotator_id", "annotator_id"),
+)
+
+snapshot_matchups = Table(
+    "snapshot_matchups",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    # no foreign keys: checking them took most of a publication's time, and models are never deleted (a trigger)
+    *(Column(name, Integer, primary_key=True) for name in ("model_a_id", "model_b_id")),
+    *(Column(name, BigInteger, nullable=False) for name in ("wins_a", "ties", "wins_b")),
+    *(Column(name, Double) for name in ("predicted", "lower", "upper")),
+    CheckConstraint("model_a_id < model_b_id", name="models_in_order"),
+)

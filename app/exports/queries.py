@@ -1,0 +1,184 @@
+"""What is exported, as queries that the server runs and streams, and the record of exports."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from io import BufferedIOBase
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import psycopg
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Integer,
+    Numeric,
+    RowMapping,
+    Text,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    not_,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy import cast as to_type
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.sql import Select
+
+from app.annotators.queries import standing_of
+from app.database.tables import annotators, exports, models, retracted_votes, snapshot_annotators, snapshots, votes
+from app.snapshots.vote_sets import seen_by
+
+CopyForm = Literal["csv", "safe csv", "jsonl"]
+
+_WORDS = ("model_a", "model_b", "tie", "tie (bothbad)")
+_FORMULA = r"^[=+@\t\r'-]"
+# JSON has no control characters: as CSV with these around and between values it comes out as it is, a line a row.
+_AS_LINES = r"(FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
+
+
+def votes_query(
+    *, since: datetime | None, until: datetime | None, model_id: int | None, vote_set: str | None
+) -> Select[Any]:
+    """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set."""
+    v, side_a, side_b = votes.c, models.alias(), models.alias()
+    retraction = and_(retracted_votes.c.vote_id == v.id)
+    if vote_set is not None:
+        retraction = and_(retraction, seen_by(retracted_votes.c.recorded_in, vote_set))
+    conditions = [not_(select(retracted_votes.c.vote_id).where(retraction).exists())]
+    if vote_set is not None:
+        conditions.append(seen_by(v.recorded_in, vote_set))
+    if since is not None:
+        conditions.append(v.received_at >= since)
+    if until is not None:
+        conditions.append(v.received_at < until)
+    if model_id is not None:
+        conditions.append(or_(v.model_a_id == model_id, v.model_b_id == model_id))
+    return (
+        select(
+            v.id.label("vote_id"),
+            annotators.c.key.label("annotator"),
+            side_a.c.name.label("model_a"),
+            side_b.c.name.label("model_b"),
+            case(dict(enumerate(_WORDS)), value=v.outcome).label("winner"),
+            v.battle_id,
+            _iso(v.voted_at).label("timestamp"),
+            case((func.cardinality(v.tags) > 0, func.to_json(v.tags))).label("tags"),
+            v.metadata,
+            _iso(v.received_at).label("received_at"),
+        )
+        .join_from(votes, annotators, annotators.c.id == v.annotator_id)
+        .join(side_a, side_a.c.id == v.model_a_id)
+        .join(side_b, side_b.c.id == v.model_b_id)
+        .where(*conditions)
+        .order_by(v.id)
+    )
+
+
+def annotators_query(*, standing: str | None) -> Select[Any]:
+    """Select everybody on record with the figures of the newest snapshot, by key."""
+    newest = select(snapshots.c.id).order_by(snapshots.c.number.desc()).limit(1).scalar_subquery()
+    figures, k = snapshot_annotators.c, annotators.c
+    effective = standing_of(k.rule_standing, k.override, k.dismissed_below)
+    statement = select(
+        k.public_id.label("id"),
+        k.key.label("annotator"),
+        *(figures[name] for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low")),
+        func.coalesce(figures.votes, 0).label("votes"),
+        effective.label("standing"),
+    ).outerjoin_from(annotators, snapshot_annotators, and_(figures.annotator_id == k.id, figures.snapshot_id == newest))
+    return (statement.where(effective == standing) if standing else statement).order_by(k.key.collate("C"))
+
+
+def copy_rows(conn: Connection, rows: Select[Any], form: CopyForm, to: BufferedIOBase) -> int:
+    """Write the rows as the server streams them, and return how many there were; none is held here.
+
+    CSV begins with a header. In "safe csv" texts that a spreadsheet would take for formulas, and those that begin with
+    an apostrophe, have one more in front; numbers stay numbers.
+    """
+    driver = cast("psycopg.Connection", conn.connection.driver_connection)
+    statement = _copy_statement(rows, form)
+    with driver.cursor() as cursor:
+        with cursor.copy(statement) as copy:
+            for piece in copy:
+                to.write(piece)
+        return cursor.rowcount
+
+
+def _copy_statement(rows: Select[Any], form: CopyForm) -> bytes:
+    inner = rows.subquery()
+    if form == "jsonl":
+        line = func.row_to_json(type_coerce(inner.table_valued(), Text))
+        return _literal(select(to_type(line, Text)).select_from(inner), _AS_LINES)
+    safe = form == "safe csv"
+    columns: list[ColumnElement[Any]] = [(_no_formula(c) if safe else to_type(c, Text)).label(c.key) for c in inner.c]
+    return _literal(select(*columns), "(FORMAT csv, HEADER)")
+
+
+def _no_formula(column: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return a column as text; numbers, which no spreadsheet takes for formulas, as they are, signs and all."""
+    text = to_type(column, Text)
+    if isinstance(column.type, Integer | Float | Numeric):
+        return text
+    return case((text.regexp_match(_FORMULA), literal("'") + text), else_=text)
+
+
+def _literal(statement: Select[Any], options: str) -> bytes:
+    """Return the COPY of a query with its values written into it: COPY takes no parameters."""
+    dialect = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # not typed
+    text = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+    return f"COPY ({text}) TO STDOUT {options}".encode()
+
+
+def _iso(moment: ColumnElement[Any]) -> ColumnElement[str]:
+    return func.to_char(func.timezone("UTC", moment), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+
+
+def add_export(conn: Connection, export_id: UUID, values: Mapping[str, Any]) -> None:
+    """Put an export on record as one that waits."""
+    conn.execute(insert(exports).values(id=export_id, state="queued", **values))
+
+
+def get_export(conn: Connection, export_id: UUID) -> RowMapping | None:
+    """Return an export, or None."""
+    return conn.execute(select(exports).where(exports.c.id == export_id)).mappings().one_or_none()
+
+
+def runnable_exports(conn: Connection) -> list[UUID]:
+    """Return the exports that wait or were left half done, the oldest first."""
+    statement = select(exports.c.id).where(exports.c.state.in_(("queued", "running")))
+    return list(conn.execute(statement.order_by(exports.c.created_at, exports.c.id)).scalars())
+
+
+def lock_export(conn: Connection, export_id: UUID) -> RowMapping | None:
+    """Return an export and keep others from it until this transaction ends."""
+    statement = select(exports).where(exports.c.id == export_id).with_for_update()
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def change_export(conn: Connection, export_id: UUID, **values: Any) -> None:
+    """Record how far an export is."""
+    conn.execute(update(exports).where(exports.c.id == export_id).values(values))
+
+
+def end_export(conn: Connection, export_id: UUID, state: str, **values: Any) -> bool:
+    """Record how a running export ended; False where it was withdrawn meanwhile."""
+    running = update(exports).where(exports.c.id == export_id, exports.c.state == "running")
+    return conn.execute(running.values(state=state, finished_at=func.clock_timestamp(), **values)).rowcount == 1
+
+
+def old_exports(conn: Connection, days: int) -> list[UUID]:
+    """Return the exports that ended more than so many days ago."""
+    long_ago = func.clock_timestamp() - func.make_interval(0, 0, 0, days)
+    return list(conn.execute(select(exports.c.id).where(exports.c.finished_at < long_ago)).scalars())
+
+
+def drop_export(conn: Connection, export_id: UUID) -> None:
+    """Forget an export."""
+    conn.execute(delete(exports).where(exports.c.id == export_id))

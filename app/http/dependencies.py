@@ -1,0 +1,192 @@
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from sqlalchemy import Connection
+
+from app.auth.known_callers import KnownCallers
+from app.auth.service import Caller, NotAuthenticatedError, Scope, ScopeMissingError
+from app.database.engine import Database, DatabaseBusyError
+from app.http.rate_limits import RateLimits
+from app.leaderboard.board_files import BoardFiles
+from app.leaderboard.board_reads import BoardReads
+from app.naming.known_names import KnownNames
+from app.refits.previews.service import PolicyPreviews
+from app.settings import Settings
+from app.votes.queue import VoteQueue
+
+_bearer = HTTPBearer(
+    scheme_name="apiKey",
+    description="An API key, as `Authorization: Bearer sa_…`. `stable-arena keys create` makes one.",
+    auto_error=False,
+)
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+
+
+# Asynchronous although they wait for nothing: FastAPI runs plain functions in a thread, which costs more than they do.
+async def get_database(request: Request) -> Database:
+    """Return the database that the application opened."""
+    return cast("Database", request.app.state.database)
+
+
+async def get_known_names(request: Request) -> KnownNames:
+    """Return what this process remembers of names."""
+    return cast("KnownNames", request.app.state.known_names)
+
+
+async def get_board_files(request: Request) -> BoardFiles:
+    """Return the boards that this process remembers."""
+    return cast("BoardFiles", request.app.state.board_files)
+
+
+async def get_board_reads(request: Request) -> BoardReads:
+    """Return what answers many readers of the newest boards at once."""
+    return cast("BoardReads", request.app.state.board_reads)
+
+
+def get_settings(request: Request) -> Settings:
+    """Return the application's settings."""
+    return cast("Settings", request.app.state.settings)
+
+
+async def get_vote_queue(request: Request) -> VoteQueue:
+    """Return the queue in which single votes wait for their shared commit."""
+    return cast("VoteQueue", request.app.state.vote_queue)
+
+
+async def get_previews(request: Request) -> PolicyPreviews:
+    """Return what tries policies out."""
+    return cast("PolicyPreviews", request.app.state.previews)
+
+
+async def _slot(request: Request) -> AsyncIterator[None]:
+    """Wait for a turn at the database before a thread is taken.
+
+    Threads that all wait for a connection would leave none to the requests that hold one.
+    """
+    slots = cast("asyncio.Semaphore", request.app.state.request_slots)
+    try:
+        async with asyncio.timeout(get_settings(request).database.connect_timeout_seconds):
+            await slots.acquire()
+    except TimeoutError:
+        raise DatabaseBusyError("every database connection for requests is in use") from None
+    try:
+        yield
+    finally:
+        slots.release()
+
+
+_Slot = Depends(_slot, scope="function")
+database_turn = asynccontextmanager(_slot)
+"""The same for an endpoint that opens its transaction itself: `async with database_turn(request)`."""
+
+
+def _transaction(
+    database: Annotated[Database, Depends(get_database)], _: Annotated[None, _Slot]
+) -> Iterator[Connection]:
+    with database.begin() as conn:
+        yield conn
+
+
+def _read_view(database: Annotated[Database, Depends(get_database)], _: Annotated[None, _Slot]) -> Iterator[Connection]:
+    with database.read() as conn:
+        yield conn
+
+
+# scope="function" ends the transaction before the response is sent: 2xx means committed.
+Transaction = Annotated[Connection, Depends(_transaction, scope="function")]
+ReadView = Annotated[Connection, Depends(_read_view, scope="function")]
+Previews = Annotated[PolicyPreviews, Depends(get_previews)]
+Queue = Annotated[VoteQueue, Depends(get_vote_queue)]
+
+
+def require(scope: Scope, *, tokens: bool = False) -> Any:
+    """Return the dependency that yields the caller, who must have `scope`: `Annotated[Caller, require("read")]`.
+
+    Ingest tokens, which pages in browsers hold, are let in only where `tokens` says so.
+
+    Raises
+    ------
+    NotAuthenticatedError, ScopeMissingError, RateLimitedError
+    """
+    return Security(_authorised(scope, tokens=tokens), scopes=[scope])
+
+
+def require_any(first: Scope, second: Scope) -> Any:
+    """Return the dependency that yields the caller, who must have one of two scopes.
+
+    Raises
+    ------
+    NotAuthenticatedError, ScopeMissingError
+    """
+
+    async def authorised(request: Request, credentials: Credentials) -> Caller:
+        caller = await _identify(request, credentials.credentials if credentials else None, tokens=False)
+        if not (caller.may(first) or caller.may(second)):
+            raise ScopeMissingError(f"this needs a key with the scope {first} or {second}")
+        return caller
+
+    return Security(authorised, scopes=[first, second])
+
+
+async def authorise(request: Request, scope: Scope, secret: str | None, *, tokens: bool = False) -> Caller:
+    """Return who shows this key, who must have the scope; every way of asking for a caller ends here.
+
+    Raises
+    ------
+    NotAuthenticatedError, ScopeMissingError, RateLimitedError
+    """
+    caller = await _identify(request, secret, tokens=tokens)
+    if not caller.may(scope):
+        raise ScopeMissingError(f"this needs a key with the scope {scope}")
+    return caller
+
+
+async def _identify(request: Request, secret: str | None, *, tokens: bool) -> Caller:
+    """Return who shows this key, and count the request towards the caller's limit."""
+    state = request.app.state
+    limits = cast("RateLimits", state.rate_limits)
+    if secret is None:
+        limits.count_stranger(request.scope)
+        raise NotAuthenticatedError("send an API key: Authorization: Bearer sa_…")
+    try:
+        caller = await cast("KnownCallers", state.known_callers).identify(secret)
+    except NotAuthenticatedError:
+        limits.count_stranger(request.scope)  # so that guessing is slow
+        raise
+    limits.count_caller(request.scope, caller)
+    if caller.token_id is not None and not tokens:
+        raise ScopeMissingError("an ingest token may post votes and nothing else")
+    return caller
+
+
+def bearer_secret(request: Request) -> str | None:
+    """Return the key that a request shows, as FastAPI's HTTPBearer would: None where it shows none."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() or None if scheme.lower() == "bearer" else None
+
+
+async def optional_read(request: Request, credentials: Credentials) -> Caller | None:
+    """Return the reader, None for a stranger where the leaderboard is public."""
+    if credentials is None and get_settings(request).public_leaderboard:
+        if "authorization" in request.headers:
+            raise NotAuthenticatedError("the Authorization header must be: Bearer API-KEY")
+        cast("RateLimits", request.app.state.rate_limits).count_stranger(request.scope)
+        return None
+    return await _authorised("read")(request, credentials)
+
+
+# Nobody where the leaderboard is public and no key is shown; whoever shows a key must have a good one.
+OptionalReader = Annotated[Caller | None, Security(optional_read)]
+
+
+def _authorised(
+    scope: Scope, *, tokens: bool = False
+) -> Callable[[Request, HTTPAuthorizationCredentials | None], Awaitable[Caller]]:
+    async def authorised(request: Request, credentials: Credentials) -> Caller:
+        return await authorise(request, scope, credentials.credentials if credentials else None, tokens=tokens)
+
+    return authorised

@@ -1,0 +1,68 @@
+"""The description of the interface: what FastAPI finds out by itself, and what every operation has in common."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic.json_schema import models_json_schema
+
+from app.http.problems import Problem, problem_responses
+from app.votes.schemas import Vote, VoteBatch
+
+# Bodies that an endpoint parses itself; FastAPI does not see them.
+_OWN_BODIES = (Vote, VoteBatch)
+_FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
+
+
+def operation_id(route: APIRoute) -> str:
+    """Return the endpoint's name: clients are generated from it."""
+    return route.name
+
+
+def install_openapi(app: FastAPI) -> None:
+    """Make the application describe itself completely."""
+
+    def describe() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _describe(app)
+        return app.openapi_schema
+
+    app.openapi = describe  # type: ignore[method-assign]  # the way FastAPI documents
+
+
+def _describe(app: FastAPI) -> dict[str, Any]:
+    schema = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
+    )
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+    for name in _FRAMEWORKS_OWN:
+        schemas.pop(name, None)
+    _, own = models_json_schema(
+        [(model, "validation") for model in (Problem, *_OWN_BODIES)], ref_template="#/components/schemas/{model}"
+    )
+    schemas.update(own["$defs"])
+    for path in schema["paths"].values():
+        for operation in path.values():
+            _complete(operation, public=app.state.settings.public_leaderboard)
+    return schema
+
+
+def _complete(operation: dict[str, Any], *, public: bool) -> None:
+    """Take the summary from the docstring's first line and add the answers that any such operation may give."""
+    summary, _, rest = operation["description"].partition("\n\n")
+    operation |= {"summary": summary.removesuffix("."), "description": rest or summary}
+    statuses = {500}
+    if operation.get("security") == [{"apiKey": []}]:  # of the leaderboard, which may be for everyone
+        operation["security"] = [*([{}] if public else []), {"apiKey": ["read"]}]
+    if "security" in operation:
+        statuses |= {401, 403, 429, 503}
+    if "requestBody" in operation:
+        statuses |= {400, 408, 413, 415, 422}
+    if "parameters" in operation or "422" in operation["responses"]:
+        statuses.add(422)
+    responses = operation["responses"]
+    for status, response in problem_responses(*sorted(statuses)).items():
+        # Replaced, not kept: where an endpoint declared none, FastAPI's own 422 stands there.
+        responses[str(status)] = response
+    operation["responses"] = dict(sorted(responses.items()))

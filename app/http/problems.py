@@ -1,0 +1,256 @@
+"""Errors as RFC 9457 problems: the one place that knows which of them is which HTTP status."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.types import Scope
+
+from app.auth.service import NotAuthenticatedError, ScopeMissingError
+from app.errors import BadInputError, ConflictError, Fault, NotFoundError, StableArenaError, UnavailableError
+from app.votes.vote import VoteConflictError
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = 2
+_SHOWN_FAULTS = 100
+_IN_PATHS = "/:@!$&'()*+,;="  # what RFC 3986 lets stand in a path as it is, beside letters and the like
+
+
+class MalformedBodyError(StableArenaError):
+    """The body is not JSON."""
+
+    code = "malformed-body"
+    title = "The body is not valid JSON"
+
+
+class MethodNotAllowedError(StableArenaError):
+    """Nothing at the path answers to the method; the header Allow says what does."""
+
+    code = "method-not-allowed"
+    title = "The method is not allowed"
+
+
+class MediaTypeError(StableArenaError):
+    """The body is said to be something other than JSON."""
+
+    code = "media-type"
+    title = "The body's media type is not supported"
+
+
+class BodyTooLargeError(StableArenaError):
+    """The body is larger than the service accepts."""
+
+    code = "body-too-large"
+    title = "The body is too large"
+
+
+class BodyTooSlowError(StableArenaError):
+    """The body took longer to arrive than the service waits."""
+
+    code = "body-too-slow"
+    title = "The body arrives too slowly"
+
+
+class RateLimitedError(StableArenaError):
+    """The caller asks more often than allowed; after `retry_seconds` the next request may come."""
+
+    code = "rate-limited"
+    title = "Too many requests"
+
+    def __init__(self, detail: str, retry_seconds: int) -> None:
+        super().__init__(detail)
+        self.retry_seconds = retry_seconds
+
+
+# A class stands for its subclasses too, unless they have a line of their own.
+STATUS: dict[type[StableArenaError], int] = {
+    StableArenaError: 500,
+    MalformedBodyError: 400,
+    NotAuthenticatedError: 401,
+    ScopeMissingError: 403,
+    NotFoundError: 404,
+    MethodNotAllowedError: 405,
+    ConflictError: 409,
+    BodyTooSlowError: 408,
+    BodyTooLargeError: 413,
+    MediaTypeError: 415,
+    BadInputError: 422,
+    RateLimitedError: 429,
+    UnavailableError: 503,
+}
+
+
+class ProblemFault(BaseModel):
+    """One place in the input and what is wrong there."""
+
+    pointer: str = Field(description="JSON pointer into the body, or /name of a parameter.", examples=["/winner"])
+    detail: str = Field(description="What is wrong there.")
+
+
+class Problem(BaseModel):
+    """Why a request failed (RFC 9457). Some types have members of their own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description="Which problem it is: /problems/ and its code.", examples=["/problems/invalid"])
+    title: str = Field(description="The same for every occurrence of the type.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What happened this time.")
+    instance: str = Field(description="The path that was asked for, percent-encoded.")
+    request_id: str = Field(description="Also in the X-Request-ID header and in the service's log.")
+    errors: list[ProblemFault] = Field(default=[], description="The places in the input, where there are any.")
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of a route that answers these statuses with a problem."""
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}}
+        for status in statuses
+    }
+
+
+PROBLEM_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+
+
+def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
+    """Return the error as an HTTP response."""
+    status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    headers = {}
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        scope.setdefault("state", {})["failure"] = error.detail  # for the log
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    if isinstance(error, RateLimitedError):
+        headers["Retry-After"] = str(error.retry_seconds)
+    members = {"id": str(error.vote_id)} if isinstance(error, VoteConflictError) else {}
+    detail = error.detail if error.public else "the service's log says why"
+    return _render(scope, status, error.code, error.title, detail, error.faults, headers, members)
+
+
+def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
+    """Return what the framework itself refuses: an unknown path, a method that is not there, a broken body."""
+    status = HTTPStatus(error.status_code)
+    if status == HTTPStatus.BAD_REQUEST:
+        return problem_response(scope, MalformedBodyError("the body cannot be read as JSON"))
+    if status == HTTPStatus.NOT_FOUND:
+        return problem_response(scope, NotFoundError(f"nothing is at {_shown_path(scope)}"))
+    code, title = status.phrase.lower().replace(" ", "-"), status.phrase
+    detail = f"{scope['method']} {_shown_path(scope)}: {status.phrase.lower()}"
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods(scope)))
+        code, title = MethodNotAllowedError.code, MethodNotAllowedError.title
+    return _render(scope, status, code, title, detail, (), headers, {})
+
+
+def _methods(scope: Scope) -> set[str]:
+    """Methods of all routes at the path; the framework names those of one."""
+    found: set[str] = set()
+    for route in iter_route_contexts(scope["app"].routes):
+        if route.path_regex.match(scope["path"]):
+            found |= route.methods or set()
+    return found | {"HEAD"} if "GET" in found else found
+
+
+def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:
+    """Return pydantic's errors as one of ours; what was sent is not repeated."""
+    broken = next((e for e in errors if e["type"] in ("json_invalid", "missing_body")), None)
+    if broken is not None:
+        reason = broken.get("ctx", {}).get("error") or broken["msg"]
+        return MalformedBodyError(f"the body is not valid JSON: {reason}")
+    return invalid_input(validation_faults(errors))
+
+
+def validation_faults(errors: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
+    """Return pydantic's errors as places in the input."""
+    return tuple(Fault(_pointer(e["loc"]), _message(e)) for e in errors)
+
+
+def invalid_input(faults: tuple[Fault, ...]) -> BadInputError:
+    """Return the error of an input with these faults, the first of them in its detail."""
+    rest = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    first = f"{faults[0].pointer}: {faults[0].detail}" if faults[0].pointer else faults[0].detail
+    return BadInputError(first + rest, faults)
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Make the application answer every error that it handles with a problem."""
+
+    @app.exception_handler(StableArenaError)
+    async def own(request: Request, error: StableArenaError) -> JSONResponse:
+        return problem_response(request.scope, error)
+
+    @app.exception_handler(RequestValidationError)
+    async def validation(request: Request, error: RequestValidationError) -> JSONResponse:
+        return problem_response(request.scope, validation_error(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        return http_problem_response(request.scope, error)
+
+
+def _render(
+    scope: Scope,
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    faults: tuple[Fault, ...],
+    headers: dict[str, str],
+    members: dict[str, str],
+) -> JSONResponse:
+    body: dict[str, Any] = {
+        "type": f"/problems/{code}",
+        "title": title,
+        "status": int(status),
+        "detail": detail,
+        "instance": quote(_shown_path(scope), safe=_IN_PATHS, errors="replace"),
+        "request_id": scope.get("state", {}).get("request_id", ""),
+        "errors": [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults[:_SHOWN_FAULTS]],
+        **members,
+    }
+    return JSONResponse(_storable(body), int(status), headers, media_type=MEDIA_TYPE)
+
+
+def _shown_path(scope: Scope) -> str:
+    """Return the path as `RequestTrail` lets it be shown."""
+    return str(scope.get("state", {}).get("shown_path", scope["path"]))
+
+
+def _storable(body: Any) -> Any:
+    """Replace halves of surrogate pairs, which a path or a field's name may hold and UTF-8 cannot."""
+    if isinstance(body, str):
+        return body.encode("utf-8", "replace").decode()
+    if isinstance(body, dict):
+        return {key: _storable(value) for key, value in body.items()}
+    return [_storable(value) for value in body] if isinstance(body, list) else body
+
+
+def _pointer(location: Sequence[str | int]) -> str:
+    # FastAPI says first where the value was: the body, or a parameter.
+    parts = location[1:] if location and location[0] in ("body", "query", "path", "header") else location
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    match error["type"]:
+        case "extra_forbidden":
+            return "is not a known field"
+        case "missing":
+            return "is required"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return "must be an object"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case _:
+            message = str(error["msg"])
+            return message[0].lower() + message[1:]

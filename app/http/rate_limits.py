@@ -1,0 +1,120 @@
+import ipaddress
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.auth.service import Caller
+from app.http.problems import RateLimitedError
+
+_MINUTE = 60.0
+_NETWORK_BITS = 64  # of an IPv6 address: whoever has one address has all of these
+_HEADERS = "rate_limit_headers"
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Requests that may be made at once; they come back evenly, `per_minute` of them in a minute."""
+
+    per_minute: int
+    left: float
+    at: float
+
+
+class RateLimits:
+    """Counts the requests of each key, and of each address of those who show none, in this process's memory.
+
+    Every process of the service counts for itself: with several, a caller may get as many times as much. A minute's
+    requests may come at once, the next ones as their time comes.
+    """
+
+    def __init__(self, *, per_key: int | None, per_address: int | None, size: int = 100_000) -> None:
+        self._per_key = per_key
+        self._per_address = per_address
+        self._size = size
+        self._buckets: dict[Any, _Bucket] = {}
+
+    def count_caller(self, scope: Scope, caller: Caller) -> None:
+        """Count a request of a key, or of one of its tokens, towards the key's own limit or the one for all.
+
+        Raises
+        ------
+        RateLimitedError
+        """
+        per_minute = caller.requests_per_minute or self._per_key
+        if per_minute is not None:
+            self._take(scope, "key", caller.key_id, per_minute)
+
+    def count_stranger(self, scope: Scope) -> None:
+        """Count a request of somebody who shows no valid key towards the limit of the address.
+
+        Raises
+        ------
+        RateLimitedError
+        """
+        if self._per_address is not None:
+            self._take(scope, "address", _network(scope), self._per_address)
+
+    def _take(self, scope: Scope, policy: str, who: Any, per_minute: int) -> None:
+        now = time.monotonic()
+        bucket = self._buckets.get(who)
+        if bucket is None or bucket.per_minute != per_minute:
+            if len(self._buckets) >= self._size:
+                self._forget(now)
+            bucket = self._buckets[who] = _Bucket(per_minute, per_minute, now)
+        rate = per_minute / _MINUTE
+        bucket.left = min(per_minute, bucket.left + (now - bucket.at) * rate)
+        bucket.at = now
+        refused = bucket.left < 1
+        if not refused:
+            bucket.left -= 1
+        until_full = math.ceil((per_minute - bucket.left) / rate)
+        scope["state"][_HEADERS] = (
+            (b"ratelimit-policy", b'"%b";q=%d;w=60' % (policy.encode(), per_minute)),
+            (b"ratelimit", b'"%b";r=%d;t=%d' % (policy.encode(), bucket.left, until_full)),
+        )
+        if refused:
+            wait = math.ceil((1 - bucket.left) / rate)
+            raise RateLimitedError(f"more than {per_minute} requests a minute of one {policy}", wait)
+
+    def _forget(self, now: float) -> None:
+        """Drop the buckets that are full again, as a new one would be; if all are in use, the older half."""
+        used = {
+            who: bucket
+            for who, bucket in self._buckets.items()
+            if bucket.left + (now - bucket.at) * bucket.per_minute / _MINUTE < bucket.per_minute
+        }
+        if len(used) >= self._size:
+            used = dict(list(used.items())[len(used) // 2 :])
+        self._buckets = used
+
+
+class RateLimitHeaders:
+    """Tells callers who are counted how much is left, in the `RateLimit` headers of the IETF's draft."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope["state"]
+
+        async def send_with_limits(message: Message) -> None:
+            if message["type"] == "http.response.start" and _HEADERS in state:
+                message["headers"] = [*message["headers"], *state[_HEADERS]]
+            await send(message)
+
+        await self._app(scope, receive, send_with_limits)
+
+
+def _network(scope: Scope) -> str:
+    """Return the caller's address, of IPv6 the part that a provider hands out; uvicorn has looked behind proxies."""
+    host: str = scope["client"][0] if scope.get("client") else ""
+    if ":" not in host:
+        return host
+    return str(ipaddress.IPv6Network((host.partition("%")[0], _NETWORK_BITS), strict=False))

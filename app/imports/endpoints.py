@@ -1,0 +1,211 @@
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field, TypeAdapter
+
+from app.auth.service import Caller
+from app.database.engine import Database
+from app.database.file_chunks import CHUNK_BYTES
+from app.errors import BadInputError, Fault
+from app.http.dependencies import ReadView, get_database, require, require_any
+from app.http.pagination import PageSize, When, read_cursor, write_cursor
+from app.http.problems import MediaTypeError, problem_responses
+from app.imports import service as imports
+from app.imports.formats.schemas import find_schema
+from app.imports.service import Import, ImportDetails, ImportOptions
+from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
+from app.leaderboard.row_files import rows_csv
+from app.naming.names import name_fault
+
+router = APIRouter(prefix="/imports", tags=["imports"])
+
+MEDIA_TYPES = {
+    "text/csv": "csv",
+    "application/csv": "csv",
+    "application/jsonl": "jsonl",
+    "application/x-ndjson": "jsonl",
+    "application/x-jsonlines": "jsonl",
+    "application/vnd.apache.parquet": "parquet",
+    "application/x-parquet": "parquet",
+}
+
+_Position = TypeAdapter(tuple[When, UUID])
+
+
+class ImportPage(BaseModel):
+    """Imports, the newest first."""
+
+    items: list[Import]
+    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
+
+
+def _options(
+    schema: Annotated[
+        str | None, Query(description="Name of the file's format; by default it is told from the columns.")
+    ] = None,
+    annotator_column: Annotated[
+        str | None, Query(description="Column that says who voted; by default annotator, judge, user_id and the like.")
+    ] = None,
+    pool_annotators: Annotated[bool, Query(description="Take every vote as one annotator's, named pooled.")] = False,
+    skip_invalid: Annotated[
+        bool, Query(description="Leave out records that are no votes instead of refusing the file.")
+    ] = False,
+    again: Annotated[bool, Query(description="Import the file even if it was imported before.")] = False,
+    dry_run: Annotated[
+        bool, Query(description="Check and count the records, record nothing; what only the record can tell is null.")
+    ] = False,
+) -> ImportOptions:
+    if schema is not None:
+        find_schema(schema)
+    if annotator_column is not None and "\x00" in annotator_column:
+        raise BadInputError("/annotator_column: must not contain the character U+0000")
+    if pool_annotators and annotator_column is not None:
+        raise BadInputError("either the votes are pooled or a column says who voted, not both")
+    return ImportOptions(schema, annotator_column, pool_annotators, skip_invalid, again, dry_run)
+
+
+@router.post(
+    "",
+    status_code=202,
+    responses={
+        200: {"model": Import, "description": "The same file was imported before."},
+        **problem_responses(401, 403, 413, 415, 422, 503),
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA_TYPES},
+        }
+    },
+)
+async def post_import(
+    request: Request,
+    response: Response,
+    caller: Annotated[Caller, require("ingest")],
+    database: Annotated[Database, Depends(get_database)],
+    options: Annotated[ImportOptions, Depends(_options)],
+    filename: Annotated[
+        str, Query(min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="What to call the file.")
+    ] = "upload",
+    format: Annotated[  # noqa: A002  the parameter's public name
+        Literal["csv", "jsonl", "parquet"] | None,
+        Query(description="What the body is; by default told from `filename`, then from Content-Type."),
+    ] = None,
+) -> Import:
+    """Import a file of votes.
+
+    The body is the file: CSV, JSON lines (both also compressed with gzip or zstd) or Parquet, in any format that the
+    documentation lists. 202 means that it was received whole; a worker checks every record, then records the votes.
+    Follow `Location` to see it end. The same file again, told by its SHA-256, answers 200 with the earlier import, and
+    takes it on where it was cut short.
+
+    Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`; `body-too-large`; `media-type` where nothing
+    says what the body is; `invalid`; `database-unreachable`, `database-busy`: send it again later.
+    """
+    if fault := name_fault(filename):
+        raise BadInputError(f"filename {fault}", (Fault("/filename", fault),))
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = format or kind_of_name(filename) or MEDIA_TYPES.get(media_type)
+    if kind is None:
+        raise MediaTypeError(f"say what the body is: Content-Type {', '.join(MEDIA_TYPES)}, or ?format= or ?filename=")
+    upload = Upload(database, file_name=filename, kind=kind, options=options, requested_by=caller.name)
+    import_id, is_new = await _receive(request, upload)
+    response.headers["Location"] = request.app.url_path_for("get_import", import_id=str(import_id))
+    response.status_code = 202 if is_new else 200
+    return await asyncio.to_thread(_find, database, import_id)
+
+
+async def _receive(request: Request, upload: Upload) -> tuple[UUID, bool]:
+    """Take the body in; whatever stops it leaves nothing behind."""
+    slots: asyncio.Semaphore = request.app.state.request_slots
+    try:
+        async for piece in _pieces(request):
+            async with slots:  # held while a piece is written, not while the next one travels
+                await asyncio.to_thread(upload.write, piece)
+        async with slots:
+            return await asyncio.to_thread(upload.finish)
+    except BaseException:
+        await asyncio.shield(asyncio.to_thread(upload.abandon))
+        raise
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    waiting = bytearray()
+    async for piece in request.stream():
+        waiting += piece
+        while len(waiting) >= CHUNK_BYTES:
+            yield bytes(waiting[:CHUNK_BYTES])
+            del waiting[:CHUNK_BYTES]
+    if waiting:
+        yield bytes(waiting)
+
+
+def _find(database: Database, import_id: UUID) -> Import:
+    with database.read() as conn:
+        return Import(**imports.find_import(conn, import_id).model_dump())
+
+
+@router.get("", dependencies=[require_any("ingest", "read")], responses=problem_responses(401, 403, 422, 503))
+def list_imports(conn: ReadView, limit: PageSize = 50, cursor: Annotated[str | None, Query()] = None) -> ImportPage:
+    """List imports, the newest first.
+
+    Needs scope `ingest` or `read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    """
+    items = imports.list_imports(conn, limit=limit + 1, before=read_cursor(cursor, _Position))
+    more = len(items) > limit
+    last = items[limit - 1] if more else None
+    return ImportPage(items=items[:limit], next_cursor=last and write_cursor(last.created_at, last.id))
+
+
+@router.get(
+    "/{import_id}",
+    dependencies=[require_any("ingest", "read")],
+    responses=problem_responses(401, 403, 404, 422, 503),
+)
+def get_import(import_id: UUID, conn: ReadView) -> ImportDetails:
+    """Show how far an import is, what became of its records, and the first of its faults.
+
+    Needs scope `ingest` or `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    return imports.find_import(conn, import_id)
+
+
+@router.get(
+    "/{import_id}/errors",
+    dependencies=[require_any("ingest", "read")],
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "application/x-ndjson")}},
+        **problem_responses(401, 403, 404, 422, 503),
+    },
+)
+def get_import_errors(
+    import_id: UUID,
+    conn: ReadView,
+    database: Annotated[Database, Depends(get_database)],
+    format: Annotated[Literal["csv", "jsonl"], Query()] = "csv",  # noqa: A002  the parameter's public name
+) -> StreamingResponse:
+    """Download what is wrong with the records of a file.
+
+    One line a record: its number, its place, `invalid` or `conflict`, and why; at most 100,000. Who voted is not
+    repeated. Needs scope `ingest` or `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    imports.find_import(conn, import_id)
+    media_type = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
+    name = f"import-{import_id}-errors.{format}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_error_lines(database, import_id, format), media_type=media_type, headers=headers)
+
+
+def _error_lines(database: Database, import_id: UUID, form: str) -> Iterator[bytes]:
+    if form == "csv":
+        yield b"record,place,kind,detail\n"
+    for faults in imports.every_fault(database, import_id):
+        if form == "csv":
+            yield rows_csv([fault.model_dump() for fault in faults]).partition(b"\n")[2]
+        else:
+            yield "".join(fault.model_dump_json() + "\n" for fault in faults).encode()

@@ -1,0 +1,6 @@
+"""Vote files: CSV, JSONL and Parquet in, checked votes and the places of the faulty ones out."""
+
+from app.imports.formats.indexing import IndexedVotes, encode
+from app.imports.formats.reading import ReadOptions, VoteFile, VoteReader, file_sha256, read_vote_file
+
+__all__ = ["IndexedVotes", "ReadOptions", "VoteFile", "VoteReader", "encode", "file_sha256", "read_vote_file"]

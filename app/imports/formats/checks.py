@@ -1,0 +1,223 @@
+"""What makes a record a vote: every rule over a batch of records, and what to say where one is broken."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from app.imports.formats.documents import parse_metadata, parse_tags
+from app.imports.formats.moments import MOMENT, moment_fault, parse_moments
+from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
+from app.imports.formats.schemas.schema import SAY_MORE
+from app.imports.formats.sources import RawBatch
+from app.naming.names import name_fault
+
+NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id")
+OPTIONAL = ("battle_id", "voted_at", "tags", "metadata", "annotator", "model_a", "model_b", "winner")
+SHOWN_CHARACTERS = 80
+_PLAIN_NAME = r"^[!-~]([ -~]{0,498}[!-~])?$"
+"""Printable ASCII of a name's length: what is surely a name, so that only the others are looked at one by one."""
+
+VOTE_COLUMNS: pl.Schema = pl.Schema(
+    {
+        "annotator": pl.String(),
+        "model_a": pl.String(),
+        "model_b": pl.String(),
+        "outcome": pl.Int8(),
+        "battle_id": pl.String(),
+        "voted_at": MOMENT,
+        "tags": pl.List(pl.String()),
+        "metadata": pl.String(),
+        "row": pl.Int64(),
+    }
+)
+"""The columns of checked votes; battle_id, voted_at, tags and metadata may be null."""
+
+RecordFault = tuple[int, Input | None, str]
+"""A record's number, where in it (None: in the record as a whole), and what is wrong there."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A batch after the checks.
+
+    Attributes
+    ----------
+    votes : as `VOTE_COLUMNS` says; `row` is the record's number.
+    records : how many records the batch had.
+    skipped : records that say that nobody voted.
+    rejected : records that are no votes.
+    faults : the first of those.
+    """
+
+    votes: pl.DataFrame
+    records: int
+    skipped: int
+    rejected: int
+    faults: list[RecordFault]
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """One rule's verdict: the rows that break it and what to say of one of them."""
+
+    field: Input | None
+    rows: pl.Series
+    detail: Callable[[int], str]
+
+
+def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -> Checked:
+    """Sort a batch into votes, records that are none, and faulty records, each named once for its first broken rule.
+
+    `first_row` is the record number of the batch's first record. A record that makes several votes is faulty whole.
+    """
+    schema = form.schema
+    records = raw.frame.height
+    frame = _prepared(raw.frame, form, first_row)
+    unreadable = raw.unusable.get("winner", {})
+    uncertain = {**raw.ambiguous, **unreadable}
+    nobody = _text(frame["winner"]).is_in(list(schema.no_vote)) & ~_rows(frame, uncertain, first_row)
+    frame = frame.filter(~nobody)
+
+    outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
+    moments = parse_moments(frame["voted_at"], schema.clock)
+    tags, bad_tags = _parsed(frame["tags"], parse_tags)
+    documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
+    broken = [
+        _unusable(frame, None, raw.ambiguous, first_row),
+        *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
+        *_broken_rules(frame, schema, outcome, moments),
+        _Broken("tags", _at(bad_tags, frame.height), lambda row: bad_tags[row]),
+        _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
+    ]
+    faulty = _at({}, frame.height)
+    for rule in broken:
+        faulty = faulty | rule.rows
+    votes = frame.select(
+        "annotator", "model_a", "model_b",
+        outcome.alias("outcome"),
+        pl.when(pl.col("battle_id") != "").then("battle_id"),
+        moments.alias("voted_at"), tags.alias("tags"),
+        _with_raw_winner(frame["winner"], documents),
+        "row",
+    )  # fmt: skip
+    bad_records = votes["row"].filter(faulty).unique(maintain_order=True)
+    if len(bad_records):
+        votes = votes.filter(~pl.col("row").is_in(bad_records.implode()))
+    return Checked(
+        votes=votes.cast(VOTE_COLUMNS),
+        records=records,
+        skipped=int(nobody.sum()),
+        rejected=len(bad_records),
+        faults=_first_faults(frame["row"], faulty, broken, max_faults),
+    )
+
+
+def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
+    """Return the records numbered, every field of a vote in its column."""
+    frame = frame.with_columns(pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64).alias("row"))
+    if form.annotator is None:
+        frame = frame.with_columns(pl.lit(POOLED_ANNOTATOR).alias("annotator"))
+    if form.schema.derive:
+        frame = form.schema.derive(frame)
+    missing = [name for name in OPTIONAL if name not in frame.columns]
+    return frame.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
+
+
+def _broken_rules(frame: pl.DataFrame, schema: Schema, outcome: pl.Series, moments: pl.Series) -> list[_Broken]:
+    same = (frame["model_a"] == frame["model_b"]).fill_null(value=False)
+    return [
+        *(_bad_names(frame[name], name) for name in NAMES),
+        _Broken("model_b", same, lambda row: f"is {_shown(frame['model_b'][row])} on both sides"),
+        _Broken("winner", outcome.is_null(), lambda row: _winner_fault(frame["winner"][row], schema)),
+        _Broken(
+            "voted_at",
+            moments.is_null() & _is_given(frame["voted_at"]),
+            lambda row: f"{_shown(frame['voted_at'][row])} {moment_fault(frame['voted_at'][row], schema.clock)}",
+        ),
+    ]
+
+
+def _first_faults(rows: pl.Series, faulty: pl.Series, broken: list[_Broken], at_most: int) -> list[RecordFault]:
+    faults: dict[int, RecordFault] = {}
+    for i in faulty.arg_true():
+        if len(faults) >= at_most:
+            break
+        rule = next(b for b in broken if b.rows[i])
+        faults.setdefault(rows[i], (rows[i], rule.field, rule.detail(i)))
+    return list(faults.values())
+
+
+def _unusable(frame: pl.DataFrame, name: Input | None, why: dict[int, str], first_row: int) -> _Broken:
+    return _Broken(name, _rows(frame, why, first_row), lambda i: why[frame["row"][i] - first_row])
+
+
+def _rows(frame: pl.DataFrame, why: dict[int, str], first_row: int) -> pl.Series:
+    """Find what was made of these records of the batch."""
+    return frame["row"].is_in([first_row + row for row in why])
+
+
+def _at(why: dict[int, str], height: int) -> pl.Series:
+    rows = pl.Series("rows", [False]).new_from_index(0, height)
+    return rows.scatter(list(why), True) if why else rows
+
+
+def _bad_names(values: pl.Series, name: Input) -> _Broken:
+    """Find the names that are none; a battle may go without."""
+    optional = name == "battle_id"
+    suspects = values.filter(~values.str.contains(_PLAIN_NAME).fill_null(value=False)).unique()
+    bad = {text: fault for text in suspects if (fault := name_fault(text or ""))}
+    if optional:
+        bad = {text: fault for text, fault in bad.items() if text}
+    rows = values.is_in([text for text in bad if text is not None])
+    rows = rows.fill_null(value=not optional)
+    return _Broken(name, rows, lambda row: bad[values[row]])
+
+
+def _winner_fault(word: str | None, schema: Schema) -> str:
+    words = list(schema.winners)
+    if not word:
+        return "must not be blank"
+    return f"unknown outcome {_shown(word)}; known are {', '.join(words)}"
+
+
+def _parsed(values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Series, dict[int, str]]:
+    """Return the parsed values (null where there is no text) and why some could not be parsed."""
+    dtype = VOTE_COLUMNS[values.name]
+    if values.null_count() == len(values):
+        return pl.Series(values.name, [None], dtype).new_from_index(0, len(values)), {}
+    parsed, why = list[object](), dict[int, str]()
+    for row, text in enumerate(values):
+        try:
+            parsed.append(parse(text) if text else None)
+        except ValueError as error:
+            parsed.append(None)
+            why[row] = str(error)
+    return pl.Series(values.name, parsed, dtype), why
+
+
+def _with_raw_winner(words: pl.Series, documents: pl.Series) -> pl.Series:
+    """Keep a word that says more than its outcome code in the metadata, which are JSON objects as text or null."""
+    more = words.is_in(SAY_MORE)
+    if not more.any():
+        return documents.alias("metadata")
+    said = pl.concat_str(pl.lit('{"raw_winner":"'), "word", pl.lit('"'))
+    empty = pl.col("document").fill_null("{}") == "{}"
+    others = pl.concat_str(pl.lit(","), pl.col("document").str.slice(1))
+    rest = pl.when(empty).then(pl.lit("}")).otherwise(others)
+    both = pl.DataFrame({"word": words, "document": documents, "more": more})
+    return both.select(metadata=pl.when("more").then(pl.concat_str(said, rest)).otherwise("document")).to_series()
+
+
+def _text(values: pl.Series) -> pl.Series:
+    return values.fill_null("")
+
+
+def _is_given(values: pl.Series) -> pl.Series:
+    given = values.is_not_null()
+    return given & (values != "") if values.dtype == pl.String else given
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")

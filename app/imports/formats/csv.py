@@ -1,0 +1,152 @@
+"""CSV files: polars reads them; the lines behind its records are looked up when there is something to say."""
+
+import csv
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from app.errors import BadInputError
+from app.imports.formats.column_names import ColumnsError
+from app.imports.formats.records import Record, csv_records
+from app.imports.formats.schemas import Input
+from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8
+
+ROWS_PER_BATCH = 50_000
+
+
+class CsvSource:
+    """A CSV file with a header, comma separated, quoted by RFC 4180, plain or compressed."""
+
+    kind = "csv"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The header's names; raises BadInputError where one stands twice, or it is none."""
+        header = next(self._records(), None)
+        if header is None:
+            raise BadInputError(f"{self._path} is empty")
+        if "\x00" in header.text:  # UTF-16 without its mark still looks like text
+            raise not_utf8(self._path)
+        if not header.is_well_quoted:
+            raise BadInputError(f"{self._path}, line {header.line}: {self._misquoted(header)}")
+        names = self._names(header)
+        repeated = [name for name, times in Counter(names).items() if name and times > 1]
+        if repeated:
+            raise ColumnsError(f"{self._path}, line {header.line}: repeated columns ", repeated)
+        return names
+
+    def _names(self, header: Record) -> list[str]:
+        try:
+            return next(csv.reader(header.text.split("\n"), strict=True))
+        except csv.Error as error:
+            reason = f"the header cannot be read: {error}"
+            if "\r" in header.text:
+                reason = "there is a carriage return in the header: lines must end with a line feed, or with both"
+            elif max(map(len, header.text.split(","))) > csv.field_size_limit():
+                reason = f"the header has a name of more than {csv.field_size_limit():,} characters"
+            raise BadInputError(f"{self._path}, line {header.line}: {reason}") from None
+
+    def has(self, column: str) -> bool:
+        """Whether the header names it."""
+        return column in self.columns
+
+    def count(self) -> int:
+        """Return the number of records, blank lines among them."""
+        try:
+            return int(self._scan().select(pl.len()).collect().item())
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
+        """Yield the records in order, without blank lines.
+
+        Every column is read and the wanted ones kept: asked for a few columns only, polars would not notice a
+        record with too many fields.
+        """
+        start = 0
+        try:
+            for batch in self._scan().collect_batches(chunk_size=ROWS_PER_BATCH):
+                yield RawBatch(_select(self._without_blank_lines(batch, start), wanted))
+                start += batch.height
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def places(self, rows: Collection[int]) -> dict[int, str]:
+        """Return `line 7` for the records with these numbers (blank lines not counted)."""
+        looked_for, last = set(rows), max(rows, default=-1)
+        found: dict[int, str] = {}
+        votes = (record for record in self._body() if not record.is_blank)
+        for row, record in enumerate(votes):
+            if row > last:
+                break
+            if row in looked_for:
+                found[row] = f"line {record.line}"
+        return found
+
+    def _scan(self) -> pl.LazyFrame:
+        return pl.scan_csv(self._path, infer_schema=False, glob=False)
+
+    def _records(self) -> Iterator[Record]:
+        """Yield the header and what follows; blank lines before the header are no records to polars."""
+        in_body = False
+        try:
+            for record in csv_records(self._path):
+                in_body = in_body or not record.is_blank
+                if in_body:
+                    yield record
+        except UNREADABLE as error:
+            raise self._explained_text(error) from error
+
+    def _body(self) -> Iterator[Record]:
+        records = self._records()
+        next(records, None)
+        return records
+
+    @cached_property
+    def _blank_records(self) -> list[int]:
+        """Polars' numbers of the records that are blank lines, which it cannot tell from lines of commas."""
+        return [number for number, record in enumerate(self._body()) if record.is_blank]
+
+    def _without_blank_lines(self, batch: pl.DataFrame, start: int) -> pl.DataFrame:
+        nothing = batch.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        if not nothing.any():
+            return batch
+        numbers = pl.int_range(start, start + batch.height, eager=True)
+        return batch.filter(~(nothing & numbers.is_in(self._blank_records)))
+
+    def _explained(self, error: BaseException) -> BadInputError:
+        """Find the record at which polars gave up, as it names none."""
+        for record in self._body():
+            if not record.is_well_quoted:
+                return BadInputError(f"{self._path}, line {record.line}: {self._misquoted(record)}")
+            if record.n_fields > len(self.columns):
+                return BadInputError(
+                    f"{self._path}, line {record.line}: {record.n_fields} fields where the header has "
+                    f"{len(self.columns)}"
+                )
+        return self._explained_text(error)
+
+    def _explained_text(self, error: BaseException) -> BadInputError:
+        if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
+            return not_utf8(self._path)
+        return BadInputError(f"{self._path} cannot be read as CSV: {first_line(error)}")
+
+    @staticmethod
+    def _misquoted(record: Record) -> str:
+        if record.text.count('"') % 2:
+            return "a quote is opened and never closed (a quote inside a field is written twice, in quotes)"
+        return "a quote inside a field must be written twice, and the field stand in quotes"
+
+
+def _select(frame: pl.DataFrame, wanted: Mapping[Input, str]) -> pl.DataFrame:
+    """Return the wanted columns under our names, null where the file does not have them."""
+    return frame.select(
+        (pl.col(column) if column in frame.columns else pl.lit(None, pl.String)).alias(name)
+        for name, column in wanted.items()
+    )

@@ -1,0 +1,155 @@
+"""JSON lines: one object a line. Python decodes them: polars' reader mends what has to be refused."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from app.errors import BadInputError
+from app.imports.formats.records import LINES_PER_BATCH, scan_lines
+from app.imports.formats.schemas import Input
+from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8
+from app.imports.formats.text_values import text_of
+
+LOOKED_AT_FOR_COLUMNS = 100
+"""Objects whose keys are taken for the file's columns; later ones may still bring optional fields."""
+
+
+class JsonlSource:
+    """A file with one JSON object a line, plain or compressed; blank lines are skipped."""
+
+    kind = "jsonl"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._twice: str | None = None
+        self._decoder = json.JSONDecoder(object_pairs_hook=self._as_object)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The keys of the first objects, in order of appearance; raises BadInputError where there are none."""
+        return list(dict.fromkeys(key for record in self._first for key in record))
+
+    def has(self, column: str) -> bool:
+        """Whether any of the first objects has such a key, or something at such a path."""
+        return any(_holds(record, column) for record in self._first)
+
+    def count(self) -> int:
+        """Return the number of lines."""
+        try:
+            return int(pl.scan_lines(self._path, glob=False).select(pl.len()).collect().item())
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
+        """Yield the records in order; one that gives a name twice is ambiguous, wherever in it.
+
+        Raises
+        ------
+        BadInputError : a line is not a JSON object, or the file not UTF-8; names the line.
+        """
+        lines = self._lines()
+        while True:
+            some, ambiguous = list[dict[str, Any]](), dict[int, str]()
+            for line, text in islice(lines, LINES_PER_BATCH):
+                record, twice = self._decoded(line, text)
+                if twice is not None:
+                    ambiguous[len(some)] = f"an object has the name {twice[:100]!r} more than once"
+                some.append(record)
+            if not some:
+                return
+            yield _as_text(some, ambiguous, wanted)
+
+    def places(self, rows: Collection[int]) -> dict[int, str]:
+        """Return `line 7` for the records with these numbers (blank lines not counted)."""
+        looked_for, last = set(rows), max(rows, default=-1)
+        numbered = enumerate(line for line, _ in self._lines())
+        return {row: f"line {line}" for row, line in islice(numbered, last + 1) if row in looked_for}
+
+    @cached_property
+    def _first(self) -> list[dict[str, Any]]:
+        objects = [self._decoded(line, text)[0] for line, text in islice(self._lines(), LOOKED_AT_FOR_COLUMNS)]
+        if not objects:
+            raise BadInputError(f"{self._path} has no votes")
+        return objects
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        try:
+            for line, text in enumerate(scan_lines(self._path), start=1):
+                if text and not text.isspace():
+                    yield line, text
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def _decoded(self, line: int, text: str) -> tuple[dict[str, Any], str | None]:
+        """Return a line's object, and a name that is given twice in it or in what it holds."""
+        self._twice = None
+        try:
+            record = self._decoder.decode(text)
+        except RecursionError:
+            raise BadInputError(f"{self._path}, line {line}: nested too deeply") from None
+        except ValueError as error:
+            raise BadInputError(f"{self._path}, line {line}: not JSON: {first_line(error)}") from None
+        if not isinstance(record, dict):
+            raise BadInputError(f"{self._path}, line {line}: not a JSON object")
+        return record, self._twice
+
+    def _as_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            times = Counter(name for name, _ in pairs)
+            self._twice = next(name for name in times if times[name] > 1)
+        return content
+
+    def _explained(self, error: BaseException) -> BadInputError:
+        if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
+            return not_utf8(self._path)
+        return BadInputError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
+
+
+def _as_text(records: list[dict[str, Any]], ambiguous: dict[int, str], wanted: Mapping[Input, str]) -> RawBatch:
+    columns: dict[str, list[str | None]] = {}
+    unusable: dict[Input, dict[int, str]] = {}
+    for name, column in wanted.items():
+        convert, values = text_of(name), list[str | None]()
+        for row, record in enumerate(records):
+            try:
+                values.append(convert(_value_at(record, column)))
+            except ValueError as error:
+                values.append(None)
+                unusable.setdefault(name, {})[row] = str(error)
+        columns[name] = values
+    return RawBatch(pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), unusable, ambiguous)
+
+
+def _holds(record: dict[str, Any], path: str) -> bool:
+    head, _, tail = path.rpartition(".")
+    if path in record or not tail:
+        return path in record
+    holder = _value_at(record, head) if head else None
+    return tail in holder if isinstance(holder, dict) else isinstance(holder, list) and _item(holder, tail) is not None
+
+
+def _value_at(record: dict[str, Any], path: str) -> Any:
+    """Return what stands under a key, or at a path such as `states.0.model_name`; None where nothing does."""
+    if path in record or "." not in path:
+        return record.get(path)
+    here: Any = record
+    for part in path.split("."):
+        here = _step(here, part)
+    return here
+
+
+def _step(holder: Any, part: str) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(part)
+    return _item(holder, part) if isinstance(holder, list) else None
+
+
+def _item(values: list[Any], number: str) -> Any:
+    return values[int(number)] if number.isdecimal() and int(number) < len(values) else None

@@ -1,0 +1,185 @@
+"""Parquet files: typed columns, so what is no text is turned to text or refused column by column."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+
+from app.errors import BadInputError
+from app.imports.formats.footers import RowGroup, read_row_groups
+from app.imports.formats.moments import storable_moments
+from app.imports.formats.schemas import Input
+from app.imports.formats.sources import UNREADABLE, RawBatch, first_line
+from app.imports.formats.text_values import text_of
+
+ROWS_PER_BATCH = 50_000
+MAX_GROUP_ROWS = 2 * 1024**2
+"""Most rows of a row group: one is decoded whole. Writers make groups of 120 thousand to a million rows."""
+MAX_GROUP_BYTES = 1024**3
+"""Most that the columns of a vote may take of a row group once it is decoded."""
+
+_INEXPRESSIBLE = object()
+"""Stands for a value of which polars can make nothing in Python."""
+
+
+class ParquetSource:
+    """A Parquet file."""
+
+    kind = "parquet"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns' names."""
+        return self._schema.names()
+
+    def has(self, column: str) -> bool:
+        """Whether there is such a column, or something at such a path inside one."""
+        return _reach(self._schema, column) is not None
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        try:
+            return int(pl.scan_parquet(self._path, glob=False).select(pl.len()).collect().item())
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def check_size(self, wanted: Mapping[Input, str], *, max_bytes: int) -> None:
+        """Refuse a file that would become too large, told from its footer: what repeats takes next to no room in it.
+
+        Raises
+        ------
+        BadInputError : a row group, or the file as a whole, holds too much.
+        """
+        groups = self._row_groups(wanted)
+        rows, size = (
+            max((group.rows for group in groups), default=0),
+            max((group.size for group in groups), default=0),
+        )
+        if rows > MAX_GROUP_ROWS or size > MAX_GROUP_BYTES:
+            held = f"{rows:,} rows" if rows > MAX_GROUP_ROWS else f"about {size:,} bytes"
+            most = f"{MAX_GROUP_ROWS:,} rows" if rows > MAX_GROUP_ROWS else f"{MAX_GROUP_BYTES:,} bytes"
+            raise BadInputError(
+                f"{self._path} has a row group of {held}, at most {most} are read at once: write it again with smaller "
+                "row groups (row_group_size=100_000 in most libraries)"
+            )
+        if sum(group.size for group in groups) > max_bytes:
+            raise BadInputError(f"{self._path} expands to more than {max_bytes:,} bytes: write it as several files")
+
+    def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
+        """Yield the rows in order; numbers and moments become text, other types are refused value by value."""
+        found = {name: _reach(self._schema, column) for name, column in wanted.items()}
+        nothing = pl.lit(None, pl.String)
+        columns = [(nothing if value is None else value).alias(name) for name, value in found.items()]
+        start = 0
+        try:
+            for rows in _read_at_once(self._row_groups(wanted)):
+                scan = pl.scan_parquet(self._path, glob=False).slice(start, rows)
+                for batch in scan.select(columns).collect_batches(chunk_size=ROWS_PER_BATCH):
+                    yield _as_text(batch)
+                start += rows
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def places(self, rows: Collection[int]) -> dict[int, str]:
+        """Return `row 7` (from 0) for the rows with these numbers."""
+        return {row: f"row {row}" for row in rows}
+
+    @cached_property
+    def _schema(self) -> pl.Schema:
+        try:
+            return pl.scan_parquet(self._path, glob=False).collect_schema()
+        except UNREADABLE as error:
+            raise self._explained(error) from error
+
+    def _row_groups(self, wanted: Mapping[Input, str]) -> list[RowGroup]:
+        tops = {column if column in self._schema else column.split(".")[0] for column in wanted.values()}
+        try:
+            return read_row_groups(self._path, tops)
+        except (ValueError, OSError) as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: BaseException) -> BadInputError:
+        return BadInputError(f"{self._path} cannot be read as Parquet: {first_line(error)}")
+
+
+def _read_at_once(groups: Sequence[RowGroup]) -> Iterator[int]:
+    """Yield how many rows to read at a time: polars reads many groups ahead, whatever they hold."""
+    rows = size = 0
+    for group in groups:
+        if rows and (rows + group.rows > MAX_GROUP_ROWS or size + group.size > MAX_GROUP_BYTES):
+            yield rows
+            rows = size = 0
+        rows, size = rows + group.rows, size + group.size
+    yield rows
+
+
+def _as_text(frame: pl.DataFrame) -> RawBatch:
+    columns: dict[Input, pl.Series] = {}
+    unusable: dict[Input, dict[int, str]] = {}
+    name: Input
+    for name in frame.columns:  # type: ignore[assignment]  # they were named so when they were selected
+        columns[name], why = _column_text(name, frame[name])
+        if why:
+            unusable[name] = why
+    return RawBatch(pl.DataFrame(list(columns.values())), unusable)
+
+
+def _column_text(name: Input, values: pl.Series) -> tuple[pl.Series, dict[int, str]]:
+    """Return the column as text (or moments) and why some rows are not."""
+    dtype = values.dtype
+    if name == "voted_at" and dtype in (pl.Datetime, pl.Date):
+        return storable_moments(values)
+    if dtype.is_temporal():  # looked at one by one, some have no counterpart in Python
+        kind = str(dtype.base_type()).lower()
+        why = dict.fromkeys(values.is_not_null().arg_true(), f"must be text, is a {kind}")
+        return pl.Series(name, [None], pl.String).new_from_index(0, len(values)), why
+    if dtype == pl.String:
+        return values, {}
+    if dtype in (pl.Categorical, pl.Enum) or dtype.is_integer():
+        return values.cast(pl.String), {}
+    convert, texts, why = text_of(name), list[str | None](), dict[int, str]()
+    for row, value in enumerate(_in_python(values)):
+        if value is _INEXPRESSIBLE:
+            texts.append(None)
+            why[row] = "holds a moment or a duration that is out of all bounds"
+            continue
+        try:
+            texts.append(convert(value))
+        except ValueError as error:
+            texts.append(None)
+            why[row] = str(error)
+    return pl.Series(name, texts, pl.String), why
+
+
+def _in_python(values: pl.Series) -> list[object]:
+    """Return the values, `_INEXPRESSIBLE` for those that are it; halving finds them, they are rare."""
+    try:
+        return values.to_list()
+    except (ValueError, OverflowError, pl.exceptions.PanicException):
+        if len(values) == 1:
+            return [_INEXPRESSIBLE]
+    middle = len(values) // 2
+    return _in_python(values[:middle]) + _in_python(values[middle:])
+
+
+def _reach(schema: pl.Schema, path: str) -> pl.Expr | None:
+    """Return how to get at a column, or into one by a path such as `data.rating`; None where there is nothing."""
+    if path in schema:
+        return pl.col(path)
+    name, *parts = path.split(".")
+    if name not in schema:
+        return None
+    found, dtype = pl.col(name), cast("Any", schema[name])
+    for part in parts:
+        if isinstance(dtype, pl.Struct) and part in (inner := {field.name: field.dtype for field in dtype.fields}):
+            found, dtype = found.struct.field(part), inner[part]
+        elif isinstance(dtype, pl.List) and part.isdecimal():
+            found, dtype = found.list.get(int(part), null_on_oob=True), dtype.inner
+        else:
+            return None
+    return found

@@ -1,0 +1,232 @@
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from app.errors import BadInputError, Fault
+from app.imports.formats.checks import Checked, RecordFault, check_batch
+from app.imports.formats.column_names import ColumnsError
+from app.imports.formats.csv import CsvSource
+from app.imports.formats.expansion import MAX_EXPANDED_BYTES, check_expansion
+from app.imports.formats.jsonl import JsonlSource
+from app.imports.formats.parquet import ParquetSource
+from app.imports.formats.schemas import Form, choose_form
+from app.imports.formats.sources import VoteSource
+
+MAX_FAULTS = 1_000
+
+SOURCES: dict[str, Callable[[Path], VoteSource]] = {
+    ".csv": CsvSource,
+    ".csv.gz": CsvSource,
+    ".csv.zst": CsvSource,
+    ".jsonl": JsonlSource,
+    ".jsonl.gz": JsonlSource,
+    ".jsonl.zst": JsonlSource,
+    ".parquet": ParquetSource,
+}
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is to be understood.
+
+    Attributes
+    ----------
+    schema : name of the format; by default the first of `SCHEMAS` that the columns fit.
+    annotator_column : the column that says who voted; by default the first of the known ones.
+    pooled : take every vote as one annotator's, whatever the file says.
+    """
+
+    schema: str | None = None
+    annotator_column: str | None = None
+    pooled: bool = False
+
+
+class VoteReader:
+    """A file of votes, read in batches of bounded size, as often as one likes.
+
+    Parameters
+    ----------
+    path : its name's ending says what it is; CSV and JSONL may be compressed (.gz, .zst).
+    ending : that of a file whose name says nothing.
+    max_expanded_bytes : the most that its text may have; see `check_expansion` and `ParquetSource.check_size`.
+
+    Raises
+    ------
+    BadInputError
+        The file as a whole is no vote file: not there, empty, of unknown kind, too large, columns missing or
+        repeated. Reading it raises the same where it is not UTF-8, or broken at some line.
+    """
+
+    def __init__(
+        self, path: Path, options: ReadOptions, *, max_expanded_bytes: int | None = None, ending: str | None = None
+    ) -> None:
+        self.path = path
+        self._source = _source(path, ending)
+        limit = MAX_EXPANDED_BYTES if max_expanded_bytes is None else max_expanded_bytes
+        if not isinstance(self._source, ParquetSource):
+            check_expansion(path, max_bytes=limit)
+        columns = self._source.columns  # names the file itself where it cannot be read
+        try:
+            self._form = choose_form(
+                columns,
+                self._source.has,
+                kind=self._source.kind,
+                name=options.schema,
+                annotator_column=options.annotator_column,
+                pooled=options.pooled,
+            )
+        except ColumnsError as error:
+            raise error.of_file(path) from error
+        except BadInputError as error:
+            raise BadInputError(f"{path}: {error.detail}") from error
+        if isinstance(self._source, ParquetSource):
+            self._source.check_size(self._form.columns, max_bytes=limit)
+
+    @property
+    def form(self) -> Form:
+        """The format that the file was found to have."""
+        return self._form
+
+    def count(self) -> int:
+        """Return about how many records there are; for progress only."""
+        return self._source.count()
+
+    def batches(self, *, max_faults: int) -> Iterator[Checked]:
+        """Yield the records in order, checked; no more than `max_faults` faults of the whole file are listed.
+
+        Raises
+        ------
+        BadInputError : see the class; also where there is not one record.
+        """
+        read = listed = 0
+        for raw in self._source.batches(self._form.columns):
+            checked = check_batch(raw, self._form, first_row=read, max_faults=max_faults - listed)
+            read += checked.records
+            listed += len(checked.faults)
+            yield checked
+        if not read:
+            raise BadInputError(f"{self.path} has no votes")
+
+    def places(self, records: Collection[int]) -> dict[int, str]:
+        """Return where in the file these records are (`line 7`), by their number: the frame's column `row`."""
+        return self._source.places(records) if records else {}
+
+    def placed(self, found: Sequence[RecordFault]) -> list[Fault]:
+        """Return the faults with their places as a user would look for them: `line 7, winner`."""
+        columns = self._form.columns
+        places = self.places([row for row, _, _ in found])
+        return [
+            Fault(f"{places[row]}, {columns.get(name, name)}" if name else places[row], detail)
+            for row, name, detail in found
+        ]
+
+
+@dataclass(frozen=True)
+class VoteFile:
+    """The votes of a file, and what in it is none or counts no more.
+
+    An annotator judges a battle once: of several votes with the same battle_id the first counts, as in the service.
+
+    Attributes
+    ----------
+    path : the file.
+    schema : name of the format it was read as.
+    annotator_column : the column that says who voted; None where everyone was pooled.
+    frame : one row a vote, in file order: annotator, model_a, model_b (text), outcome (0 model_a, 1 model_b,
+        2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text), metadata (JSON text), each of
+        these four null where not given, and row, the record's number in the file from 0.
+    rows_read : records in the file, skipped and faulty ones included, blank lines not.
+    skipped : records that say that nobody voted.
+    rejected : records that are no votes.
+    duplicates : votes left out because their annotator had judged their battle before.
+    faults : the first 1,000 rejected records, one place and reason each.
+    pooled : whether everyone was taken as one annotator, named "pooled".
+    """
+
+    path: Path
+    schema: str
+    annotator_column: str | None
+    frame: pl.DataFrame
+    rows_read: int
+    skipped: int
+    rejected: int
+    duplicates: int
+    faults: list[Fault] = field(default_factory=list)
+    pooled: bool = False
+
+
+def read_vote_file(
+    path: Path,
+    *,
+    schema: str | None = None,
+    annotator_column: str | None = None,
+    pooled: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> VoteFile:
+    """Read a CSV, JSONL or Parquet file of votes whole, keeping only the columns of a vote.
+
+    Parameters
+    ----------
+    schema, annotator_column, pooled : see `ReadOptions`.
+    progress : called with the share of the file that has been read, 0 to 1.
+
+    Raises
+    ------
+    BadInputError
+        See `VoteReader`. Faulty records do not raise, they are listed in the result.
+    """
+    reader = VoteReader(path, ReadOptions(schema, annotator_column, pooled))
+    total = reader.count() if progress else 0
+    read = 0
+    batches: list[Checked] = []
+    for checked in reader.batches(max_faults=MAX_FAULTS):
+        batches.append(checked)
+        read += checked.records
+        if progress:
+            progress(min(1.0, read / max(1, total)))
+    votes = pl.concat([batch.votes for batch in batches])
+    frame = _without_repeats(votes)
+    return VoteFile(
+        path=path,
+        schema=reader.form.schema.name,
+        annotator_column=reader.form.annotator,
+        frame=frame,
+        rows_read=read,
+        skipped=sum(batch.skipped for batch in batches),
+        rejected=sum(batch.rejected for batch in batches),
+        duplicates=votes.height - frame.height,
+        faults=reader.placed([fault for batch in batches for fault in batch.faults]),
+        pooled=pooled,
+    )
+
+
+def _without_repeats(votes: pl.DataFrame) -> pl.DataFrame:
+    key = votes.select("battle_id", "annotator")
+    return votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
+
+
+def file_sha256(path: Path) -> bytes:
+    """Return the SHA-256 digest of the file's bytes."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").digest()
+
+
+def _source(path: Path, ending: str | None) -> VoteSource:
+    if path.is_dir():
+        raise BadInputError(f"{path} is a folder, not a file")
+    if not path.exists():
+        raise BadInputError(f"{path} does not exist")
+    kind = ending or "".join(path.suffixes[-2:]).lower()
+    make = SOURCES.get(kind) or SOURCES.get(path.suffix.lower())
+    if make is None:
+        raise BadInputError(f"{path} is of unknown kind; known are {', '.join(SOURCES)}")
+    try:
+        with path.open("rb") as content:
+            if not content.read(1):
+                raise BadInputError(f"{path} is empty")
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
+    return make(path)

@@ -1,0 +1,144 @@
+"""The second of an import's readings: its votes go in, chunk by chunk, each with the count of what is done."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import structlog
+from sqlalchemy import Connection, RowMapping
+
+from app.database.engine import Database, DatabaseContendedError
+from app.database.file_chunks import drop_chunks
+from app.imports import queries as store
+from app.imports.formats import VoteReader
+from app.imports.names import ModelFault, number_votes
+from app.imports.repeats import receive_left_out
+from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD
+from app.imports.survey import Survey
+from app.votes.bulk import load_votes
+
+log = structlog.get_logger()
+
+CLAIMS = "claims"
+"""Among an import's counts, never shown: how often it was begun since it last got any further."""
+
+_ATTEMPTS = 10
+
+
+class ImportLoad:
+    """Takes an import on from where it is, by whoever it was brought there, until it is done.
+
+    A chunk's votes, its faults and the number of records done commit together, under a lock on the import's row: killed
+    at any point, nothing is lost or recorded twice, and two processes with the same file may even share the work.
+    Names are added in a transaction of their own, so that nobody who votes on a new model waits for a chunk.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        import_id: UUID,
+        *,
+        progress: Callable[[float], None] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._database = database
+        self._id = import_id
+        self._progress = progress
+        self._stopped = stopped
+        self._expect_new = True
+
+    def begin(self, survey: Survey) -> None:
+        """Record what the file holds and which of its records are left out; nothing happens if that is on record."""
+        counts = {"rows": survey.rows, "rejected": survey.unreadable, "skipped": survey.skipped}
+        counts |= dict.fromkeys(("created", "replaced", *OF_THE_RECORD), 0)
+        with self._database.begin() as conn:
+            row = store.lock_import(conn, self._id)
+            if row["rows_total"] is None:
+                store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts)
+                store.add_faults(conn, self._id, [_fault(r, f.pointer, f.detail) for r, f in survey.faults])
+
+    def run(self, reader: VoteReader) -> bool:
+        """Record the votes and finish the import; False where it was stopped on the way, to be taken on later."""
+        with self._database.read() as conn:
+            done = self._row(conn)["rows_done"]
+        first = 0
+        for batch in reader.batches(max_faults=0):
+            if self._stopped():
+                return False
+            end = first + batch.records
+            if end > done:
+                done = self._load(batch.votes, end)
+            first = end
+        self._finish(reader)
+        return True
+
+    def _load(self, votes: pl.DataFrame, end: int) -> int:
+        """Record the votes of a chunk that ends before record `end`; return how many records are done then."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._load_once(votes, end)
+            except DatabaseContendedError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                log.info("import_chunk_repeated", import_id=str(self._id))
+        raise AssertionError
+
+    def _load_once(self, votes: pl.DataFrame, end: int) -> int:
+        with self._database.begin() as conn:
+            votes, unknown = number_votes(conn, votes)
+        with self._locked() as (conn, row):
+            done, total = row["rows_done"], row["rows_total"]
+            if row["state"] == "running" and done < end:
+                self._record(conn, row, votes.filter(pl.col("row") >= done), [f for f in unknown if f[0] >= done], end)
+                done = end
+        if self._progress:
+            self._progress(min(1.0, done / max(1, total)))
+        return int(done)
+
+    def _record(
+        self, conn: Connection, row: RowMapping, votes: pl.DataFrame, unknown: list[ModelFault], end: int
+    ) -> None:
+        votes = votes.rename({"row": "record"})
+        created, left_out = load_votes(conn, votes, import_id=self._id, expect_new=self._expect_new)
+        self._expect_new = not left_out
+        repeats = receive_left_out(conn, left_out, import_id=self._id)
+        counts = Counter(row["counts"])  # of an import that an earlier version began, some are not there
+        counts.pop(CLAIMS, None)
+        counts["created"] += created + repeats.replaced
+        counts["replaced"] += repeats.replaced
+        counts["duplicates"] += repeats.duplicates
+        counts["retracted"] += repeats.retracted
+        counts["conflicts"] += len(repeats.conflicts)
+        counts["rejected"] += len(unknown)
+        store.change_import(conn, self._id, rows_done=end, counts=counts)
+        faults = [_fault(record, "", detail) for record, detail in unknown]
+        faults += [_fault(record, "", detail, "conflict") for record, detail in repeats.conflicts]
+        if faults:
+            room = max(0, MAX_FAULTS_STORED - store.count_faults(conn, self._id))
+            store.add_faults(conn, self._id, faults[:room])
+
+    def _finish(self, reader: VoteReader) -> None:
+        with self._database.read() as conn:
+            places = reader.places(store.unplaced_records(conn, self._id))
+        with self._locked() as (conn, row):
+            if row["state"] == "running":
+                store.set_places(conn, self._id, places)
+                store.end_import(conn, self._id, "done")
+                drop_chunks(conn, self._id)
+
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[Connection, RowMapping]]:
+        with self._database.begin() as conn:
+            yield conn, store.lock_import(conn, self._id)
+
+    def _row(self, conn: Connection) -> RowMapping:
+        row = store.get_import(conn, self._id)
+        assert row is not None  # noqa: S101  imports are dropped before they run, never after
+        return row
+
+
+def _fault(record: int, place: str, detail: str, kind: str = "invalid") -> dict[str, Any]:
+    return {"record": record, "place": place, "kind": kind, "detail": detail}

@@ -1,0 +1,146 @@
+"""Importing a file of this machine: what was killed half-way is taken on when the same file is imported again."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import UUID
+
+from sqlalchemy import RowMapping
+
+from app.database.engine import Database
+from app.database.ids import new_id
+from app.errors import StableArenaError
+from app.imports import queries as store
+from app.imports.formats import VoteReader, file_sha256
+from app.imports.loading import ImportLoad
+from app.imports.service import OF_THE_RECORD, ImportCounts, ImportFault, ImportOptions
+from app.imports.survey import Survey, refuse_faulty, survey_file
+
+MAX_CONFLICTS_LISTED = 1_000
+
+
+class ImportBrokenError(StableArenaError):
+    """Another process that worked on the same file gave up."""
+
+    code = "import-broken"
+    title = "The import failed"
+
+
+@dataclass(frozen=True)
+class ImportReceipt:
+    """What became of a file.
+
+    Attributes
+    ----------
+    import_id : the import on record, the earlier one for a file that was imported before; None for a dry run
+    counts : what became of its records; for a file that was imported before, of that import's
+    already_imported : whether nothing was done because the same file had been imported
+    resumed : whether an import that had been cut short was taken on
+    faults : the first records that are no votes, where the file was only looked at
+    conflicts : the first 1,000 conflicts, their place in the file and what they contradict
+    """
+
+    import_id: UUID | None
+    counts: ImportCounts
+    already_imported: bool = False
+    resumed: bool = False
+    faults: tuple[ImportFault, ...] = ()
+    conflicts: tuple[ImportFault, ...] = ()
+
+
+def import_file(
+    database: Database,
+    path: Path,
+    options: ImportOptions,
+    *,
+    requested_by: str,
+    stage: Callable[[str], None] = lambda _: None,
+    progress: Callable[[float], None] | None = None,
+) -> ImportReceipt:
+    """Record the votes of a file in chunks that each commit; owns its transactions.
+
+    The file is read twice: nothing is written before every record of it was checked. A file that was imported before,
+    told by its SHA-256, is left alone unless `options.again`; one whose import was cut short is taken on with the
+    options it began with. A row for a (battle, annotator) that is on record already is a duplicate or, with another
+    verdict, a conflict; both leave the record as it was, unless the policy has other verdicts replace earlier ones.
+
+    Parameters
+    ----------
+    stage : told the name of each stage as it begins.
+    progress : called with the share of the stage that is done, 0 to 1.
+
+    Raises
+    ------
+    BadInputError
+        It is no vote file, some records are no votes and are not to be skipped, or none is a vote.
+    """
+    stage("Reading")
+    reader = VoteReader(path, options.reading())
+    if options.dry_run:
+        return _tried(_surveyed(database, reader, progress))
+    sha256 = file_sha256(path)
+    with database.read() as conn:
+        earlier = store.find_import(conn, sha256)
+    if earlier is not None and earlier["state"] == "done" and not options.again:
+        return ImportReceipt(earlier["id"], ImportCounts(**earlier["counts"]), already_imported=True)
+    resumed = earlier is not None and earlier["state"] != "done"
+    survey = None
+    if not resumed:
+        survey = _surveyed(database, reader, progress)
+        refuse_faulty(survey, path.name, skip_invalid=options.skip_invalid)  # before anything is on record
+    found = _open(database, path.name, sha256, options, requested_by)
+    if found["state"] == "done":
+        return ImportReceipt(found["id"], ImportCounts(**found["counts"]), already_imported=True)
+    began = ImportOptions(**{name: found["options"][name] for name in asdict(options) if name in found["options"]})
+    if began.reading() != options.reading():
+        reader = VoteReader(path, began.reading())
+    load = ImportLoad(database, found["id"], progress=progress)
+    if found["rows_total"] is None:
+        survey = survey or _surveyed(database, reader, progress)
+        refuse_faulty(survey, path.name, skip_invalid=began.skip_invalid)
+        load.begin(survey)
+    stage("Recording")
+    load.run(reader)
+    return _receipt(database, found["id"], resumed=resumed)
+
+
+def _surveyed(database: Database, reader: VoteReader, progress: Callable[[float], None] | None) -> Survey:
+    survey = survey_file(database, reader, progress=progress)
+    assert survey is not None  # noqa: S101  nobody stops it
+    return survey
+
+
+def _open(database: Database, name: str, sha256: bytes, options: ImportOptions, requested_by: str) -> RowMapping:
+    """Return the import of this file to work on, which somebody may have begun or even finished meanwhile."""
+    with database.begin() as conn:
+        store.lock_file(conn, sha256)
+        found = store.find_import(conn, sha256)
+        if found is None or (found["state"] == "done" and options.again):
+            import_id = new_id()
+            values = {"file_name": name, "sha256": sha256, "state": "running", "options": asdict(options)}
+            store.add_import(conn, import_id, {**values, "requested_by": requested_by})
+        else:
+            import_id = found["id"]
+            if found["state"] != "done":
+                store.begin_import(conn, import_id, detail=None)
+        opened = store.get_import(conn, import_id)
+    assert opened is not None  # noqa: S101  it was just added or found
+    return opened
+
+
+def _receipt(database: Database, import_id: UUID, *, resumed: bool) -> ImportReceipt:
+    with database.read() as conn:
+        row = store.get_import(conn, import_id)
+        rows = store.list_faults(conn, import_id, limit=MAX_CONFLICTS_LISTED, kind="conflict")
+    assert row is not None  # noqa: S101  nobody drops an import that ran
+    if row["state"] != "done":
+        raise ImportBrokenError(f"another process gave the import up: {row['detail']}")
+    conflicts = tuple(ImportFault(**fault) for fault in rows)
+    return ImportReceipt(import_id, ImportCounts(**row["counts"]), resumed=resumed, conflicts=conflicts)
+
+
+def _tried(survey: Survey) -> ImportReceipt:
+    unknown = dict.fromkeys(OF_THE_RECORD)
+    counts = ImportCounts(rows=survey.rows, rejected=survey.rejected, skipped=survey.skipped, **unknown)
+    faults = [ImportFault(record=r, place=f.pointer, kind="invalid", detail=f.detail) for r, f in survey.faults]
+    return ImportReceipt(None, counts, faults=tuple(faults[:MAX_CONFLICTS_LISTED]))

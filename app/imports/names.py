@@ -1,0 +1,74 @@
+"""The numbers that stand for names, for a column of votes at a time."""
+
+from datetime import datetime
+
+import polars as pl
+from sqlalchemy import Connection
+
+from app.naming.aliases import ModelNames, Named, read_names
+from app.naming.queries import resolve_annotators, resolve_models
+from app.naming.service import naming_of
+from app.votes.vote import model_faults
+
+ModelFault = tuple[int, str]
+"""A record's number and what is wrong with its models."""
+
+
+def check_models(conn: Connection, votes: pl.DataFrame) -> list[ModelFault]:
+    """Return the records whose models could not be recorded now; nothing is added."""
+    names = read_names(conn, _names_in(votes))
+    return _faulty(_with_models(votes, names), names, refuse=naming_of(conn).unknown_models == "refuse")
+
+
+def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, list[ModelFault]]:
+    """Return the votes with `annotator_id`, `model_a_id` and `model_b_id`, adding who and what is new.
+
+    Votes on models that cannot be recorded are left out and returned as faults.
+    """
+    models = resolve_models(conn, _named_in(votes, read_names(conn, _names_in(votes))))
+    votes = _with_models(votes, models)
+    faults = _faulty(votes, models, refuse=True)
+    if faults:
+        votes = votes.filter(~pl.col("row").is_in([row for row, _ in faults]))
+    annotators = resolve_annotators(conn, votes["annotator"].unique().to_list())
+    number = pl.col("annotator").replace_strict(annotators, return_dtype=pl.Int32)
+    return votes.with_columns(annotator_id=number), faults
+
+
+def _names_in(votes: pl.DataFrame) -> list[str]:
+    return pl.concat([votes["model_a"], votes["model_b"].alias("model_a")]).unique().to_list()
+
+
+def _named_in(votes: pl.DataFrame, known: ModelNames) -> set[Named]:
+    """Return the models as the votes name them; when matters only for names that are, at times, another's."""
+    named: set[Named] = {(name, None) for name in _names_in(votes) if name not in known.aliases}
+    for side in ("model_a", "model_b"):
+        named.update(
+            votes.select(side, "voted_at").filter(pl.col(side).is_in(list(known.aliases))).unique().iter_rows()
+        )
+    return named
+
+
+def _with_models(votes: pl.DataFrame, names: ModelNames) -> pl.DataFrame:
+    return votes.with_columns(_numbers(votes, side, names) for side in ("model_a", "model_b"))
+
+
+def _numbers(votes: pl.DataFrame, side: str, names: ModelNames) -> pl.Series:
+    numbers = votes[side].replace_strict(dict(names.own), default=None, return_dtype=pl.Int32).alias(f"{side}_id")
+    if not names.aliases:
+        return numbers
+    at_times = votes[side].is_in(list(names.aliases)).arg_true()
+    pairs: list[tuple[str, datetime | None]] = votes[at_times].select(side, "voted_at").rows()
+    return numbers.scatter(at_times, [names.number(name, moment) for name, moment in pairs])
+
+
+def _faulty(votes: pl.DataFrame, names: ModelNames, *, refuse: bool) -> list[ModelFault]:
+    a, b = votes["model_a_id"], votes["model_b_id"]
+    bad = (a == b).fill_null(value=False)
+    if refuse:
+        bad = bad | a.is_null() | b.is_null()
+    faults = dict[int, str]()
+    for row, model_a, model_b, moment in votes.filter(bad).select("row", "model_a", "model_b", "voted_at").iter_rows():
+        fault = model_faults(names, model_a, model_b, moment)[0]
+        faults.setdefault(row, f"{fault.pointer[1:]} {fault.detail}")
+    return list(faults.items())

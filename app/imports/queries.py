@@ -1,0 +1,122 @@
+"""The record of imports: which file, how far it is, and what was wrong with its records."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, or_, select, update
+from sqlalchemy import tuple_ as row_of
+from sqlalchemy.dialects.postgresql import insert as insert_or
+
+from app.database.tables import file_chunks, import_faults, imports, leases
+
+RUNNABLE = ("queued", "running")
+
+_dry = imports.c.options["dry_run"].as_boolean()
+
+
+def lock_file(conn: Connection, sha256: bytes) -> None:
+    """Wait until no other transaction decides about the same file, and keep others out until this one ends."""
+    conn.execute(select(func.pg_advisory_xact_lock(int.from_bytes(sha256[:8], signed=True))))
+
+
+def find_import(conn: Connection, sha256: bytes) -> RowMapping | None:
+    """Return the newest import of a file with this hash that has recorded votes, or still may."""
+    counts = or_(imports.c.state.in_((*RUNNABLE, "done")), and_(imports.c.state == "failed", imports.c.rows_done > 0))
+    statement = select(imports).where(imports.c.sha256 == sha256, counts, func.coalesce(_dry, False).is_(False))
+    return conn.execute(statement.order_by(imports.c.created_at.desc()).limit(1)).mappings().one_or_none()
+
+
+def get_import(conn: Connection, import_id: UUID) -> RowMapping | None:
+    """Return an import, or None."""
+    return conn.execute(select(imports).where(imports.c.id == import_id)).mappings().one_or_none()
+
+
+def list_imports(conn: Connection, *, limit: int, before: tuple[datetime, UUID] | None) -> Sequence[RowMapping]:
+    """Return imports, the newest first, those before (created_at, id)."""
+    statement = select(imports).order_by(imports.c.created_at.desc(), imports.c.id.desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(row_of(imports.c.created_at, imports.c.id) < before)
+    return conn.execute(statement).mappings().all()
+
+
+def add_import(conn: Connection, import_id: UUID, values: Mapping[str, Any]) -> None:
+    """Put an import on record, so that its votes can name it."""
+    conn.execute(insert(imports).values(id=import_id, counts={}, **values))
+
+
+def lock_import(conn: Connection, import_id: UUID) -> RowMapping:
+    """Return an import and let nobody else go on with it until this transaction ends."""
+    return conn.execute(select(imports).where(imports.c.id == import_id).with_for_update()).mappings().one()
+
+
+def change_import(conn: Connection, import_id: UUID, **values: Any) -> None:
+    """Record how far an import is."""
+    conn.execute(update(imports).where(imports.c.id == import_id).values(values))
+
+
+def begin_import(conn: Connection, import_id: UUID, **values: Any) -> None:
+    """Record that an import runs; when it first did stays."""
+    started = func.coalesce(imports.c.started_at, func.clock_timestamp())
+    change_import(conn, import_id, state="running", started_at=started, finished_at=None, **values)
+
+
+def end_import(conn: Connection, import_id: UUID, state: str, **values: Any) -> None:
+    """Record how an import ended."""
+    change_import(conn, import_id, state=state, finished_at=func.clock_timestamp(), **values)
+
+
+def add_faults(conn: Connection, import_id: UUID, faults: Sequence[Mapping[str, Any]]) -> None:
+    """Record what is wrong with records: `record, place, kind, detail`; of one record the first fault stays."""
+    if faults:
+        statement = insert_or(import_faults).on_conflict_do_nothing()
+        conn.execute(statement, [{"import_id": import_id, **fault} for fault in faults])
+
+
+def list_faults(
+    conn: Connection, import_id: UUID, *, limit: int, after: int = -1, kind: str | None = None
+) -> Sequence[RowMapping]:
+    """Return the faults of an import by record, those of records after this one, of this kind alone if one is given."""
+    c = import_faults.c
+    statement = select(c.record, c.place, c.kind, c.detail).where(c.import_id == import_id, c.record > after)
+    if kind is not None:
+        statement = statement.where(c.kind == kind)
+    return conn.execute(statement.order_by(c.record).limit(limit)).mappings().all()
+
+
+def count_faults(conn: Connection, import_id: UUID) -> int:
+    """Return how many faults of an import are on record."""
+    statement = select(func.count()).select_from(import_faults).where(import_faults.c.import_id == import_id)
+    return conn.execute(statement).scalar_one()
+
+
+def unplaced_records(conn: Connection, import_id: UUID) -> Sequence[int]:
+    """Return the records whose faults have no place yet."""
+    c = import_faults.c
+    statement = select(c.record).where(c.import_id == import_id, c.place == "")
+    return conn.execute(statement.order_by(c.record)).scalars().all()
+
+
+def set_places(conn: Connection, import_id: UUID, places: Mapping[int, str]) -> None:
+    """Say where in the file these records are."""
+    conn.exec_driver_sql(
+        """
+        UPDATE import_faults AS f SET place = found.place
+        FROM unnest(%(records)s::bigint[], %(places)s::text[]) AS found(record, place)
+        WHERE f.import_id = %(import_id)s AND f.record = found.record
+        """,
+        {"import_id": import_id, "records": list(places), "places": list(places.values())},
+    )
+
+
+def runnable_imports(conn: Connection) -> Sequence[UUID]:
+    """Return the imports that wait or were left half done and whose file is here, the oldest first."""
+    here = select(file_chunks.c.file_id).where(file_chunks.c.file_id == imports.c.id, file_chunks.c.number == 0)
+    statement = select(imports.c.id).where(imports.c.state.in_(RUNNABLE), here.exists())
+    return conn.execute(statement.order_by(imports.c.created_at, imports.c.id)).scalars().all()
+
+
+def drop_lease(conn: Connection, name: str) -> None:
+    """Forget the lease of a file that nobody will work on again."""
+    conn.execute(delete(leases).where(leases.c.name == name))

@@ -1,0 +1,88 @@
+"""The first of an import's two readings: what a file holds and what in it could not be recorded; nothing is written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.database.engine import Database
+from app.errors import BadInputError, Fault
+from app.imports.formats import VoteReader
+from app.imports.names import check_models
+from app.imports.service import MAX_FAULTS_STORED
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a file holds.
+
+    Attributes
+    ----------
+    rows : its records.
+    skipped : those that say that nobody voted.
+    unreadable : those that are no votes, whatever is on record.
+    unknown : those on models that could not be recorded now.
+    faults : record number and fault of the first 100,000 of either.
+    """
+
+    rows: int
+    skipped: int
+    unreadable: int
+    unknown: int
+    faults: list[tuple[int, Fault]]
+
+    @property
+    def rejected(self) -> int:
+        """Records that are no valid votes."""
+        return self.unreadable + self.unknown
+
+
+def survey_file(
+    database: Database,
+    reader: VoteReader,
+    *,
+    progress: Callable[[float], None] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Survey | None:
+    """Read a file whole, check every record, and return what it holds; None where it was stopped on the way.
+
+    Raises
+    ------
+    BadInputError
+        It is no vote file, or broken somewhere.
+    """
+    total = reader.count() if progress else 0
+    rows = skipped = unreadable = 0
+    found, unknown = [], []
+    for batch in reader.batches(max_faults=MAX_FAULTS_STORED):
+        if stopped():
+            return None
+        rows += batch.records
+        skipped += batch.skipped
+        unreadable += batch.rejected
+        found += batch.faults
+        with database.read() as conn:
+            unknown += check_models(conn, batch.votes)
+        if progress:
+            progress(min(1.0, rows / max(1, total)))
+    faults = list(zip((row for row, _, _ in found), reader.placed(found), strict=True))
+    first_unknown = unknown[:MAX_FAULTS_STORED]
+    places = reader.places([row for row, _ in first_unknown])
+    faults += [(row, Fault(places[row], detail)) for row, detail in first_unknown]
+    faults.sort(key=lambda fault: fault[0])
+    return Survey(rows, skipped, unreadable, len(unknown), faults[:MAX_FAULTS_STORED])
+
+
+def refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
+    """Refuse a file with records that are no votes, or without any that is.
+
+    Raises
+    ------
+    BadInputError
+    """
+    faults = tuple(fault for _, fault in survey.faults)
+    if survey.rejected and not skip_invalid:
+        message = f"{called}: {survey.rejected:,} of {survey.rows:,} records are not valid votes"
+    elif survey.rejected + survey.skipped >= survey.rows:
+        message = f"{called}: no record is a valid vote"
+    else:
+        return
+    raise BadInputError(message, faults, n_faults=survey.rejected)

@@ -1,0 +1,107 @@
+"""An import whose file arrives piece by piece from elsewhere; a job runner takes it on once it is whole."""
+
+import hashlib
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, RowMapping
+
+from app.database.engine import Database
+from app.database.file_chunks import add_chunk, drop_chunks, has_chunks, move_chunks
+from app.database.ids import new_id
+from app.errors import BadInputError
+from app.imports import queries as store
+from app.imports.formats.reading import SOURCES
+from app.imports.service import ImportOptions
+
+MAX_FILE_NAME_LENGTH = 200
+_COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
+
+
+def kind_of_name(file_name: str) -> str | None:
+    """Return csv, jsonl or parquet, by the name's ending; None for another."""
+    suffixes = [suffix.lower() for suffix in PurePath(file_name).suffixes if suffix.lower() not in (".gz", ".zst")]
+    kind = suffixes[-1][1:] if suffixes else ""
+    return kind if f".{kind}" in SOURCES else None
+
+
+class Upload:
+    """Receives a file; owns its transactions, each of them short. Used by one thread at a time.
+
+    Parameters
+    ----------
+    kind : csv, jsonl or parquet; whether it is compressed is told from its first bytes.
+    """
+
+    def __init__(
+        self, database: Database, *, file_name: str, kind: str, options: ImportOptions, requested_by: str
+    ) -> None:
+        self._database = database
+        self._id = new_id()
+        self._name = file_name
+        self._kind = kind
+        self._options = options
+        self._requested_by = requested_by
+        self._hash = hashlib.sha256()
+        self._bytes = self._pieces = 0
+        self._suffix = f".{kind}"
+
+    def write(self, content: bytes) -> None:
+        """Keep the next piece; one of about a megabyte is best."""
+        if not self._pieces and self._kind != "parquet":
+            endings = (ending for magic, ending in _COMPRESSED.items() if content.startswith(magic))
+            self._suffix += next(endings, "")
+        self._hash.update(content)
+        self._bytes += len(content)
+        with self._database.begin() as conn:
+            add_chunk(conn, self._id, self._pieces, content)
+        self._pieces += 1
+
+    def finish(self) -> tuple[UUID, bool]:
+        """Hand the file over; return the import's id and whether anything is left to be done.
+
+        A file that was imported before, told by its SHA-256, is not kept unless `again`: the earlier import is
+        returned, which is taken on with this file where it was cut short.
+
+        Raises
+        ------
+        BadInputError
+            Nothing was received.
+        """
+        if not self._bytes:
+            raise BadInputError("the body is empty")
+        sha256 = self._hash.digest()
+        with self._database.begin() as conn:
+            store.lock_file(conn, sha256)
+            earlier = None if self._options.dry_run else store.find_import(conn, sha256)
+            if earlier is None or (earlier["state"] == "done" and self._options.again):
+                self._add(conn, sha256)
+                return self._id, True
+            if earlier["state"] != "done":
+                self._take_on(conn, earlier)
+            drop_chunks(conn, self._id)
+            return earlier["id"], earlier["state"] != "done"
+
+    def abandon(self) -> None:
+        """Forget what has been received, unless it was handed over already."""
+        with self._database.begin() as conn:
+            if store.get_import(conn, self._id) is None:
+                drop_chunks(conn, self._id)
+
+    def _add(self, conn: Connection, sha256: bytes) -> None:
+        """Put the import on record, only now: such rows are for ever."""
+        options = {**asdict(self._options), "suffix": self._suffix}
+        values = {"file_name": self._name, "sha256": sha256, "bytes": self._bytes, "options": options}
+        store.add_import(conn, self._id, {**values, "state": "queued", "requested_by": self._requested_by})
+
+    def _take_on(self, conn: Connection, earlier: RowMapping) -> None:
+        changes: dict[str, Any] = {}
+        if not has_chunks(conn, earlier["id"]):
+            move_chunks(conn, self._id, to=earlier["id"])
+            changes |= {"bytes": self._bytes, "options": {**earlier["options"], "suffix": self._suffix}}
+        if earlier["state"] == "failed":
+            changes |= {"state": "queued", "detail": None, "finished_at": None}
+        if changes:
+            store.change_import(conn, earlier["id"], **changes)

@@ -1,0 +1,98 @@
+import hashlib
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query, Response
+from pydantic import BaseModel, Field, TypeAdapter
+
+from app.database.timestamps import Moment
+from app.errors import BadInputError, Fault
+from app.http.dependencies import OptionalReader, ReadView, get_board_files
+from app.http.etags import tag_matches
+from app.http.pagination import Number, PageSize, read_cursor, write_cursor
+from app.http.problems import problem_responses
+from app.leaderboard.board_files import BoardFiles
+from app.leaderboard.endpoints import MEDIA_TYPES, refuse_two_choices
+from app.leaderboard.matchups import service as matchups
+from app.leaderboard.matchups.service import Matchup, choose_matchups, write_matchups
+from app.models.service import find_model
+from app.snapshots.service import SnapshotHead
+
+router = APIRouter(tags=["leaderboard"])
+
+_Position = TypeAdapter(tuple[UUID, Number, Number])
+
+
+class MatchupPage(BaseModel):
+    """Pairs of models in one snapshot's counted votes."""
+
+    snapshot: SnapshotHead
+    items: list[Matchup]
+    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
+
+
+@router.get(
+    "/matchups",
+    response_model=MatchupPage,
+    responses={
+        200: {
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
+            }
+        },
+        304: {"description": "The matchups are still those that `If-None-Match` names."},
+        **problem_responses(401, 403, 404, 422, 503),
+    },
+)
+def list_matchups(
+    _reader: OptionalReader,
+    conn: ReadView,
+    files: Annotated[BoardFiles, Depends(get_board_files)],
+    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
+    as_of: Annotated[Moment | None, Query(description="The snapshot in force at this moment.")] = None,
+    model: Annotated[str | None, Query(description="Only pairs with this model, which is then model_a.")] = None,
+    format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
+    limit: PageSize = 50,
+    cursor: Annotated[str | None, Query()] = None,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """List how models fared against each other: wins, ties, counts, observed and predicted win rate.
+
+    Of the votes that a snapshot counted, for every pair with votes and, on boards that are not too large, for every
+    pair with a prediction. JSON comes page by page, the pages of one list from one snapshot; csv and parquet are whole
+    and heed neither `limit` nor `cursor`. `If-None-Match` is answered 304 while nothing changed. Public, unless the
+    service is set to require scope `read`. Problems: `no-snapshot` before the first publication, `not-found` for an
+    unknown snapshot or model, `no-matchups` for a snapshot whose pairs are not kept any more, `invalid` for an unknown
+    cursor or moment, or both `snapshot` and `as_of`.
+    """
+    refuse_two_choices(snapshot, as_of)
+    position = read_cursor(cursor, _Position) if format == "json" else None
+    paged = position is not None and snapshot is None  # then its first page has settled the snapshot
+    version = choose_matchups(conn, position[0] if paged and position else snapshot, None if paged else as_of)
+    if position is not None and position[0] != version.snapshot.id:
+        raise BadInputError("the cursor is not one of this list", (Fault("/cursor", "is of another snapshot"),))
+    model_id = None if model is None else find_model(conn, model).model_id
+    key = (version.snapshot.id, version.models_hash, model_id, format)
+    digest = hashlib.sha256(repr((*key, limit, position)).encode()).hexdigest()[:32]
+    headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache"}
+    if format == "json":
+        found = matchups.list_matchups(
+            conn, version.snapshot, model_id=model_id, after=position and position[1:], limit=limit + 1
+        )
+        last = found[limit - 1] if len(found) > limit else None
+        page = MatchupPage(
+            snapshot=version.snapshot,
+            items=[one.matchup for one in found[:limit]],
+            next_cursor=last and write_cursor(version.snapshot.id, *last.position),
+        )
+        content = page.model_dump_json().encode()
+    else:
+        content = files.remember(
+            ("matchups", *key), lambda: write_matchups(conn, version.snapshot, format, model_id=model_id)
+        )
+    if tag_matches(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    if format == "parquet":
+        headers["Content-Disposition"] = f'attachment; filename="matchups-{version.snapshot.number}.parquet"'
+    return Response(content, media_type=MEDIA_TYPES[format], headers=headers)

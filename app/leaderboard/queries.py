@@ -1,0 +1,88 @@
+"""Published boards: which a snapshot has, their rows, and how fresh they are."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, RowMapping, func, select, text
+
+from app.database.tables import models, snapshot_models
+
+# Asked for with every request for a board, hence as text, which costs the least. Nothing in it is large: what was
+# published is read once and remembered. Refits end in the order in which they were asked for, or nearly.
+_HEAD = """
+    SELECT s.id, s.number, s.published_at, s.policy_version, s.votes_read, s.votes_used, s.votes_hash, s.vote_set,
+        extract(epoch FROM clock_timestamp() - s.published_at)::float8 AS age_seconds,
+        (SELECT settings FROM policies ORDER BY version DESC LIMIT 1) AS policy,
+        (SELECT max(finished_at) FROM (SELECT finished_at FROM refits ORDER BY requested_at DESC LIMIT 20) r)
+            AS last_refit_at,
+        (SELECT md5(coalesce(string_agg(
+            ROW(id, name, organization, license, link, archived_at)::text, ',' ORDER BY id), '')) FROM models)
+            AS models_hash
+    FROM snapshots s
+"""
+_NEWEST = text(f"{_HEAD} ORDER BY s.number DESC LIMIT 1")
+_NEWEST_AS_OF = text(f"{_HEAD} WHERE s.published_at <= :as_of ORDER BY s.number DESC LIMIT 1")
+_ONE = text(f"{_HEAD} WHERE s.id = CAST(:id AS uuid) OR s.number = CAST(:number AS integer)")
+
+
+def find_head(
+    conn: Connection, *, snapshot: UUID | int | None = None, as_of: datetime | None = None
+) -> RowMapping | None:
+    """Return what names a snapshot, the newest (at a moment) by default, and how the service stands to it now.
+
+    `id, number, published_at, policy_version, votes_read, votes_used, votes_hash, vote_set`; `age_seconds` by the
+    database's clock; `policy`, the settings in force; `last_refit_at`, when the last refit ended; `models_hash`, which
+    changes whenever anything that boards show of a model itself does. None where there is no such snapshot.
+    """
+    if snapshot is not None:
+        by_id = isinstance(snapshot, UUID)
+        found = conn.execute(_ONE, {"id": snapshot if by_id else None, "number": None if by_id else snapshot})
+    elif as_of is not None:
+        found = conn.execute(_NEWEST_AS_OF, {"as_of": as_of})
+    else:
+        found = conn.execute(_NEWEST)
+    return found.mappings().one_or_none()
+
+
+def list_boards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, str]]:
+    """Return the (method, tag) of every board that a snapshot has, by method and tag; "" is all votes."""
+    c = snapshot_models.c
+    statement = select(c.method, c.tag).where(c.snapshot_id == snapshot_id).distinct()
+    return sorted((row.method, row.tag) for row in conn.execute(statement))
+
+
+def read_board(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> Sequence[RowMapping]:
+    """Return the models of one board that are not archived, by component, rank and name.
+
+    Each row has `model`, the columns of `snapshot_models`, and what is known of the model.
+    """
+    c = snapshot_models.c
+    known = models.c.organization, models.c.license, models.c.link
+    statement = (
+        select(models.c.name.label("model"), snapshot_models, *known)
+        .join_from(snapshot_models, models)
+        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == tag, models.c.archived_at.is_(None))
+        .order_by(c.component, c.rank, models.c.name.collate("C"))
+    )
+    return conn.execute(statement).mappings().all()
+
+
+def read_places(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> dict[int, RowMapping]:
+    """Return `rank, score` of every model of one board by the model's number."""
+    c = snapshot_models.c
+    statement = select(c.model_id, c.rank, c.score).where(
+        c.snapshot_id == snapshot_id, c.method == method, c.tag == tag
+    )
+    return {row["model_id"]: row for row in conn.execute(statement).mappings()}
+
+
+def count_archived(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> int:
+    """Count the archived models of one board."""
+    c = snapshot_models.c
+    statement = (
+        select(func.count())
+        .select_from(snapshot_models.join(models))
+        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == tag, models.c.archived_at.is_not(None))
+    )
+    return conn.execute(statement).scalar_one()

@@ -1,0 +1,110 @@
+import asyncio
+from typing import Any, cast
+
+from fastapi import APIRouter, FastAPI, Request, Response, Security
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+
+from app.auth.key_secrets import digest
+from app.auth.service import NotAuthenticatedError, ScopeMissingError
+from app.database.engine import Database
+from app.errors import UnavailableError
+from app.http import process_metrics
+from app.http.dependencies import Credentials, authorise, get_settings
+from app.http.problems import problem_responses
+from app.monitoring.metrics.families import expose_figures
+from app.monitoring.metrics.service import FiguresReader
+from app.settings import Settings
+from app.votes.queue import VoteQueue
+
+router = APIRouter(tags=["health"])
+
+_SHARED_SECONDS = 1.0
+
+
+class MetricsReaders:
+    """The keys that opened `/metrics` while the database could be asked; they open it while it cannot be, too."""
+
+    def __init__(self, size: int = 100) -> None:
+        self._size = size
+        self._known: dict[bytes, None] = {}
+
+    def remember(self, secret: str) -> None:
+        """Remember a key that was found good, by its hash."""
+        self._known.pop(digest(secret), None)
+        self._known[digest(secret)] = None
+        while len(self._known) > self._size:
+            del self._known[next(iter(self._known))]
+
+    def forget(self, secret: str) -> None:
+        """Forget a key that was refused."""
+        self._known.pop(digest(secret), None)
+
+    def know(self, secret: str) -> bool:
+        """Whether this key was good the last time that the database could say."""
+        return digest(secret) in self._known
+
+
+async def _require_reader(request: Request, credentials: Credentials) -> None:
+    if credentials is None and get_settings(request).public_metrics:
+        return
+    readers = cast("MetricsReaders", request.app.state.metrics_readers)
+    secret = credentials.credentials if credentials else None
+    try:
+        await authorise(request, "read", secret)
+    except UnavailableError:
+        if secret is None or not readers.know(secret):
+            raise
+    except (NotAuthenticatedError, ScopeMissingError):
+        if secret is not None:
+            readers.forget(secret)
+        raise
+    else:
+        readers.remember(cast("str", secret))
+
+
+@router.get(
+    "/metrics",
+    dependencies=[Security(_require_reader, scopes=["read"])],
+    response_class=Response,
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "In Prometheus' text format."},
+        **problem_responses(401, 403, 503),
+    },
+)
+async def get_metrics(request: Request) -> Response:
+    """Tell Prometheus how the service does.
+
+    This process's requests and queues, and figures of the whole service from the database, at most a few seconds old.
+    Without the database it answers all the same, with `stable_arena_database_up 0`. Needs scope `read`, unless the
+    service is set to show metrics to everyone; a key that was accepted before works while the database is away.
+    Problems: `not-authenticated`, `scope-missing`; `database-unreachable`, `database-busy` to keys not seen before.
+    """
+    figures = await cast("FiguresReader", request.app.state.figures).read()
+    settle(request.app)
+    content = await asyncio.to_thread(lambda: process_metrics.expose() + expose_figures(figures))
+    return Response(content, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def settle(app: FastAPI) -> None:
+    """Hand over what this process has counted, and say how full its queues are now."""
+    process_metrics.settle()
+    settings, state = cast("Settings", app.state.settings), cast("Any", app.state)
+    process_metrics.QUEUED_VOTES.set(cast("VoteQueue", state.vote_queue).waiting)
+    process_metrics.QUEUE_LIMIT.set(settings.ingest.queue_size)
+    process_metrics.BATCH_BYTES.set(state.batch_bytes)
+    process_metrics.BATCH_LIMIT.set(settings.ingest.batch_bytes)
+    database = cast("Database", state.database)
+    process_metrics.CONNECTIONS.set(database.connections_in_use)
+    process_metrics.CONNECTIONS_LIMIT.set(database.pool_size)
+
+
+async def keep_settling(app: FastAPI) -> None:
+    """Do so every second for as long as the task lives: another of several processes may be the one that is asked."""
+    if not process_metrics.SHARED:
+        return
+    try:
+        while True:
+            settle(app)
+            await asyncio.sleep(_SHARED_SECONDS)
+    finally:
+        settle(app)

@@ -1,0 +1,98 @@
+"""Figures on the service as a whole, for whoever watches it: the same from every process, and right after a restart."""
+
+from datetime import timedelta
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal_column, not_, select, text
+
+from app.database.tables import imports, refits, snapshots, votes, webhook_deliveries
+from app.refits.queries import RUNNING
+
+MOST_COUNTED = 1_000_000
+"""Before the first board votes are counted no further: a scrape has to be cheap."""
+
+
+def limit_statements(conn: Connection, limit: timedelta) -> None:
+    """Have the server end every statement of this transaction that takes longer."""
+    milliseconds = round(limit.total_seconds() * 1000)
+    conn.execute(text("SELECT set_config('statement_timeout', :limit, true)"), {"limit": str(milliseconds)})
+
+
+def count_ended_refits(conn: Connection) -> dict[str, tuple[int, float]]:
+    """Return, by how they ended, how many refits did and the seconds they took together."""
+    took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
+    columns = refits.c.state, func.count(), func.coalesce(func.sum(took), 0)
+    rows = conn.execute(select(*columns).where(refits.c.finished_at.is_not(None)).group_by(refits.c.state))
+    return {state: (count, float(seconds)) for state, count, seconds in rows}
+
+
+def sum_stages(conn: Connection) -> dict[str, tuple[int, float]]:
+    """Return, by stage, how many refits that published went through it and the seconds they spent there together."""
+    stages = func.jsonb_each(refits.c.seconds).table_valued("key", "value", name="stage")
+    seconds: ColumnElement[float] = func.sum(literal_column("stage.value::float8"))
+    statement = select(stages.c.key, func.count(), seconds).select_from(refits.join(stages, literal_column("true")))
+    rows = conn.execute(statement.where(refits.c.state == "done").group_by(stages.c.key))
+    return {stage: (count, float(total)) for stage, count, total in rows}
+
+
+def last_ended_refit(conn: Connection) -> RowMapping | None:
+    """Return the refit that ended last: its `id`, `state` and `seconds_ago`."""
+    ago = func.extract("epoch", func.clock_timestamp() - refits.c.finished_at).label("seconds_ago")
+    statement = select(refits.c.id, refits.c.state, ago).where(refits.c.finished_at.is_not(None))
+    return conn.execute(statement.order_by(refits.c.finished_at.desc()).limit(1)).mappings().one_or_none()
+
+
+def open_refits(conn: Connection) -> RowMapping:
+    """Return how many refits are `waiting` and `running`, and the `…_seconds` of the first of either."""
+    waits, runs = refits.c.state == "queued", refits.c.state.in_(RUNNING)
+    oldest = func.extract("epoch", func.clock_timestamp() - func.min(refits.c.requested_at).filter(waits))
+    longest = func.extract("epoch", func.clock_timestamp() - func.min(refits.c.started_at).filter(runs))
+    columns = (
+        func.count().filter(waits).label("waiting"),
+        func.coalesce(oldest, 0).label("waiting_seconds"),
+        func.count().filter(runs).label("running"),
+        func.coalesce(longest, 0).label("running_seconds"),
+    )
+    return conn.execute(select(*columns).where(refits.c.finished_at.is_(None))).mappings().one()
+
+
+def count_imports(conn: Connection) -> dict[str, int]:
+    """Return how many imports are in which state."""
+    rows = conn.execute(select(imports.c.state, func.count()).group_by(imports.c.state))
+    return {row[0]: row[1] for row in rows}
+
+
+def sum_imported(conn: Connection) -> dict[str, int]:
+    """Return what became of the records of all imports: `created`, `duplicates`, `conflicts`, `rejected`."""
+    names = ("created", "duplicates", "conflicts", "rejected")
+    sums = [func.coalesce(func.sum(imports.c.counts[name].as_integer()), 0).label(name) for name in names]
+    tried = func.coalesce(imports.c.options["dry_run"].as_boolean(), False)
+    return {name: int(total) for name, total in conn.execute(select(*sums).where(not_(tried))).mappings().one().items()}
+
+
+def count_deliveries(conn: Connection) -> dict[str, int]:
+    """Return how many messages to webhooks have which status."""
+    c = webhook_deliveries.c
+    rows = conn.execute(select(c.status, func.count()).group_by(c.status))
+    return {row[0]: row[1] for row in rows}
+
+
+def newest_board(conn: Connection) -> RowMapping | None:
+    """Return what there is to say of the newest snapshot without its rows; None before the first."""
+    c = snapshots.c
+    columns = (
+        c.number,
+        func.extract("epoch", c.published_at).label("published_at"),
+        func.extract("epoch", func.clock_timestamp() - c.published_at).label("age_seconds"),
+        c.votes_read,
+        c.vote_set,
+        c.diagnostics["votes"].label("votes"),
+        c.diagnostics["rules"].label("rules"),
+        c.diagnostics["alarms"].label("alarms"),
+    )
+    return conn.execute(select(*columns).order_by(c.number.desc()).limit(1)).mappings().one_or_none()
+
+
+def count_votes(conn: Connection, *, at_most: int) -> int:
+    """Count the votes on record, as far as `at_most`."""
+    some = select(votes.c.id).limit(at_most).subquery()
+    return conn.execute(select(func.count()).select_from(some)).scalar_one()

@@ -1,0 +1,89 @@
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.sums import TABLE_SIZE, Floats, sum_by_key
+from app.rating.data.tally import tabulate_cells
+from app.rating.data.threads import map_parts, split
+from app.rating.data.votes import WORTH_A_THREAD, Cells, pair_cells
+
+
+@dataclass(frozen=True)
+class Compact:
+    """Cells renumbered to the models and annotators that occur in them.
+
+    Attributes
+    ----------
+    cells : with indices 0 … n−1 and no gaps
+    models, annotators : the original index of each new one, ascending
+    """
+
+    cells: Cells
+    models: NDArray[np.int64]
+    annotators: NDArray[np.int64]
+
+
+def compact(cells: Cells, present: NDArray[np.bool_] | None = None) -> Compact:
+    """Drop the models and annotators that have no cell.
+
+    Parameters
+    ----------
+    present : models that have one, where that is known, shape (n_models,)
+    """
+    if present is None:
+        pairs = pool_annotators(cells)
+        present = np.zeros(cells.n_models, dtype=bool)
+        present[pairs.model_a] = present[pairs.model_b] = True
+    models = np.flatnonzero(present)
+    first_cells = np.flatnonzero(np.diff(cells.annotator, prepend=-1))
+    annotators = cells.annotator[first_cells].astype(np.int64)
+    if len(models) == cells.n_models and len(annotators) == cells.n_annotators:
+        return Compact(cells, models, annotators)
+    new_model, new_annotator = _places(models, cells.n_models), _places(annotators, cells.n_annotators)
+    renumbered = Cells(
+        annotator=new_annotator[cells.annotator],
+        model_a=new_model[cells.model_a],
+        model_b=new_model[cells.model_b],
+        n=cells.n,
+        s=cells.s,
+        ties=cells.ties,
+        n_annotators=len(annotators),
+        n_models=len(models),
+    )
+    return Compact(renumbered, models, annotators)
+
+
+def _places(kept: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+    place = np.empty(size, dtype=np.int32)
+    place[kept] = np.arange(len(kept), dtype=np.int32)
+    return place
+
+
+def pool_annotators(cells: Cells, share: Floats | None = None) -> Cells:
+    """Merge all annotators into one: the pair table, at most n_models² / 2 cells.
+
+    Parameters
+    ----------
+    share : what part of its votes each cell keeps, shape (n_cells,); default all
+    """
+    if cells.n_annotators == 1 and share is None:
+        return cells
+    size = cells.n_models
+    if size**2 > TABLE_SIZE:
+        key = cells.model_a.astype(np.int64) * size + cells.model_b
+        sums = [x if share is None else share * x for x in (cells.n, cells.s, cells.ties)]
+        pair, (n, s, ties) = sum_by_key(key, size**2, *sums)
+        return pair_cells(pair, n, s, ties, size)
+    factor = np.empty(0) if share is None else share
+
+    def tabulate(part: tuple[int, int]) -> Floats:
+        table = np.zeros((size**2, 3))
+        tabulate_cells(*part, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties, factor, size, table)
+        return table
+
+    first, *others = map_parts(tabulate, split(len(cells.n), max(WORTH_A_THREAD, size**2)))
+    table = sum(others, first)
+    pair = np.flatnonzero(table[:, 0])
+    n, s, ties = table[pair].T.copy()
+    return pair_cells(pair, n, s, ties, size)

@@ -1,0 +1,143 @@
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from app.rating.data.compact import pool_annotators
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import TABLE_SIZE, Floats, sum_by
+from app.rating.data.threads import map_parts, split
+from app.rating.data.votes import WORTH_A_THREAD, Cells
+
+
+class Components(NamedTuple):
+    """Connected components of the comparison graph.
+
+    Attributes
+    ----------
+    number : of components
+    label : of each model's; −1 for a model without a counted vote
+    votes : counted votes that named each model
+    """
+
+    number: int
+    label: NDArray[np.int64]
+    votes: Floats
+
+
+def find_components(cells: Cells) -> Components:
+    """Label the connected components of the graph whose edges are the compared pairs, most votes first.
+
+    Ties in the number of votes go to the component with the lowest model index. O(n_cells); their pair table will do.
+    """
+    lowest, pairs = np.arange(cells.n_models), pool_annotators(cells)
+    join(pairs.model_a, pairs.model_b, lowest)
+    votes = _votes_by_model(pairs)
+    roots = np.flatnonzero((lowest == np.arange(cells.n_models)) & (votes > 0))
+    weight = sum_by(lowest, votes, cells.n_models)[roots]
+    label = np.full(cells.n_models, -1, dtype=np.int64)
+    label[roots[np.lexsort((roots, -weight))]] = np.arange(len(roots))
+    return Components(len(roots), label[lowest], votes)
+
+
+def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Mark the models whose scores have a finite maximum, given the sign of every annotator's ability.
+
+    An edge runs from winner to loser (both ways for a tie); the votes of an annotator with a negative ability count
+    reversed, those of one with ability 0 not at all. The maximum over R is finite exactly within a strongly
+    connected class (Ford 1957); of each component the class with most models is kept (then most votes, then the
+    lowest index), and a class of one model does not count.
+
+    Parameters
+    ----------
+    sign : shape (n_annotators,); only its sign is used.
+
+    Returns
+    -------
+    bool array, shape (n_models,)
+    """
+    strong = strong_classes(cells, sign)
+    size = np.bincount(strong)
+    votes = sum_by(strong, components.votes, len(size))
+    model = np.arange(cells.n_models)
+    order = np.lexsort((model, -votes[strong], -size[strong], components.label))
+    _, first = np.unique(components.label[order], return_index=True)
+    best = order[first]  # of every component the model that its best class is known by
+    best = best[(components.label[best] >= 0) & (size[strong[best]] > 1)]
+    kept = np.zeros(len(size), dtype=bool)
+    kept[strong[best]] = True
+    core: NDArray[np.bool_] = kept[strong]
+    return core
+
+
+def strong_classes(cells: Cells, sign: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Label the strongly connected classes of the graph of wins, as `find_cores` has it, shape (n_models,)."""
+    winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
+    size_of_graph = (cells.n_models, cells.n_models)
+    graph = coo_array((np.ones(len(winner), dtype=np.int8), (winner, loser)), shape=size_of_graph).tocsr()
+    strong: NDArray[np.int64] = connected_components(graph, connection="strong")[1].astype(np.int64)
+    return strong
+
+
+def _votes_by_model(cells: Cells) -> NDArray[np.float64]:
+    a = sum_by(cells.model_a, cells.n, cells.n_models)
+    return a + sum_by(cells.model_b, cells.n, cells.n_models)
+
+
+def _wins(cells: Cells, sign: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return winner and loser of every edge, each edge once; cells as they are where a table would be too large."""
+    size = cells.n_models
+    if size**2 > TABLE_SIZE:
+        turned = sign[cells.annotator]
+        a_won = np.where(turned > 0, cells.s > 0, cells.s < cells.n) & (turned != 0)
+        b_won = np.where(turned > 0, cells.s < cells.n, cells.s > 0) & (turned != 0)
+        winner = np.concatenate([cells.model_a[a_won], cells.model_b[b_won]]).astype(np.int64)
+        loser = np.concatenate([cells.model_b[a_won], cells.model_a[b_won]]).astype(np.int64)
+        edge = np.unique(winner * size + loser)
+    else:
+
+        def mark(part: tuple[int, int]) -> NDArray[np.bool_]:
+            won = np.zeros(size * size, dtype=np.bool_)
+            mark_wins(*part, cells.model_a, cells.model_b, cells.annotator, cells.n, cells.s, sign, size, won)
+            return won
+
+        edge = np.flatnonzero(np.logical_or.reduce(map_parts(mark, split(len(cells.n), WORTH_A_THREAD))))
+    return edge // size, edge % size
+
+
+@compiled
+def join(model_a: NDArray[np.int32], model_b: NDArray[np.int32], lowest: NDArray[np.int64]) -> None:
+    """Set lowest, shape (n_models,), from its own index to the lowest model that cells link each to (union-find)."""
+    for cell in range(len(model_a)):
+        x, y = np.int64(model_a[cell]), np.int64(model_b[cell])
+        while lowest[x] != x:
+            lowest[x] = lowest[lowest[x]]
+            x = lowest[x]
+        while lowest[y] != y:
+            lowest[y] = lowest[lowest[y]]
+            y = lowest[y]
+        lowest[max(x, y)] = min(x, y)
+    for model in range(len(lowest)):  # ascending: what a model points to is lower, and done
+        lowest[model] = lowest[lowest[model]]
+
+
+@compiled
+def mark_wins(
+    first: int, last: int, model_a: NDArray[np.int32], model_b: NDArray[np.int32], annotator: NDArray[np.int32],
+    n: Floats, s: Floats, sign: Floats, n_models: int, won: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Mark winner · n_models + loser in `won`, shape (n_models²,), of cells first … last−1.
+
+    Reversed where the annotator's sign is negative, not at all where it is 0.
+    """
+    for cell in range(first, last):
+        turned = sign[annotator[cell]]
+        if turned != 0.0:
+            a, b = np.int64(model_a[cell]), np.int64(model_b[cell])
+            a_won, b_won = s[cell] > 0.0, s[cell] < n[cell]
+            if turned < 0.0:
+                a_won, b_won = b_won, a_won
+            won[a * n_models + b] |= a_won
+            won[b * n_models + a] |= b_won

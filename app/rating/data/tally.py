@@ -1,0 +1,116 @@
+"""Loops over votes, compiled. A vote is packed into one integer that sorts by annotator, pair and outcome."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import Floats
+
+Indices = NDArray[np.integer]
+Packed = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+OUTCOME_BITS = 2  # the lowest bits: 0 the lower-numbered model lost, 1 a tie, 2 it won
+
+
+@compiled
+def pack_votes(
+    first: int, last: int, annotator: Indices, model_a: Indices, model_b: Indices, outcome: Floats,
+    n_annotators: int, n_models: int, model_bits: int, packed: Packed,
+) -> bool:  # fmt: skip
+    """Set packed[first … last−1]; return whether every one of these votes is in order (else stop at the first)."""
+    for vote in range(first, last):
+        k, a, b, W = annotator[vote], model_a[vote], model_b[vote], outcome[vote]
+        if k < 0 or k >= n_annotators or a < 0 or a >= n_models or b < 0 or b >= n_models or a == b:
+            return False
+        if not 0.0 <= W <= 1.0:  # nor is NaN
+            return False
+        code = int(2.0 * W)
+        if code != 2.0 * W:
+            return False
+        # which side is which is a coin to branches: a conditional value, min and max are none
+        code = code if a < b else 2 - code
+        packed[vote] = (((((k << model_bits) | min(a, b)) << model_bits) | max(a, b)) << OUTCOME_BITS) | code
+    return True
+
+
+@compiled
+def count_cells(first: int, last: int, packed: Packed) -> int:
+    """Count the cells that begin among the sorted votes first … last−1."""
+    cells = 0
+    for vote in range(first, last):
+        if vote == 0 or packed[vote] >> OUTCOME_BITS != packed[vote - 1] >> OUTCOME_BITS:
+            cells += 1
+    return cells
+
+
+@compiled
+def fill_cells(
+    first: int, last: int, packed: Packed, weight: Floats, model_bits: int, cell: int,
+    annotator: Ints, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+) -> None:  # fmt: skip
+    """Write the cells that begin among the sorted votes first … last−1, the first of them to row `cell`.
+
+    An empty `weight` counts every vote once.
+    """
+    mask = (1 << model_bits) - 1
+    vote = first
+    while vote < last:
+        name = packed[vote] >> OUTCOME_BITS
+        if vote > 0 and name == packed[vote - 1] >> OUTCOME_BITS:
+            vote += 1  # the tail of a cell that began before
+            continue
+        total, won, tied = 0.0, 0.0, 0.0
+        while vote < len(packed) and packed[vote] >> OUTCOME_BITS == name:
+            count = weight[vote] if len(weight) else 1.0
+            code = packed[vote] & ((1 << OUTCOME_BITS) - 1)
+            total += count
+            won += 0.5 * code * count
+            if code == 1:
+                tied += count
+            vote += 1
+        model_b[cell] = name & mask
+        model_a[cell] = (name >> model_bits) & mask
+        annotator[cell] = name >> (2 * model_bits)
+        n[cell], s[cell], ties[cell] = total, won, tied
+        cell += 1
+
+
+@compiled
+def tabulate_votes(
+    first: int, last: int, model_a: Indices, model_b: Indices, outcome: Floats, weight: Floats, n_models: int,
+    table: Floats,
+) -> bool:  # fmt: skip
+    """Add votes first … last−1 to `table`, shape (n_models², 3): lost, tied, won by the lower-numbered model.
+
+    Returns whether every one of them is in order (else stops at the first). An empty `weight` counts each once.
+    """
+    for vote in range(first, last):
+        a, b, W = model_a[vote], model_b[vote], outcome[vote]
+        if a < 0 or a >= n_models or b < 0 or b >= n_models or a == b:
+            return False
+        if not 0.0 <= W <= 1.0:  # nor is NaN
+            return False
+        code = int(2.0 * W)
+        if code != 2.0 * W:
+            return False
+        code = code if a < b else 2 - code
+        table[min(a, b) * n_models + max(a, b), code] += weight[vote] if len(weight) else 1.0
+    return True
+
+
+@compiled
+def tabulate_cells(
+    first: int, last: int, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats, share: Floats,
+    n_models: int, table: Floats,
+) -> None:  # fmt: skip
+    """Add cells first … last−1 to `table`, shape (n_models², 3): their n, s and ties, times their share.
+
+    An empty `share` is 1 everywhere.
+    """
+    for cell in range(first, last):
+        factor = share[cell] if len(share) else 1.0
+        row = table[model_a[cell] * n_models + model_b[cell]]
+        row[0] += factor * n[cell]
+        row[1] += factor * s[cell]
+        row[2] += factor * ties[cell]

@@ -1,0 +1,91 @@
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from app.rating.data.sums import Floats
+from app.rating.data.votes import Cells
+from app.rating.detection.crowd import Crowd
+
+COPIES = 0.9  # how often somebody who copies does
+WORTH_A_LOOK = 4.0  # log-likelihood ratio without regard to order from which a pair is looked at
+BLOCK = 512  # annotators compared with all others at once
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Who copies whom.
+
+    Attributes
+    ----------
+    log_ratio : log of the mean, over all others, of the likelihood ratio of "copies them" against "votes on their
+        own", shape (n_annotators,); at least log(1/2)
+    source : the one most likely copied, shape (n_annotators,); −1 for none
+    """
+
+    log_ratio: Floats
+    source: NDArray[np.int64]
+
+
+def find_copies(cells: Cells, R: Floats, crowd: Crowd, when: NDArray[np.integer] | None = None) -> Copies:
+    """Compare "repeats in nine of ten cases what l said of the same pair" with "votes on their own", for all k and l.
+
+    Parameters
+    ----------
+    cells, R : as for `fit_crowd`
+    when : moment of the annotator's first vote on each pair, shape (n_cells,): only who votes later can copy, and the
+        copied are left alone. Without it the copied look like their copies.
+
+    Notes
+    -----
+    Annotators who judge the *same answers* agree more than the models' scores explain, without copying: give this test
+    pairs of answers as models' cells where they are shared, or leave it out (docs/laboratory-attacks.md). Only cells
+    with one verdict count. Sparse products in blocks of 512 annotators, O(n_annotators² × pairs shared by two).
+    """
+    verdict = np.full(len(cells.n), -1)
+    for code, total in ((0, cells.n - cells.s), (1, cells.ties), (2, cells.s)):
+        verdict[total == cells.n] = code
+    clear = np.flatnonzero(verdict >= 0)
+    size = cells.n_annotators
+    pair = cells.model_a[clear].astype(np.int64) * cells.n_models + cells.model_b[clear]
+    pairs, column = np.unique(pair, return_inverse=True)
+    row, answer = cells.annotator[clear], verdict[clear]
+    p = _probability(cells, R, crowd)[clear, answer]
+    gain = np.log((COPIES + (1.0 - COPIES) * p) / p) - np.log1p(-COPIES)  # of agreeing, over disagreeing
+    shape = (size, 3 * len(pairs))
+    agreed = csr_array((gain, (row, 3 * column + answer)), shape=shape)
+    answers = csr_array((np.ones(len(row)), (row, 3 * column + answer)), shape=shape)
+    met = csr_array((np.ones(len(row)), (row, column)), shape=(size, len(pairs)))
+    total, source = np.full(size, 1.0), np.full(size, -1, dtype=np.int64)
+    best = np.zeros(size)
+    moment = None if when is None else csr_array((np.asarray(when)[clear] + 1.0, (row, column)), shape=met.shape)
+    for first in range(0, size, BLOCK):
+        rows = slice(first, min(first + BLOCK, size))
+        ratio = (agreed[rows] @ answers.T + np.log1p(-COPIES) * (met[rows] @ met.T)).tocoo()
+        look = (ratio.data > WORTH_A_LOOK) & (ratio.row + first != ratio.col)
+        for k, other, log in zip(ratio.row[look] + first, ratio.col[look], ratio.data[look], strict=True):
+            if moment is not None:
+                log = _later(agreed, answers, moment, int(k), int(other))  # noqa: PLW2901  what the order leaves of it
+            total[k] += np.exp(min(log, 600.0))
+            if log > best[k]:
+                best[k], source[k] = log, other
+    return Copies(np.log(total / max(size - 1, 1)), source)
+
+
+def _later(agreed: csr_array, answers: csr_array, moment: csr_array, k: int, other: int) -> float:
+    """Log ratio of "k copies the other" over the pairs on which k voted later."""
+    mine, theirs = moment[[k]].toarray()[0], moment[[other]].toarray()[0]
+    later = np.flatnonzero((theirs > 0) & (mine > theirs))
+    columns = (3 * later[:, None] + np.arange(3)).ravel()
+    same = agreed[[k]].toarray()[0][columns] @ answers[[other]].toarray()[0][columns]
+    return float(same + np.log1p(-COPIES) * len(later))
+
+
+def _probability(cells: Cells, R: Floats, crowd: Crowd) -> Floats:
+    """Probability of the three verdicts of each cell's annotator, if honest, shape (n_cells, 3): b, tie, a."""
+    R = np.nan_to_num(R)
+    half = 0.5 * crowd.ability[cells.annotator] * (R[cells.model_a] - R[cells.model_b])
+    weight = np.stack([np.exp(-half), crowd.evenness[cells.annotator], np.exp(half)], axis=1)
+    probability: Floats = weight / weight.sum(axis=1, keepdims=True)
+    return probability

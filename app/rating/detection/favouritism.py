@@ -1,0 +1,77 @@
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from app.rating.data.graph import find_components
+from app.rating.data.sums import Floats
+from app.rating.data.threads import map_parts
+from app.rating.data.votes import Cells
+from app.rating.detection.crowd import ABILITY, FIRST_HONEST, LOG_ALWAYS, LOG_SLIP, Crowd, follow, outcomes
+from app.rating.detection.favouritism_kernels import compare_models
+from app.rating.solver.gauge import ELO_PER_NATURAL
+from app.rating.solver.partition import CellRows
+
+WIDEST = 5  # models in a group
+OPINION_SD = 100.0 / ELO_PER_NATURAL  # by how much an honest annotator's opinion of a model may differ from the crowd's
+SHIFT = np.linspace(-4.0, 4.0, 17) * OPINION_SD
+
+
+@dataclass(frozen=True)
+class Favouritism:
+    """Log-likelihood ratios against "honest", shape (n_annotators, n_models); 0 where the two never met.
+
+    Attributes
+    ----------
+    favour : always for the model, honest about all others
+    against : always against it, honest about all others
+    mimic : always for it, following the ranking about all others
+    group : always for, or always against, 2 to 5 neighbours in the ranking when they meet others, honest else: the mean
+        over the groups that begin with the model; how a model is pushed through battles in which it does not take part
+    """
+
+    favour: Floats
+    against: Floats
+    mimic: Floats
+    group: Floats
+
+
+def find_favouritism(cells: Cells, R: Floats, crowd: Crowd, *, groups: bool = True) -> Favouritism:
+    """Compare, for every annotator and model, "always for it" and "always against it" with "honest".
+
+    An honest minority opinion is not what is looked for. Somebody who only likes a model better than the crowd does
+    still lets it lose, and every loss and tie speaks for honest; and what an own opinion of the model, normal around
+    the crowd's with a standard deviation of 100 Elo points, explains as well counts as honest.
+
+    Parameters
+    ----------
+    cells : as for `fit_crowd`
+    R : as for `fit_crowd`, NaN for models without a score
+    crowd : what `fit_crowd` returned
+    groups : whether to look at groups; else nobody favours one
+
+    Notes
+    -----
+    The ability is integrated out: what the annotator's votes on other models say about it counts. How readily they call
+    a tie is taken at its posterior mean. O(n_cells × 24 + n_annotators × n_models × 120).
+    """
+    win, loss = outcomes(cells)
+    ranked = np.flatnonzero(np.isfinite(R))
+    component = find_components(cells).label[ranked]  # scores of different ones do not compare: nobody's neighbours
+    order = ranked[np.lexsort((-R[ranked], component))].astype(np.int64)
+    R = np.nan_to_num(R)
+    rows = CellRows(cells)
+    followed = follow(cells, R)
+    favour, against, mimic, by_group = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(4))
+    log_shift = -0.5 * (SHIFT / OPINION_SD) ** 2
+    log_shift -= logsumexp(log_shift)
+    log_weight = logsumexp(crowd.log_weight, axis=1)
+    map_parts(
+        lambda part: compare_models(
+            *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R,
+            ABILITY[FIRST_HONEST:], log_weight, crowd.evenness, followed, LOG_ALWAYS, LOG_SLIP,
+            order, WIDEST if groups else 1, SHIFT, log_shift, favour, against, mimic, by_group,
+        ),
+        rows.parts,
+    )  # fmt: skip
+    return Favouritism(favour, against, mimic, np.log(np.maximum(by_group / (2 * (WIDEST - 1)), 1e-300)))

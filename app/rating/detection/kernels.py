@@ -1,0 +1,71 @@
+"""Loops over annotators' cells for the likelihoods of `crowd`, compiled."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import Floats
+
+Ints = NDArray[np.int32]
+Starts = NDArray[np.int64]
+
+
+ROOM = 600.0  # log of the largest product; beyond it the next factors might overflow
+FEW = 8.0  # votes of a cell that are multiplied one by one
+
+
+@compiled
+def add_annotators(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
+    R: Floats, ability: Floats, evenness: Floats, log_evenness: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Add log-likelihoods of annotators first … last−1 at every node to `out`, (annotators, abilities, evennesses).
+
+    Denominators are multiplied, and only their product's logarithm taken: logarithms are what costs.
+    """
+    nodes, steepest, widest = len(ability), np.abs(ability).max(), math.log(2.0 + evenness.max())
+    product = np.ones((nodes, len(evenness)))
+    for k in range(first, last):
+        slope, ties, room = 0.0, 0.0, ROOM
+        for cell in range(starts[k], starts[k + 1]):
+            d, n = R[model_a[cell]] - R[model_b[cell]], win[cell] + tie[cell] + loss[cell]
+            slope += 0.5 * (win[cell] - loss[cell]) * d
+            ties += tie[cell]
+            largest = n * (0.5 * steepest * abs(d) + widest)
+            if n > FEW or n != math.floor(n) or largest > ROOM:
+                subtract_cell(n, d, ability, evenness, out[k])
+                continue
+            if largest > room:
+                take_log(product, out[k])
+                room = ROOM
+            room -= largest
+            for i in range(nodes):
+                up = math.exp(0.5 * ability[i] * d)
+                both = up + 1.0 / up
+                for _ in range(int(n)):
+                    for j in range(len(evenness)):
+                        product[i, j] *= both + evenness[j]
+        take_log(product, out[k])
+        for i in range(nodes):
+            for j in range(len(evenness)):
+                out[k, i, j] += slope * ability[i] + ties * log_evenness[j]
+
+
+@compiled
+def subtract_cell(n: float, d: float, ability: Floats, evenness: Floats, out: Floats) -> None:
+    """Subtract the logarithm of a cell's denominators, to the power n."""
+    for i in range(len(ability)):
+        y = 0.5 * abs(ability[i] * d)
+        for j in range(len(evenness)):
+            out[i, j] -= n * (y + math.log1p(math.exp(-2.0 * y) + evenness[j] * math.exp(-y)))
+
+
+@compiled
+def take_log(product: Floats, out: Floats) -> None:
+    """Subtract the product's logarithm from `out` and begin the product anew."""
+    for i in range(product.shape[0]):
+        for j in range(product.shape[1]):
+            out[i, j] -= math.log(product[i, j])
+            product[i, j] = 1.0

@@ -1,0 +1,69 @@
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.sums import Floats
+from app.rating.inference.contrasts import contrast_errors, win_probabilities
+from app.rating.results import LoopSettings
+from app.rating.solver.estimate import Estimate
+
+Models = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Matchups:
+    """Predictions for pairs of models, arrays of shape (n_pairs,).
+
+    Attributes
+    ----------
+    model_a, model_b : indices
+    probability : that model_a beats model_b in the typical annotator's eyes, a tie being half a win for each; NaN where
+        either has no score, or they are of different components
+    lower, upper : ends of its interval; NaN without intervals, and where the models are too many for the covariance of
+        their scores (`app.rating.solver.likelihood.MOST_DENSE`)
+    """
+
+    model_a: Models
+    model_b: Models
+    probability: Floats
+    lower: Floats
+    upper: Floats
+
+
+def predict_matchups(
+    estimate: Estimate, settings: LoopSettings, pairs: tuple[Models, Models] | None = None
+) -> Matchups:
+    """Predict P(a beats b) = σ(R_a − R_b), R in units of the typical ability, with intervals made on the log-odds.
+
+    Parameters
+    ----------
+    settings : of the estimate; the intervals have its confidence
+    pairs : model_a and model_b, shape (n_pairs,) each; default every pair a < b of a component in which both have a
+        score, in ascending order
+
+    Notes
+    -----
+    An interval is as wide as the scores' covariance leaves the difference, which is less than their own errors say of
+    it. O(n_pairs).
+    """
+    component = np.where(estimate.core, estimate.components.label, -1)
+    if pairs is None:
+        first, second = np.triu_indices(len(estimate.small.models), 1)
+        model_a, model_b = estimate.small.models[first], estimate.small.models[second]
+        same = component[model_a] == component[model_b]
+        model_a, model_b = model_a[same], model_b[same]
+    else:
+        model_a, model_b = pairs
+    scored = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
+    unit, row = np.ones(len(component)), np.zeros(len(component), dtype=np.int64)
+    unit[estimate.small.models] = estimate.unit
+    row[estimate.small.models] = np.arange(len(estimate.small.models))
+    R = unit * estimate.scores(len(component))
+    difference, half = R[model_a] - R[model_b], np.full(len(model_a), np.nan)
+    spread = estimate.covariance
+    if spread is not None and spread.scores is not None:
+        errors = contrast_errors(spread.scores, row[model_a], row[model_b])
+        half = spread.critical_value(settings.confidence) * unit[model_a] * errors
+    predicted = win_probabilities(np.where(scored, difference, np.nan), half)
+    return Matchups(model_a, model_b, predicted.probability, predicted.lower, predicted.upper)

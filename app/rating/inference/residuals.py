@@ -1,0 +1,20 @@
+import math
+
+from app.rating.data.compiled import compiled
+
+
+@compiled
+def moments(x: float) -> tuple[float, float, float]:
+    """Return p = σ(x), p(1 − p) and p(1 − p)(1 − 2p), exact for large |x| too."""
+    u = math.exp(-abs(x))
+    near = 1.0 / (1.0 + u)  # σ(|x|)
+    far = u * near
+    p = near if x >= 0.0 else far
+    return p, near * far, near * far * (1.0 - 2.0 * p)
+
+
+@compiled
+def squared_residual(p: float, n: float, s: float, ties: float) -> float:
+    """Σ (W − p)² over the votes of a cell."""
+    won, lost = s - ties / 2.0, n - s - ties / 2.0
+    return won * (1.0 - p) ** 2 + ties * (0.5 - p) ** 2 + lost * p**2

@@ -1,0 +1,244 @@
+"""The arrow-shaped Newton system: abilities eliminated, the models' block solved (docs/math.md, "The arrow")."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import csc_array, csr_array, diags_array
+from scipy.sparse.linalg import SuperLU, splu
+
+from app.rating.data.sums import Floats
+from app.rating.solver.likelihood import Curvature, Likelihood
+from app.rating.solver.scale import Scale
+
+Mask = NDArray[np.bool_]
+
+RELATIVE_RESIDUAL = 1e-9  # at which conjugate gradients stop
+MOST_PRODUCTS = 2_000
+MOST_EXCESS = 10_000  # pairs beyond a tree's, up to which a sparse factor stays small
+RAISE = 1e-9  # of the diagonal, for a factor of a singular matrix that is to precondition only
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised, and over what.
+
+    Attributes
+    ----------
+    likelihood : the objective
+    component : of each model; a shift of one component's scores changes nothing, the mean of each is kept at 0
+    scale : the constraint on the abilities; None keeps θ fixed (m-ELO when θ = 1: concave)
+    cap : upper bound on θ
+    """
+
+    likelihood: Likelihood
+    component: NDArray[np.int64]
+    scale: Scale | None
+    cap: float | None = None
+
+
+class Elimination:
+    """What is left of the abilities in the arrow-shaped Newton system at one point, once they are eliminated.
+
+    With D⁻¹ replaced by Q = D⁻¹ − D⁻¹v vᵀD⁻¹/(vᵀD⁻¹v) for each scale group, v the constraint's gradient, steps stay on
+    the constraint (docs/math.md, "The arrow").
+
+    Attributes
+    ----------
+    inverse_D : 1/D_k, 0 for a held ability, shape (n_annotators,)
+    v_over_D : v_k/D_k, shape (n_annotators,)
+    size : vᵀD⁻¹v of each group, shape (groups,); empty where nothing is constrained
+    """
+
+    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
+        """Raise LinAlgError where an ability that is not held has no curvature."""
+        self.likelihood, self.scale, self.component = problem.likelihood, problem.scale, problem.component
+        D = point.D
+        if self.scale is not None and exact:
+            price = multiplier(self.scale, point, theta, held)[self.scale.annotators]
+            D = np.maximum(D + price * self.scale.curvature(theta), 0.1 * D)
+        if np.any(D[~held] <= 0):
+            raise LinAlgError("an ability without curvature")
+        self.inverse_D = np.where(held, 0.0, 1.0 / np.where(held, 1.0, D))
+        self.v_over_D, self.size = np.zeros(len(theta)), np.zeros(0)
+        if self.scale is not None and not held.all():
+            v = self.scale.gradient(theta)
+            self.v_over_D = v * self.inverse_D
+            self.size = self.scale.sum(v * self.v_over_D)
+
+    def project(self, gradient: Floats) -> Floats:
+        """Q times a value per annotator, shape (n_annotators,) or (n_annotators, columns)."""
+        out: Floats = (self.inverse_D * gradient.T).T
+        if self.scale is None or len(self.size) == 0:
+            return out
+        size = np.where(self.size > 0, self.size, np.inf)
+        if gradient.ndim == 1:
+            share = self.scale.sum(self.v_over_D * gradient) / size
+            return out - self.v_over_D * share[self.scale.annotators]
+        along = np.zeros((len(size), gradient.shape[1]))
+        np.add.at(along, self.scale.annotators, self.v_over_D[:, None] * gradient)
+        out -= self.v_over_D[:, None] * (along / size[:, None])[self.scale.annotators]
+        return out
+
+
+class Arrow(Elimination):
+    """The eliminated system with its models' block written out.
+
+    Attributes
+    ----------
+    z : Σ_k of a group B_k v_k/D_k, divided by the group's vᵀD⁻¹v, shape (groups, n_models)
+    S : reduced Hessian A − BᵀQB, shape (n_models, n_models); singular along the shifts
+    """
+
+    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
+        """Raise LinAlgError where an ability that is not held has no curvature."""
+        super().__init__(problem, point, theta, held, exact=exact)
+        self.S = point.A.copy()
+        self.z = np.zeros((len(self.size), len(self.S)))
+        if self.scale is None or len(self.size) == 0:
+            return
+        groups = np.flatnonzero(self.size > 0)
+        total = self.likelihood.by_model(point.cross, self.v_over_D)
+        for group in groups:  # a model's cells are all of one group
+            self.z[group] = np.where(self.scale.models == group, total, 0.0) / self.size[group]
+        self.S -= self.likelihood.rows.products(point.cross, np.sqrt(self.inverse_D))
+        self.S += (self.z[groups].T * self.size[groups]) @ self.z[groups]
+
+
+class DenseBlock:
+    """The models' block factorised by Cholesky.
+
+    Attributes
+    ----------
+    arrow : what it was made of
+    """
+
+    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
+        """Raise LinAlgError where the reduced Hessian is not positive definite across the shifts."""
+        self.arrow = Arrow(problem, point, theta, held, exact=exact)
+        diagonal = np.diag(point.A)  # empty where no model has a score
+        self._shifts, self._typical = shift_projector(problem.component), float(diagonal.sum() / max(len(diagonal), 1))
+        self._factor = cho_factor(self.arrow.S + self._typical * self._shifts, lower=True)
+
+    def solve(self, right: Floats) -> Floats:
+        """S⁺ times vectors that sum to 0 in every component, shape (n_models,) or (n_models, columns)."""
+        solution: Floats = cho_solve(self._factor, right)
+        return solution
+
+    def inverse(self) -> Floats:
+        """Return S⁺, shape (n_models, n_models)."""
+        inverse: Floats = cho_solve(self._factor, np.eye(len(self._shifts))) - self._shifts / self._typical
+        return inverse
+
+
+class SparseBlock:
+    """The models' block as an operator, for more models than a square matrix should have: conjugate gradients.
+
+    Exact to a relative residual of 1e-9. Preconditioned by S's own diagonal, in memory of the cells' size: some hundred
+    products where models have few votes. For many right sides at once, and a graph that is nearly a tree (at most
+    10,000 pairs more than models), by a sparse factor of A, which such graphs hardly fill in: at most some 100 MB.
+
+    Attributes
+    ----------
+    arrow : the eliminated abilities
+    B : cross block, shape (n_annotators, n_models)
+    """
+
+    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
+        """Raise LinAlgError where an ability that is not held has no curvature."""
+        self.arrow = Elimination(problem, point, theta, held, exact=exact)
+        self.A, self.B = point.sparse_A(), problem.likelihood.cross_block(point.cross)
+        self._turned: csr_array = self.B.T.tocsr()
+        self._diagonal = np.maximum(self.A.diagonal(), np.finfo(float).tiny)
+        self._nearly_a_tree = len(point.stiffness) - len(point.gradient_scores) <= MOST_EXCESS
+        label = problem.component
+        members = np.bincount(label)
+        mean = csr_array((1.0 / members[label], label, np.arange(len(label) + 1)), shape=(len(label), len(members)))
+        self._spread, self._mean = (mean > 0).astype(np.float64), mean.T.tocsr()
+
+    def times(self, columns: Floats) -> Floats:
+        """S times vectors, shape (n_models, columns)."""
+        product: Floats = self.A @ columns - self._turned @ self.arrow.project(self.B @ columns)
+        return product
+
+    def solve(self, right: Floats) -> Floats:
+        """S⁺ times vectors, shape (n_models,) or (n_models, columns).
+
+        Raises
+        ------
+        LinAlgError
+            S is not positive definite along some direction that was met, or the residual did not settle.
+        """
+        residual = self._centre(right.reshape(len(right), -1))
+        precondition = self._by_factor if self._nearly_a_tree and residual.shape[1] > 1 else self._by_diagonal
+        solution = np.zeros_like(residual)
+        scaled = precondition(residual)
+        direction, size = scaled, np.sum(residual * scaled, axis=0)
+        target = RELATIVE_RESIDUAL**2 * size
+        for _ in range(MOST_PRODUCTS):
+            active = size > target
+            if not active.any():
+                centred: Floats = self._centre(solution).reshape(right.shape)
+                return centred
+            product = self.times(direction)
+            curvature = np.sum(direction * product, axis=0)
+            if np.any(curvature[active] <= 0):
+                raise LinAlgError("the reduced Hessian is not positive definite")
+            length = np.where(active, size / np.where(active, curvature, 1.0), 0.0)
+            solution += length * direction
+            residual = residual - length * product
+            scaled = precondition(residual)
+            last, size = size, np.sum(residual * scaled, axis=0)
+            direction = scaled + np.where(active, size / np.where(last > 0, last, 1.0), 0.0) * direction
+        raise LinAlgError(f"conjugate gradients did not settle within {MOST_PRODUCTS} products")
+
+    def _by_diagonal(self, columns: Floats) -> Floats:
+        scaled: Floats = columns / self._diagonal[:, None]
+        return scaled
+
+    def _by_factor(self, columns: Floats) -> Floats:
+        scaled: Floats = self._factor.solve(columns)
+        return scaled
+
+    @cached_property
+    def _factor(self) -> SuperLU:
+        raised = csc_array(self.A + diags_array(RAISE * self._diagonal))  # A alone is singular along the shifts
+        return splu(raised, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+    def _centre(self, columns: Floats) -> Floats:
+        """Take every component's mean out."""
+        centred: Floats = columns - self._spread @ (self._mean @ columns)
+        return centred
+
+
+Block = DenseBlock | SparseBlock
+
+
+def factorise(problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> Block:
+    """Prepare the models' block for solving: by Cholesky, or where the models are too many for that, iteratively.
+
+    Raises
+    ------
+    LinAlgError
+        An ability that is not held has no curvature, or the reduced Hessian is not positive definite.
+    """
+    kind = SparseBlock if problem.likelihood.sparse else DenseBlock
+    return kind(problem, point, theta, held, exact=exact)
+
+
+def multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Floats:
+    """Return the Lagrange multiplier of each group's scale: g_θ + λv is 0 for free abilities at the optimum."""
+    v = np.where(held | (point.D <= 0), 0.0, scale.gradient(theta))
+    weight = v / np.where(point.D > 0, point.D, 1.0)
+    size = scale.sum(v * weight)
+    along = scale.sum(weight * point.gradient_abilities)
+    return np.where(size > 0, -along / np.where(size > 0, size, 1.0), 0.0)
+
+
+def shift_projector(component: NDArray[np.int64]) -> Floats:
+    """Orthogonal projector on the shifts that leave the likelihood unchanged: Σ_c 1_c 1_cᵀ / |c|."""
+    same = component[:, None] == component[None, :]
+    projector: Floats = same / same.sum(axis=1)
+    return projector

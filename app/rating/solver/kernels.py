@@ -1,0 +1,188 @@
+"""Loops over cells, compiled. Cells are sorted by annotator; `starts[k]` is annotator k's first cell."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import Floats
+
+Ints = NDArray[np.int32]
+Starts = NDArray[np.int64]
+PRODUCT_LIMIT = 1e290  # below which one more factor of at most 2 cannot overflow
+
+
+@compiled
+def expand_cells(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, pair: Ints, n: Floats, s: Floats,
+    R: Floats, theta: Floats, exact: bool,
+    gradient_scores: Floats, stiffness: Floats, gradient_abilities: Floats, D: Floats, cross: Floats,
+) -> float:  # fmt: skip
+    """Add annotators first … last−1 to the sums of `Likelihood.expand`; returns their −ℓ.
+
+    Adds to gradient_scores (n_models,) and to stiffness (n_pairs,), there at `pair` of the cell or, where that is
+    empty, at a · n_models + b; sets gradient_abilities and D (n_annotators,) and their cells' cross (n_cells,).
+    """
+    n_models = len(R)
+    value = 0.0
+    product = 1.0  # of the (1 + e^−|x|) whose logarithm is still to be taken: one logarithm for many cells
+    for k in range(first, last):
+        ability = theta[k]
+        slope = 0.0
+        curvature = 0.0
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = model_a[cell], model_b[cell]
+            d = R[a] - R[b]
+            x = ability * d
+            u = math.exp(-abs(x))
+            near = 1.0 / (1.0 + u)  # σ(|x|)
+            p = near if x >= 0.0 else u * near
+            count = n[cell]
+            if count == 1.0:
+                product *= 1.0 + u
+                if product > PRODUCT_LIMIT:
+                    value += math.log(product)
+                    product = 1.0
+            else:
+                value += count * math.log1p(u)
+            value += count * max(x, 0.0) - s[cell] * x
+            residual = s[cell] - count * p
+            variance = count * near * near * u
+            pull = ability * residual
+            gradient_scores[a] -= pull
+            gradient_scores[b] += pull
+            slope -= residual * d
+            curvature += variance * d * d
+            stiffness[pair[cell] if len(pair) else a * n_models + b] += variance * ability * ability
+            cross[cell] = variance * x - (residual if exact else 0.0)
+        gradient_abilities[k] = slope
+        D[k] = curvature
+    return value + math.log(product)
+
+
+@compiled
+def fill_rows(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, rows: Floats
+) -> None:
+    """Set row k − first of `rows` (at least last − first, n_models) to scale_k · Σ_cells weight·(e_a − e_b)."""
+    for k in range(first, last):
+        row = rows[k - first]
+        row[:] = 0.0
+        factor = scale[k]
+        for cell in range(starts[k], starts[k + 1]):
+            amount = factor * weight[cell]
+            row[model_a[cell]] += amount
+            row[model_b[cell]] -= amount
+
+
+@compiled
+def add_sparse_products(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints,
+    left: Floats, left_scale: Floats, right: Floats, right_scale: Floats, total: Floats,
+) -> None:  # fmt: skip
+    """Add Σ_k row_kᵀ row'_k to `total` (n_models, n_models) through the models that annotator k compared."""
+    size = total.shape[0]
+    u, v = np.zeros(size), np.zeros(size)
+    seen = np.zeros(size, dtype=np.bool_)
+    touched = np.empty(size, dtype=np.int64)
+    for k in range(first, last):
+        count = 0
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = model_a[cell], model_b[cell]
+            for model in (a, b):
+                if not seen[model]:
+                    seen[model] = True
+                    touched[count] = model
+                    count += 1
+            u[a] += left_scale[k] * left[cell]
+            u[b] -= left_scale[k] * left[cell]
+            v[a] += right_scale[k] * right[cell]
+            v[b] -= right_scale[k] * right[cell]
+        for i in range(count):
+            row, amount = touched[i], u[touched[i]]
+            for j in range(count):
+                total[row, touched[j]] += amount * v[touched[j]]
+        for i in range(count):
+            u[touched[i]] = v[touched[i]] = 0.0
+            seen[touched[i]] = False
+
+
+@compiled
+def add_by_model(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, total: Floats
+) -> None:
+    """Add Σ_cells scale_k·weight·(e_a − e_b) of annotators first … last−1 to `total`, shape (n_models,)."""
+    for k in range(first, last):
+        for cell in range(starts[k], starts[k + 1]):
+            amount = scale[k] * weight[cell]
+            total[model_a[cell]] += amount
+            total[model_b[cell]] -= amount
+
+
+@compiled
+def times_rows(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, vector: Floats, out: Floats
+) -> None:
+    """Set out_k = Σ_cells of k weight·(vector_a − vector_b) of annotators first … last−1."""
+    for k in range(first, last):
+        total = 0.0
+        for cell in range(starts[k], starts[k + 1]):
+            total += weight[cell] * (vector[model_a[cell]] - vector[model_b[cell]])
+        out[k] = total
+
+
+@compiled
+def pull_by_cell(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    R: Floats, theta: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Set out (n_cells,) to θ_k·(s − n·p) in the cells of annotators first … last−1."""
+    for k in range(first, last):
+        for cell in range(starts[k], starts[k + 1]):
+            x = theta[k] * (R[model_a[cell]] - R[model_b[cell]])
+            u = math.exp(-abs(x))
+            p = (1.0 if x >= 0.0 else u) / (1.0 + u)
+            out[cell] = theta[k] * (s[cell] - n[cell] * p)
+
+
+@compiled
+def judge(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    R: Floats, precision: float, steps: int, furthest: float, theta: Floats,
+) -> None:  # fmt: skip
+    """Move theta of annotators first … last−1 by that many Newton steps, R fixed, each kept within ± furthest."""
+    for k in range(first, last):
+        ability = theta[k]
+        for _ in range(steps):
+            slope, curvature = precision * (ability - 1.0), precision
+            for cell in range(starts[k], starts[k + 1]):
+                d = R[model_a[cell]] - R[model_b[cell]]
+                x = ability * d
+                u = math.exp(-abs(x))
+                near = 1.0 / (1.0 + u)
+                p = near if x >= 0.0 else u * near
+                slope -= (s[cell] - n[cell] * p) * d
+                curvature += n[cell] * near * near * u * d * d
+            if curvature > 0.0:
+                ability = min(max(ability - slope / curvature, -furthest), furthest)
+        theta[k] = ability
+
+
+@compiled
+def balance(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, n_models: int, out: Floats
+) -> None:
+    """Set out (n_cells,) to 1 / the number of votes in which the cell's annotator compared either of its models.
+
+    In the cells of annotators first … last−1.
+    """
+    votes = np.zeros(n_models)
+    for k in range(first, last):
+        for cell in range(starts[k], starts[k + 1]):
+            votes[model_a[cell]] += n[cell]
+            votes[model_b[cell]] += n[cell]
+        for cell in range(starts[k], starts[k + 1]):
+            out[cell] = 1.0 / (votes[model_a[cell]] + votes[model_b[cell]] - n[cell])
+        for cell in range(starts[k], starts[k + 1]):
+            votes[model_a[cell]] = votes[model_b[cell]] = 0.0

@@ -1,0 +1,117 @@
+"""Every annotator's ability by itself, scores held fixed: one-dimensional concave problems."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import Floats
+from app.rating.data.threads import map_parts
+from app.rating.inference.residuals import moments, squared_residual
+from app.rating.solver.kernels import Ints, Starts
+from app.rating.solver.partition import CellRows
+
+MOST_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Own:
+    """Where each annotator's objective is largest, arrays of shape (n_annotators,).
+
+    All but `theta` are of the point at which the search last looked, a step of at most `near` away.
+
+    Attributes
+    ----------
+    theta : the maximum; where the search began for an annotator whose objective is flat
+    value : the objective; 0 unless it was asked for
+    information : −ℓ_k'' · weight, without the prior
+    third : its derivative by θ_k
+    noise : Σ (W − p)² d² over the votes
+    """
+
+    theta: Floats
+    value: Floats
+    information: Floats
+    third: Floats
+    noise: Floats
+
+
+def own_abilities(
+    rows: CellRows,
+    R: Floats,
+    start: Floats,
+    *,
+    precision: float,
+    weight: float = 1.0,
+    near: float = 1e-6,
+    valued: bool = False,
+) -> Own:
+    """Maximise weight · ℓ_k(θ_k | R) − precision · (θ_k − 1)²/2 for every annotator.
+
+    Parameters
+    ----------
+    rows : the annotators' votes
+    R : natural units, shape (n_models,)
+    start : where to begin, finite, shape (n_annotators,)
+    precision : 1/sd² of the prior; 0 for none, which needs votes both with and against R of every annotator
+    near : a step no longer than this is the last; it leaves an error in θ of the order of its square, and one of the
+        order of itself in the derivatives
+    valued : whether the objective itself is wanted
+
+    Notes
+    -----
+    Newton's method within a bracket: converges always. Annotators do not meet, so partitions of them run apart.
+    """
+    c, theta = rows.cells, start.copy()
+    value, information, third, noise = (np.zeros(len(theta)) for _ in range(4))
+
+    def climb_part(part: tuple[int, int]) -> None:
+        climb(
+            *part, rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties,
+            R, weight, precision, near, valued, theta, value, information, third, noise,
+        )  # fmt: skip
+
+    map_parts(climb_part, rows.parts)
+    return Own(theta, value, information, third, noise)
+
+
+@compiled
+def climb(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, weight: float, precision: float, near: float, valued: bool,
+    theta: Floats, value: Floats, information: Floats, third: Floats, noise: Floats,
+) -> None:  # fmt: skip
+    """Set the arrays of `Own` for annotators first … last−1, each search beginning at theta."""
+    for k in range(first, last):
+        low, high = -np.inf, np.inf
+        for _ in range(MOST_STEPS):
+            ability, own, slope, bend, skewness, squares = theta[k], 0.0, 0.0, 0.0, 0.0, 0.0
+            for cell in range(starts[k], starts[k + 1]):
+                d = R[model_a[cell]] - R[model_b[cell]]
+                x = ability * d
+                p, variance, skew = moments(x)
+                if valued:
+                    own += s[cell] * x - n[cell] * (max(x, 0.0) + math.log1p(math.exp(-abs(x))))
+                slope += (s[cell] - n[cell] * p) * d
+                bend += n[cell] * variance * d * d
+                skewness += n[cell] * skew * d * d * d
+                squares += squared_residual(p, n[cell], s[cell], ties[cell]) * d * d
+            if valued:
+                value[k] = weight * own - 0.5 * precision * (ability - 1.0) ** 2
+            information[k], third[k], noise[k] = weight * bend, weight * skewness, squares
+            gradient = weight * slope - precision * (ability - 1.0)
+            curvature = weight * bend + precision
+            if gradient == 0.0 or curvature <= 0.0:
+                break
+            if gradient > 0.0:
+                low = ability
+            else:
+                high = ability
+            furthest = 2.0 + abs(ability)
+            step = min(max(gradient / curvature, -furthest), furthest)
+            ability += step
+            if abs(step) <= near:
+                theta[k] = ability
+                break
+            theta[k] = ability if low < ability < high else 0.5 * (low + high)

@@ -1,0 +1,120 @@
+"""What holds the scale: (R, θ) and (cR, θ/c) give every vote the same probability, so something must choose c."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import Floats, sum_by
+from app.rating.data.votes import Cells
+
+WIDTH = 0.3
+MAX_ROUNDS = 50
+SETTLED = 1e-15  # what may be left of the constraint, for each annotator
+NEARLY = 1e-9  # if more is left after the last round, there is no positive typical value
+LEAST_SLOPE = 1e-6
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The constraint Σ_k tanh((θ_k − 1)/0.3) = 0 over the annotators of every scale group: the typical ability is 1.
+
+    A smooth median (an M-estimate of location with bounded influence): nobody's ability, however extreme, moves the
+    unit by more than one annotator's worth. Without such a constraint a few annotators who never contradict themselves
+    gain without end by stretching all scores, at a bounded cost in the others' prior (docs/math.md, "The scale").
+
+    Attributes
+    ----------
+    models, annotators : group of each; within a group, and only there, votes link abilities
+    number : of groups
+    """
+
+    models: NDArray[np.int64]
+    annotators: NDArray[np.int64]
+    number: int
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Return the derivative of the constraint by θ_k (times the width), shape (n_annotators,)."""
+        return 1.0 - np.tanh((theta - 1.0) / WIDTH) ** 2
+
+    def curvature(self, theta: Floats) -> Floats:
+        """Return the derivative of `gradient`, shape (n_annotators,)."""
+        t = np.tanh((theta - 1.0) / WIDTH)
+        return -2.0 * t * (1.0 - t**2) / WIDTH
+
+    def sum(self, values: Floats) -> Floats:
+        """Sum a value per annotator over each group, shape (number,)."""
+        return sum_by(self.annotators, values, self.number)
+
+    def normalise(self, R: Floats, theta: Floats, cap: float | None, *, free_sign: bool) -> tuple[Floats, Floats]:
+        """Move along (cR, θ/c) to where the constraint holds; abilities at the cap stay there.
+
+        A group whose abilities have no positive typical value stays where it is, after its sign has been turned where
+        that helps and changes nothing (`free_sign`: no prior).
+        """
+        if free_sign:
+            sign = np.where(self.sum(np.sign(theta)) < 0, -1.0, 1.0)
+            R, theta = R * sign[self.models], theta * sign[self.annotators]
+        pinned = np.zeros(len(theta), dtype=bool) if cap is None else theta >= cap
+        log_c, found = self._solve(theta, pinned)
+        if not found.all() and pinned.any():
+            # too many at the cap for the others to make up for: all of them move
+            pinned &= found[self.annotators]
+            log_c, found = self._solve(theta, pinned)
+        c = np.exp(np.where(found, log_c, 0.0))
+        new = theta / c[self.annotators]
+        if cap is not None:
+            new = np.where(pinned, cap, np.minimum(new, cap))
+        return R * c[self.models], new
+
+    def _solve(self, theta: Floats, pinned: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+        """Find log c of each group by Newton's method, and whether the constraint holds there."""
+        log_c = np.zeros(self.number)
+        members = self.sum(np.ones(len(theta)))
+        value = np.zeros(self.number)
+        for _ in range(MAX_ROUNDS):
+            scaled = np.where(pinned, theta, theta * np.exp(-log_c)[self.annotators])
+            value = self.sum(np.tanh((scaled - 1.0) / WIDTH))
+            if np.all(np.abs(value) <= SETTLED * members):
+                break
+            slope = self.sum(np.where(pinned, 0.0, self.gradient(scaled) * scaled / WIDTH))
+            usable = slope > LEAST_SLOPE * members
+            step = np.where(usable, value / np.where(usable, slope, 1.0), np.sign(value))
+            log_c += np.clip(step, -0.5, 0.5)
+        return log_c, np.abs(value) <= NEARLY * members
+
+
+def find_scale(cells: Cells) -> Scale:
+    """Group the models and annotators that votes link, directly or through others. Near O(n_cells)."""
+    parent = np.arange(cells.n_models + cells.n_annotators)
+    link(cells.model_a, cells.model_b, cells.annotator, cells.n_models, parent)
+    number, group = np.unique(parent, return_inverse=True)
+    return Scale(group[: cells.n_models], group[cells.n_models :], len(number))
+
+
+@compiled
+def link(
+    model_a: NDArray[np.int32], model_b: NDArray[np.int32], annotator: NDArray[np.int32], n_models: int,
+    parent: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Set parent, shape (n_models + n_annotators,), to the lowest node that cells link each node to (union-find)."""
+    for cell in range(len(annotator)):
+        y = np.int64(annotator[cell]) + n_models
+        if parent[model_a[cell]] == parent[y] and parent[model_b[cell]] == parent[y]:
+            continue  # nearly all of them, soon
+        for model in (model_a[cell], model_b[cell]):
+            x = np.int64(model)
+            y = np.int64(annotator[cell]) + n_models
+            while parent[x] != x:
+                parent[x] = parent[parent[x]]
+                x = parent[x]
+            while parent[y] != y:
+                parent[y] = parent[parent[y]]
+                y = parent[y]
+            if x < y:
+                parent[y] = x
+            else:
+                parent[x] = y
+    for node in range(len(parent)):  # ascending: a parent is lower, and done
+        parent[node] = parent[parent[node]]

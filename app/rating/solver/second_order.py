@@ -1,0 +1,116 @@
+"""First-order bias of abilities and of the scores' gradient: what follows from second and third derivatives."""
+
+import numpy as np
+
+from app.rating.data.compiled import compiled
+from app.rating.data.sums import Floats
+from app.rating.data.threads import map_parts
+from app.rating.inference.residuals import moments, squared_residual
+from app.rating.solver.kernels import Ints, Starts
+from app.rating.solver.likelihood import Likelihood
+
+MOST = 0.5  # standard errors that a correction may move anything: beyond it a first-order expansion says little
+
+
+def score_pull(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
+    """Return the mean gradient of ℓ at the true scores, abilities at their maxima: Σ_k b_k, shape (n_models,).
+
+    Parameters
+    ----------
+    R, theta : shapes (n_models,) and (n_annotators,)
+    q : how far θ_k moves by a unit of its gradient, its inverse curvature; 0 where something else decides it
+    """
+    noise, skewness = _moments(likelihood, R, theta)
+    return _pull(likelihood, R, theta, q, first_order_bias(skewness, noise, q), noise * q**2)
+
+
+def held_pull(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, spread: Floats) -> Floats:
+    """Return the mean gradient of ℓ at the true scores for abilities without bias that are held: b_k with β_k = 0.
+
+    Parameters
+    ----------
+    likelihood : of votes among those that the abilities were estimated from
+    q, spread : of the abilities there
+    """
+    return _pull(likelihood, R, theta, q, np.zeros(len(theta)), spread)
+
+
+def ability_spread(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
+    """Return the sampling variance V_k = q² Σ (W − p)² d² of each ability at fixed scores, shape (n_annotators,)."""
+    spread: Floats = _moments(likelihood, R, theta)[0] * q**2
+    return spread
+
+
+def first_order_bias(skewness: Floats, noise: Floats, q: Floats) -> Floats:
+    """Return the bias β_k of each ability's own maximum at fixed scores, cut to half its standard error.
+
+    Parameters
+    ----------
+    skewness, noise : Σ w′d³ and Σ (W − p)² d² over each annotator's votes, shape (n_annotators,)
+    q : as of `score_pull`
+    """
+    spread = noise * q**2
+    most = MOST * np.sqrt(spread)
+    return np.clip(-0.5 * skewness * spread * q, -most, most)
+
+
+def _moments(likelihood: Likelihood, R: Floats, theta: Floats) -> tuple[Floats, Floats]:
+    c, (noise, skewness) = likelihood.cells, np.zeros((2, len(theta)))
+
+    def fill(part: tuple[int, int]) -> None:
+        sum_moments(*part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, noise, skewness)
+
+    map_parts(fill, likelihood.rows.parts)
+    return noise, skewness
+
+
+def _pull(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats) -> Floats:
+    c = likelihood.cells
+
+    def accumulate(part: tuple[int, int]) -> Floats:
+        pull = np.zeros(len(R))
+        add_pulls(
+            *part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, q, beta, spread, pull
+        )
+        return pull
+
+    first, *others = map_parts(accumulate, likelihood.rows.parts)
+    total: Floats = sum(others, first)
+    return total
+
+
+@compiled
+def sum_moments(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, theta: Floats, noise: Floats, skewness: Floats,
+) -> None:  # fmt: skip
+    """Set noise and skewness (n_annotators,) of annotators first … last−1 to Σ (W − p)² d² and Σ w′d³."""
+    for k in range(first, last):
+        squares, cubes = 0.0, 0.0
+        for cell in range(starts[k], starts[k + 1]):
+            d = R[model_a[cell]] - R[model_b[cell]]
+            p, _, skew = moments(theta[k] * d)
+            squares += squared_residual(p, n[cell], s[cell], ties[cell]) * d * d
+            cubes += n[cell] * skew * d * d * d
+        noise[k], skewness[k] = squares, cubes
+
+
+@compiled
+def add_pulls(
+    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats, pull: Floats,
+) -> None:  # fmt: skip
+    """Add b_k of annotators first … last−1 to pull (n_models,); nothing where q is 0."""
+    for k in range(first, last):
+        if q[k] <= 0.0:
+            continue
+        ability, variance_of = theta[k], spread[k]
+        shift = ability * beta[k] + variance_of
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = model_a[cell], model_b[cell]
+            d = R[a] - R[b]
+            p, variance, skew = moments(ability * d)
+            amount = squared_residual(p, n[cell], s[cell], ties[cell]) * q[k]
+            amount -= n[cell] * (variance * shift + 0.5 * ability * d * skew * variance_of)
+            pull[a] += amount * d
+            pull[b] -= amount * d

@@ -1,0 +1,48 @@
+"""Earlier results as a point to start a fit from, where they are worth one."""
+
+import math
+
+import numpy as np
+
+from app.rating.data.compact import Compact
+from app.rating.data.sums import Floats
+from app.rating.results import LoopSettings, Start
+from app.rating.solver.gauge import ELO_PER_NATURAL, LEAST_MEDIAN
+from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.prior_spread import ASSUMED
+
+FEWEST_ANNOTATORS = 100  # with fewer, a fit takes milliseconds from anywhere, and has the most maxima to end at
+
+
+def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Floats, Floats] | None:
+    """Return scores and abilities in the solver's units to start from; None where a fit had better start by itself.
+
+    That is for m-ELO, whose maximum is one and quickly found; with fewer than 100 annotators; and where the results
+    explain the votes no better than a coin does. An optimum on much the same votes does; what is garbled, turned around
+    or from another arena does not, and the climb from it could end at another maximum.
+
+    Parameters
+    ----------
+    small : the votes between models with a score
+    start : models and annotators indexed as before; scores and abilities that are not finite begin as the average
+        model's and annotator's, and so does a median ability that is no positive number: as 1
+    """
+    if settings.method == "m-elo" or len(small.annotators) < FEWEST_ANNOTATORS:
+        return None
+    R, theta = _in_solvers_units(start, small)
+    if not float(np.median(theta)) > LEAST_MEDIAN:
+        return None
+    sd = ASSUMED if settings.prior_sd == "estimated" else settings.prior_sd
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = Likelihood(small.cells, sd).expand(R, theta, exact=False).value
+    return (R, theta) if value < small.cells.n_votes * math.log(2.0) else None
+
+
+def _in_solvers_units(start: Start, small: Compact) -> tuple[Floats, Floats]:
+    median = start.median_ability if np.isfinite(start.median_ability) and start.median_ability > 0 else 1.0
+    score, ability = start.score[small.models], start.ability[small.annotators]
+    with np.errstate(over="ignore", invalid="ignore"):
+        known = np.isfinite(score)
+        middle = float(np.mean(score[known])) if known.any() else 0.0
+        R = np.where(known, score - middle, 0.0) / (ELO_PER_NATURAL * median)
+        return R, np.where(np.isfinite(ability), ability, 1.0) * median

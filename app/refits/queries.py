@@ -1,0 +1,158 @@
+"""The record of refits: asked for, run, and how each ended."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, Interval, RowMapping, func, insert, literal, select, tuple_, update
+from sqlalchemy.sql import Select
+
+from app.database.ids import new_id
+from app.database.leases import MOMENT_SECONDS, end_when_silent
+from app.database.tables import refits, snapshots
+
+RUNNING = ("reading", "fitting", "publishing")
+
+# One writer at a time decides whether a queued refit is reused; the number only has to differ from other locks'.
+_REQUEST_LOCK = 20_250_303
+
+
+def queue_refit(conn: Connection, *, trigger: str, requested_by: str, accept_exclusions: bool) -> UUID:
+    """Return the refit that waits to be run, after adding one if there is none.
+
+    A refit that accepts exclusions makes the waiting one accept them too.
+    """
+    conn.execute(select(func.pg_advisory_xact_lock(_REQUEST_LOCK)))
+    # The row lock keeps a runner from claiming the refit before the caller's transaction has committed.
+    waiting = select(refits.c.id).where(refits.c.state == "queued").order_by(refits.c.requested_at).limit(1)
+    found: UUID | None = conn.execute(waiting.with_for_update()).scalar_one_or_none()
+    if found is not None:
+        if accept_exclusions:
+            conn.execute(update(refits).where(refits.c.id == found).values(accept_exclusions=True))
+        return found
+    refit_id = new_id()
+    values = {"id": refit_id, "state": "queued", "trigger": trigger, "requested_by": requested_by}
+    conn.execute(insert(refits).values(accept_exclusions=accept_exclusions, **values))
+    return refit_id
+
+
+def refit_is_queued(conn: Connection) -> bool:
+    """Whether a refit waits to be run."""
+    return _any(conn, select(refits.c.id).where(refits.c.state == "queued"))
+
+
+def refit_is_running(conn: Connection) -> bool:
+    """Whether a refit is on record as running; its worker may be long dead."""
+    return _any(conn, select(refits.c.id).where(refits.c.state.in_(RUNNING)))
+
+
+def claim_refit(conn: Connection, epoch: int) -> RowMapping | None:
+    """Take the oldest waiting refit for the lease holder of this epoch; None if none waits."""
+    oldest = select(refits.c.id).where(refits.c.state == "queued").order_by(refits.c.requested_at).limit(1)
+    statement = (
+        update(refits)
+        .where(refits.c.id == oldest.with_for_update().scalar_subquery())
+        .values(state="reading", epoch=epoch, started_at=func.clock_timestamp())
+    )
+    return conn.execute(statement.returning(refits)).mappings().one_or_none()
+
+
+def advance_refit(conn: Connection, refit_id: UUID, epoch: int, state: str, seconds: dict[str, float]) -> None:
+    """Move a running refit to its next state; `seconds` are the times of the stages behind it."""
+    end_when_silent(conn, MOMENT_SECONDS)  # its row is what the next holder of the lease has to mark as lost
+    conn.execute(
+        update(refits)
+        .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state.in_(RUNNING))
+        .values(state=state, seconds=seconds)
+    )
+
+
+def ask_to_cancel(conn: Connection, refit_id: UUID) -> bool:
+    """End a refit that waits, or ask a running one to end; False if it has ended or there is none."""
+    open_refit = refits.c.finished_at.is_(None) & (refits.c.id == refit_id)
+    asked = update(refits).where(open_refit).values(cancel_requested_at=func.clock_timestamp())
+    if not conn.execute(asked).rowcount:
+        return False
+    ended = {"state": "cancelled", "detail": "cancelled before it began", "finished_at": func.clock_timestamp()}
+    conn.execute(update(refits).where(refits.c.id == refit_id, refits.c.state == "queued").values(ended))
+    return True
+
+
+def cancel_is_asked(conn: Connection, refit_id: UUID) -> bool:
+    """Whether somebody wants the refit to end."""
+    return _any(conn, select(refits.c.id).where(refits.c.id == refit_id, refits.c.cancel_requested_at.is_not(None)))
+
+
+def typical_seconds(conn: Connection) -> float | None:
+    """Return how long the newest refit that published took, None where none has."""
+    took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
+    statement = select(took).where(refits.c.state == "done").order_by(refits.c.finished_at.desc()).limit(1)
+    seconds = conn.execute(statement).scalar_one_or_none()
+    return None if seconds is None else float(seconds)
+
+
+def end_refit(
+    conn: Connection, refit_id: UUID, epoch: int, state: str, *, seconds: dict[str, float], detail: str | None = None
+) -> bool:
+    """Record how a refit of this epoch ended; one that is done stays done, and the answer is False."""
+    end_when_silent(conn, MOMENT_SECONDS)
+    statement = (
+        update(refits)
+        .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state != "done")
+        .values(state=state, seconds=seconds, detail=detail, finished_at=func.clock_timestamp())
+    )
+    return conn.execute(statement).rowcount == 1
+
+
+def fail_lost_refits(conn: Connection, epoch: int) -> int:
+    """Mark as failed what earlier holders of the lease left running; return how many there were."""
+    statement = (
+        update(refits)
+        .where(refits.c.state.in_(RUNNING), refits.c.epoch < epoch)
+        .values(state="failed", detail="worker lost", finished_at=func.clock_timestamp())
+    )
+    return conn.execute(statement).rowcount
+
+
+class Ended(NamedTuple):
+    """How a refit ended, and whether that was only recently."""
+
+    state: str
+    recently: bool
+
+
+def last_ended(conn: Connection, within: timedelta) -> Ended | None:
+    """Return how the last refit to end did, `recently` meaning less than `within` ago; None if none has ended."""
+    recent = refits.c.finished_at > func.clock_timestamp() - literal(within, Interval)
+    statement = (
+        select(refits.c.state, recent)
+        .where(refits.c.finished_at.is_not(None))
+        .order_by(refits.c.finished_at.desc())
+        .limit(1)
+    )
+    row = conn.execute(statement).one_or_none()
+    return None if row is None else Ended(row[0], row[1])
+
+
+def get_refit(conn: Connection, refit_id: UUID) -> RowMapping | None:
+    """Return one refit with the id and number of the snapshot it published, or None."""
+    return conn.execute(_refits().where(refits.c.id == refit_id)).mappings().one_or_none()
+
+
+def list_refits(conn: Connection, *, limit: int, before: tuple[datetime, UUID] | None) -> Sequence[RowMapping]:
+    """Return refits as `get_refit` does, newest request first, those before (requested_at, id)."""
+    statement = _refits().order_by(refits.c.requested_at.desc(), refits.c.id.desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(tuple_(refits.c.requested_at, refits.c.id) < before)
+    return conn.execute(statement).mappings().all()
+
+
+def _refits() -> Select[Any]:
+    columns = (snapshots.c.id.label("snapshot_id"), snapshots.c.number.label("snapshot_number"))
+    running = func.extract("epoch", func.clock_timestamp() - refits.c.started_at).label("running_seconds")
+    return select(refits, running, *columns).outerjoin(snapshots, snapshots.c.refit_id == refits.c.id)
+
+
+def _any(conn: Connection, rows: Select[Any]) -> bool:
+    return bool(conn.execute(select(rows.exists())).scalar_one())

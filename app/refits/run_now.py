@@ -1,0 +1,58 @@
+import threading
+
+from app.database.engine import Database
+from app.errors import StableArenaError
+from app.refits.fit.process import FitLimits, FitProcess
+from app.refits.runner import RefitRunner
+from app.refits.service import Refit, find_refit, request_refit
+
+_LOOK_AGAIN_SECONDS = 0.2
+
+
+class RefitNotPublishedError(StableArenaError):
+    """A refit ended without a new snapshot."""
+
+    code = "refit-not-published"
+    title = "The refit published nothing"
+
+
+def refit_now(
+    database: Database,
+    *,
+    lease_seconds: float,
+    requested_by: str,
+    limits: FitLimits | None = None,
+    accept_exclusions: bool = False,
+    reason: str | None = None,
+) -> Refit:
+    """Ask for a refit and see it through: run it here or, where another process holds the lease, wait for that one.
+
+    Raises
+    ------
+    RefitNotPublishedError
+        It failed, waits for review, or lost its lease; the detail says which and why.
+    """
+    with database.begin() as conn:
+        refit_id = request_refit(
+            conn,
+            trigger="command",
+            requested_by=requested_by,
+            accept_exclusions=accept_exclusions,
+            reason=reason,
+        )
+    runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(limits))
+    pause = threading.Event()
+    try:
+        while True:
+            ran = runner.run_next(scheduled=False)
+            with database.read() as conn:
+                refit = find_refit(conn, refit_id)
+            if refit.ended:
+                break
+            if ran is None:
+                pause.wait(_LOOK_AGAIN_SECONDS)
+    finally:
+        runner.stop()
+    if refit.state != "done":
+        raise RefitNotPublishedError(f"the refit ended as {refit.state.replace('_', ' ')}: {refit.detail}")
+    return refit

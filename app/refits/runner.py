@@ -1,0 +1,190 @@
+import contextlib
+import time
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from app.database.backend_priority import stand_back
+from app.database.engine import Database
+from app.database.lease_renewal import LeaseRenewal, holder_name
+from app.database.leases import acquire_lease, lock_lease, release_lease
+from app.errors import StableArenaError, UnavailableError
+from app.rating.errors import NoCommonRankingError, RatingError
+from app.refits.fit.process import FitCancelledError, FitProcess
+from app.refits.fit.task import Fitted
+from app.refits.guard import reason_to_hold
+from app.refits.load import Material, read_material
+from app.refits.publish import carry_out, write_snapshot
+from app.refits.queries import (
+    advance_refit,
+    cancel_is_asked,
+    claim_refit,
+    end_refit,
+    fail_lost_refits,
+    queue_refit,
+    refit_is_queued,
+)
+from app.refits.schedule import REFIT_LEASE, due_trigger
+from app.webhooks.events import announce
+
+log = structlog.get_logger()
+
+
+class NeedsReviewError(StableArenaError):
+    """The refit worked, but its board must not be published without an admin's word."""
+
+    code = "needs-review"
+    title = "The refit waits for review"
+
+
+class SupersededError(StableArenaError):
+    """Another worker took the lease over before this one could publish."""
+
+    code = "superseded"
+    title = "Another worker took over"
+
+
+@dataclass
+class _Run:
+    """A refit that this process has claimed, and the time its stages took."""
+
+    id: UUID
+    epoch: int
+    accept_exclusions: bool
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class RefitRunner:
+    """Runs refits, one at a time among all processes on the database.
+
+    It owns its transactions: a claim, a read, and the publication, each short; none is open while a fit runs. Runners
+    that take turns may share the `process` that fits.
+    """
+
+    def __init__(self, database: Database, *, lease_seconds: float, process: FitProcess | None = None) -> None:
+        self._database = database
+        self._lease_seconds = lease_seconds
+        self._holder = holder_name()
+        self._process = process or FitProcess()
+
+    def run_next(self, *, scheduled: bool) -> UUID | None:
+        """Run the refit that waits or, if `scheduled`, one that is due; return its id.
+
+        None if there is nothing to run or another process holds the lease. How the refit ended is on record, also
+        when it failed.
+
+        Raises
+        ------
+        UnavailableError
+            The database cannot be reached. What was under way is marked as lost by whoever holds the lease next.
+        """
+        run = self._claim(scheduled=scheduled)
+        if run is None:
+            return None
+        try:
+            renewal = LeaseRenewal(self._database, REFIT_LEASE, run.epoch, self._lease_seconds)
+            with bound_contextvars(refit=str(run.id)), renewal:
+                self._run(run)
+        finally:
+            self._release(run)
+        return run.id
+
+    def stop(self) -> None:
+        """End a fit under way, from another thread; its refit is put on record as failed. Runs no other."""
+        self._process.stop()
+
+    def _release(self, run: _Run) -> None:
+        """Let the next one in at once; if the database does not answer, the lease ends by itself."""
+        with contextlib.suppress(UnavailableError), self._database.begin() as conn:
+            release_lease(conn, REFIT_LEASE, run.epoch)
+
+    def _claim(self, *, scheduled: bool) -> _Run | None:
+        with self._database.begin() as conn:
+            epoch = acquire_lease(conn, REFIT_LEASE, self._holder, self._lease_seconds)
+            if epoch is None:
+                return None
+            lost = fail_lost_refits(conn, epoch)
+            if lost:
+                log.warning("refits_lost", count=lost)
+            trigger = due_trigger(conn) if scheduled and not refit_is_queued(conn) else None
+            if trigger is not None:
+                queue_refit(conn, trigger=trigger, requested_by="schedule", accept_exclusions=False)
+            row = claim_refit(conn, epoch)
+            if row is None:
+                release_lease(conn, REFIT_LEASE, epoch)
+                return None
+            return _Run(row["id"], epoch, row["accept_exclusions"])
+
+    def _run(self, run: _Run) -> None:
+        """Read, fit and publish; whatever goes wrong ends on the refit's record."""
+        started = time.perf_counter()
+        try:
+            self._publish(run, *self._fit(run))
+        except UnavailableError as error:
+            # A full disk lets this little through; a lost server does not: then who holds the lease next says so.
+            with contextlib.suppress(UnavailableError):
+                self._end(run, "failed", error.detail)
+            raise
+        except NoCommonRankingError as error:
+            self._end(run, "needs_review", str(error))
+        except NeedsReviewError as error:
+            self._end(run, "needs_review", error.detail)
+        except SupersededError as error:
+            self._end(run, "superseded", error.detail)
+        except FitCancelledError as error:
+            self._end(run, "cancelled", error.detail)
+        except (RatingError, StableArenaError) as error:
+            self._end(run, "failed", str(error))
+        except Exception as error:  # a bug: it ends on the log and on the refit's record, not the worker
+            log.exception("refit_broke")
+            self._end(run, "failed", f"unexpected {type(error).__name__}")
+        else:
+            log.info("refit_done", seconds=round(time.perf_counter() - started, 3))
+
+    def _fit(self, run: _Run) -> tuple[Material, Fitted]:
+        started = time.perf_counter()
+        with self._database.read() as conn:
+            if self._database.embedded:
+                stand_back(conn)
+            material = read_material(conn)
+        run.seconds["read"] = time.perf_counter() - started
+        self._advance(run, "fitting")
+        fitted = self._process.fit(material.task, cancelled=lambda: self._is_cancelled(run))
+        run.seconds.update(fitted.seconds)
+        reason = None if run.accept_exclusions else reason_to_hold(fitted, material)
+        if reason is not None:
+            raise NeedsReviewError(reason)
+        return material, fitted
+
+    def _publish(self, run: _Run, material: Material, fitted: Fitted) -> None:
+        self._advance(run, "publishing")
+        started = time.perf_counter()
+        with self._database.begin() as conn:
+            if self._database.embedded:
+                stand_back(conn)
+            snapshot_id = write_snapshot(conn, run.id, material, fitted, run.seconds)
+            if not lock_lease(conn, REFIT_LEASE, run.epoch):
+                raise SupersededError("another worker took over before the board was published")
+            carry_out(conn, snapshot_id)
+            run.seconds["publish"] = time.perf_counter() - started
+            end_refit(conn, run.id, run.epoch, "done", seconds=run.seconds)
+
+    def _advance(self, run: _Run, state: str) -> None:
+        if self._is_cancelled(run):
+            raise FitCancelledError(f"the refit was cancelled before {state}")
+        with self._database.begin() as conn:
+            advance_refit(conn, run.id, run.epoch, state, run.seconds)
+
+    def _is_cancelled(self, run: _Run) -> bool:
+        with self._database.read() as conn:
+            return cancel_is_asked(conn, run.id)
+
+    def _end(self, run: _Run, state: str, detail: str) -> None:
+        log.warning("refit_not_published", state=state, detail=detail)
+        with self._database.begin() as conn:
+            # Done all the same is one whose commit was not heard of.
+            ended = end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
+            if ended and state in ("failed", "needs_review"):
+                announce(conn, "refit.failed", {"refit": str(run.id), "state": state, "detail": detail})

@@ -1,0 +1,46 @@
+from datetime import timedelta
+from typing import Literal
+
+from sqlalchemy import Connection
+
+from app.database.leases import lease_is_free
+from app.policy.service import current_policy
+from app.refits.queries import last_ended, refit_is_queued, refit_is_running
+from app.snapshots.queries import newest_snapshot
+from app.snapshots.vote_sets import anyone_has_more_votes_than, anything_new_since, new_votes_since
+
+REFIT_LEASE = "refit"
+
+
+def work_waits(conn: Connection) -> bool:
+    """Whether a worker has something to do: a refit asked for, due, or left behind by a worker that was lost."""
+    if refit_is_queued(conn):
+        return True
+    left_behind = refit_is_running(conn) and lease_is_free(conn, REFIT_LEASE)
+    return left_behind or refit_is_due(conn)
+
+
+def refit_is_due(conn: Connection) -> bool:
+    """Whether a refit is wanted now, for whatever reason."""
+    return due_trigger(conn) is not None
+
+
+def due_trigger(conn: Connection) -> Literal["schedule", "votes"] | None:
+    """Say what wants a refit now, None where nothing does.
+
+    schedule: the last one, however it ended, is `refit_interval_seconds` past and there is something new (a vote, a
+    decision, a policy) that the last board has not seen. votes: after a refit that published, `refit_after_votes` new
+    votes have come in. Before the first board it waits until one can be fitted.
+    """
+    policy = current_policy(conn).settings
+    ended = last_ended(conn, timedelta(seconds=policy.refit_interval_seconds))
+    resting = ended is not None and ended.recently
+    snapshot = newest_snapshot(conn)
+    if snapshot is None:
+        due = not resting and anyone_has_more_votes_than(conn, policy.min_votes)
+        return "schedule" if due else None
+    if not resting:
+        return "schedule" if anything_new_since(conn, snapshot["vote_set"]) else None
+    if ended is None or ended.state != "done" or policy.refit_after_votes is None:
+        return None
+    return "votes" if new_votes_since(conn, snapshot["vote_set"]) >= policy.refit_after_votes else None

@@ -1,0 +1,66 @@
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from app.auth.service import Caller
+from app.http.dependencies import ReadView, Transaction, require
+from app.http.pagination import PageSize, When, read_cursor, write_cursor
+from app.http.problems import problem_responses
+from app.http.texts import Reason
+from app.review.appeals import service as appeals
+from app.review.appeals.service import Appeal
+
+router = APIRouter(tags=["annotators"])
+
+_Position = TypeAdapter(tuple[When, UUID])
+
+
+class AppealRequest(BaseModel):
+    """What the annotator has to say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    note: Reason
+
+
+class AppealPage(BaseModel):
+    """Appeals, the longest waiting first."""
+
+    items: list[Appeal]
+    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
+
+
+@router.post(
+    "/annotators/{annotator:path}/appeals", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
+)
+def post_appeal(
+    annotator: str, appeal: AppealRequest, caller: Annotated[Caller, require("ingest")], conn: Transaction
+) -> Appeal:
+    """Appeal on an annotator's behalf.
+
+    The arena's backend passes on what its annotator, by id or by key, has to say; reviewers see it until they decide.
+    Posting twice makes two. Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
+    `conflict` where five appeals of this annotator wait already; `invalid` for a note that is blank or names the
+    annotator.
+    """
+    return appeals.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
+
+
+@router.get("/appeals", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+def list_appeals(
+    conn: ReadView,
+    annotator: Annotated[str | None, Query(description="Only those of this annotator, by id or by key.")] = None,
+    answered: Annotated[bool, Query(description="Also those that a decision has followed.")] = False,
+    limit: PageSize = 50,
+    cursor: Annotated[str | None, Query()] = None,
+) -> AppealPage:
+    """List appeals that wait for a decision, the longest waiting first.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    """
+    after = read_cursor(cursor, _Position)
+    items = appeals.list_appeals(conn, limit=limit + 1, only_open=not answered, annotator=annotator, after=after)
+    last = items[limit - 1] if len(items) > limit else None
+    return AppealPage(items=items[:limit], next_cursor=last and write_cursor(last.submitted_at, last.id))

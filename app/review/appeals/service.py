@@ -1,0 +1,68 @@
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from app.annotators.queries import lock_annotator
+from app.annotators.service import find_annotator
+from app.errors import ConflictError
+from app.naming.kept_texts import require_nameless
+from app.review.appeals import queries as store
+
+MAX_OPEN = 5
+
+
+class Appeal(BaseModel):
+    """What an annotator has to say, through the arena's backend."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    annotator_id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+    note: str
+    submitted_by: str = Field(description="Name of the key it came with.")
+    submitted_at: datetime
+    open: bool = Field(description="Whether no decision on the annotator has followed yet.")
+
+
+def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: str) -> Appeal:
+    """Put an annotator's note before the reviewers; the next decision on the annotator answers it.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such annotator.
+    BadInputError
+        The note names an annotator who is known by a pseudonym.
+    ConflictError
+        Five appeals of this annotator wait already.
+    """
+    found = find_annotator(conn, reference)
+    require_nameless(conn, note, found.keys(reference), pointer="/note", because="reviewers see whose it is")
+    lock_annotator(conn, found.annotator_id)
+    if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
+        raise ConflictError(f"{MAX_OPEN} appeals of this annotator wait for a decision already")
+    appeal_id = store.insert_appeal(conn, found.annotator_id, note, submitted_by)
+    return Appeal.model_validate(dict(store.get_appeal(conn, appeal_id)))
+
+
+def list_appeals(
+    conn: Connection,
+    *,
+    limit: int,
+    only_open: bool = True,
+    annotator: str | None = None,
+    after: tuple[datetime, UUID] | None = None,
+) -> list[Appeal]:
+    """Return appeals, the longest waiting first, of everyone or of one annotator; `after` is (submitted_at, id).
+
+    Raises
+    ------
+    NotFoundError
+        There is no such annotator.
+    """
+    number = None if annotator is None else find_annotator(conn, annotator).annotator_id
+    rows = store.list_appeals(conn, limit=limit, only_open=only_open, annotator_id=number, after=after)
+    return [Appeal.model_validate(dict(row)) for row in rows]

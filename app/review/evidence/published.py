@@ -1,0 +1,118 @@
+"""What a published board expects of a vote: a win for either side, or a tie."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit
+from sqlalchemy import Connection
+
+from app.rating.solver.gauge import ELO_PER_NATURAL
+from app.review.queries import read_published
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+LEAST = 1e-9  # of a probability: nothing is impossible
+_MOST_LOG_TIES = 12.0  # natural logarithm of how much likelier a tie may be than a win, for equals
+
+
+@dataclass(frozen=True)
+class Published:
+    """The models of a snapshot's am-elo board as arrays, by number.
+
+    Attributes
+    ----------
+    model_ids : ascending, shape (n_models,)
+    score : Elo points, NaN without a score
+    votes, ties : counted votes that named the model, and how many of them were ties
+    names : of the models, by number
+    """
+
+    model_ids: Ids
+    score: Floats
+    votes: Floats
+    ties: Floats
+    names: dict[int, str]
+
+    def gap(self, model_a: Ids, model_b: Ids) -> Floats:
+        """How far the first model is above the second, natural units; NaN where one has no score."""
+        return (self._of(self.score, model_a) - self._of(self.score, model_b)) / ELO_PER_NATURAL
+
+    def tie_share(self, model_a: Ids, model_b: Ids) -> Floats:
+        """Share of ties in the counted votes on either model, by whomever; NaN where there are none."""
+        ties = self._of(self.ties, model_a) + self._of(self.ties, model_b)
+        votes = self._of(self.votes, model_a) + self._of(self.votes, model_b)
+        with np.errstate(invalid="ignore"):
+            share: Floats = ties / votes
+        return share
+
+    def _of(self, values: Floats, models: Ids) -> Floats:
+        if not len(self.model_ids):
+            return np.full(len(models), np.nan)
+        place = np.minimum(np.searchsorted(self.model_ids, models), len(self.model_ids) - 1)
+        return np.where(self.model_ids[place] == models, values[place], np.nan)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Probabilities of each vote's outcomes, arrays of shape (n_votes,): left wins, right wins, tie."""
+
+    left: Floats
+    right: Floats
+    tie: Floats
+
+    @property
+    def left_of_decided(self) -> Floats:
+        """Probability that the left wins, given that one of the two does."""
+        share: Floats = self.left / (self.left + self.right)
+        return share
+
+    def of(self, outcome: NDArray[np.integer]) -> Floats:
+        """Probability of the outcome given, by its code."""
+        chance: Floats = np.choose(np.minimum(outcome, 2), (self.left, self.right, self.tie))
+        return chance
+
+
+def published_board(conn: Connection, snapshot_id: UUID) -> Published:
+    """Read a snapshot's am-elo board."""
+    rows = read_published(conn, snapshot_id)
+    numbers = [[np.nan if row[name] is None else row[name] for row in rows] for name in ("score", "votes", "ties")]
+    score, votes, ties = (np.array(column, dtype=np.float64) for column in numbers)
+    ids = np.array([row["model_id"] for row in rows], dtype=np.int64)
+    return Published(ids, score, votes, ties, {row["model_id"]: row["model"] for row in rows})
+
+
+def find_tie_weight(gap: Floats, tie_share: Floats) -> float:
+    """Return ν, how much likelier than a win a tie is between equals, so that these votes have the crowd's ties.
+
+    Parameters
+    ----------
+    gap : of each vote's models, natural units
+    tie_share : of the crowd on each vote's models
+    """
+    wanted = float(tie_share.mean()) if len(tie_share) else 0.0
+
+    def surplus(log_weight: float) -> float:
+        return float(expect(gap, 1.0, float(np.exp(log_weight))).tie.mean()) - wanted
+
+    if wanted <= 0.0 or surplus(-_MOST_LOG_TIES) >= 0.0:
+        return 0.0
+    if surplus(_MOST_LOG_TIES) <= 0.0:
+        return float(np.exp(_MOST_LOG_TIES))
+    return float(np.exp(brentq(surplus, -_MOST_LOG_TIES, _MOST_LOG_TIES)))
+
+
+def expect(gap: Floats, ability: float, tie_weight: float) -> Expected:
+    """Return what is expected of votes by somebody of this ability.
+
+    P(left) + P(tie)/2 = σ(ability · gap), as the scores say; how ties share in it is Davidson's (1970) model:
+    P(left) : P(right) : P(tie) = x² : 1 : νx, solved for x.
+    """
+    p = np.clip(expit(ability * gap), LEAST, 1.0 - LEAST)
+    bend = tie_weight * (p - 0.5)
+    x = (bend + np.sqrt(bend**2 + 4.0 * p * (1.0 - p))) / (2.0 * (1.0 - p))
+    whole = x**2 + 1.0 + tie_weight * x
+    return Expected(x**2 / whole, 1.0 / whole, tie_weight * x / whole)

@@ -1,0 +1,163 @@
+"""What a reviewer looks at: one annotator's own votes, and what the newest snapshot says of models and annotators."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Row,
+    RowMapping,
+    Select,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+    tuple_,
+)
+
+from app.database.tables import models, retracted_votes, snapshot_annotators, snapshot_models, snapshots, votes
+
+MOST_DIGITS = 16.0
+"""Odds beyond 10^16 are not told apart: a probability as a float has no more digits."""
+
+# Not "has an ability": who judged nothing but models without a score counts, and has none.
+_fitted = snapshot_annotators.c.standing.not_in(("pending", "excluded"))
+
+
+def list_votes(conn: Connection, annotator_id: int, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
+    """Return the annotator's votes, the one recorded last first, those with an id below `before`.
+
+    `id, battle_id, model_a_id, model_b_id, model_a, model_b, outcome, voted_at, received_at, imported, retracted,
+    replaced`: the models by the names they carry today. Never the metadata, which may name a person.
+    """
+    model_a, model_b = models.alias("model_a"), models.alias("model_b")
+    c, void = votes.c, retracted_votes.c
+    statement = (
+        select(
+            c.id, c.battle_id, c.model_a_id, c.model_b_id, c.outcome, c.voted_at, c.received_at,
+            model_a.c.name.label("model_a"),
+            model_b.c.name.label("model_b"),
+            c.import_id.is_not(None).label("imported"),
+            void.retraction_id.is_not(None).label("retracted"),
+            void.replaced_by.is_not(None).label("replaced"),
+        )
+        .join_from(votes, model_a, model_a.c.id == c.model_a_id)
+        .join(model_b, model_b.c.id == c.model_b_id)
+        .outerjoin(retracted_votes, void.vote_id == c.id)
+        .where(c.annotator_id == annotator_id)
+        .order_by(c.id.desc())
+        .limit(limit)
+    )  # fmt: skip
+    if before is not None:
+        statement = statement.where(c.id < before)
+    return conn.execute(statement).mappings().all()
+
+
+def read_own_votes(conn: Connection, annotator_id: int, *, most: int) -> Sequence[Row[Any]]:
+    """Return the annotator's votes that are not retracted, the last `most` on record: one look into one index.
+
+    `id, model_a_id, model_b_id, outcome, voted, received`: when it was cast by its sender's word, and when a live vote
+    arrived, in seconds since 1970; null where nobody knows.
+    """
+    c = votes.c
+    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == c.id).exists()
+    statement = (
+        select(
+            c.id, c.model_a_id, c.model_b_id, c.outcome,
+            _seconds(c.voted_at).label("voted"),
+            case((c.import_id.is_(None), _seconds(c.received_at))).label("received"),
+        )
+        .where(c.annotator_id == annotator_id, ~retracted)
+        .order_by(c.id.desc())
+        .limit(most)
+    )  # fmt: skip
+    return conn.execute(statement).all()
+
+
+def read_published(conn: Connection, snapshot_id: UUID, method: str = "am-elo") -> Sequence[RowMapping]:
+    """Return one board of a snapshot, archived models included, by number.
+
+    `model_id, model, score, lower, upper, rank, votes, ties, component, identified, archived`.
+    """
+    c = snapshot_models.c
+    statement = (
+        select(
+            c.model_id, models.c.name.label("model"), c.score, c.se, c.lower, c.upper, c.rank, c.votes, c.ties,
+            c.component, c.identified, models.c.archived_at.is_not(None).label("archived"),
+        )
+        .join_from(snapshot_models, models)
+        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == "")
+        .order_by(c.model_id)
+    )  # fmt: skip
+    return conn.execute(statement).mappings().all()
+
+
+def read_model_names(conn: Connection, model_ids: Sequence[int]) -> dict[int, str]:
+    """Return the names of these models."""
+    statement = select(models.c.id, models.c.name).where(models.c.id.in_(model_ids))
+    return {row.id: row.name for row in conn.execute(statement)}
+
+
+def read_evidence(conn: Connection, snapshot_id: UUID, annotator_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Return what the snapshot's refit noted against annotators, by number; those against whom it noted something."""
+    c = snapshot_annotators.c
+    statement = select(c.annotator_id, c.evidence).where(
+        c.snapshot_id == snapshot_id, c.annotator_id.in_(annotator_ids), c.evidence.is_not(None)
+    )
+    return {row.annotator_id: row.evidence for row in conn.execute(statement) if row.evidence}
+
+
+def read_fitted(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
+    """Return the numbers of the annotators who were in the snapshot's fit."""
+    c = snapshot_annotators.c
+    return conn.execute(select(c.annotator_id).where(c.snapshot_id == snapshot_id, _fitted)).scalars().all()
+
+
+def read_voters(conn: Connection, snapshot_id: UUID) -> Sequence[Row[tuple[int, bool]]]:
+    """Return `annotator_id, fitted` of everybody with votes in the snapshot: whether they were in its fit."""
+    c = snapshot_annotators.c
+    statement = select(c.annotator_id, _fitted.label("fitted")).where(c.snapshot_id == snapshot_id)
+    return conn.execute(statement).all()
+
+
+def crowd_is_pruned(conn: Connection, snapshot_id: UUID) -> bool:
+    """Whether the snapshot's annotators were removed to save space."""
+    pruned = snapshots.c.crowd_pruned_at.is_not(None)
+    return bool(conn.execute(select(pruned).where(snapshots.c.id == snapshot_id)).scalar_one())
+
+
+def order_by_reason(rows: Select[Any], *, limit: int, after: tuple[float, int] | None, standing: str) -> Select[Any]:
+    """Return annotators of a standing, the strongest reason first, with `reason_strength`.
+
+    Parameters
+    ----------
+    rows : with `annotator_id, snapshot_id, probability_low, standing`
+
+    Notes
+    -----
+    `reason_strength` is a logarithm to base 10: of the strongest test's likelihood ratio, or of the odds that the
+    ability is at or below ε, whichever is larger; 0 for neither.
+    """
+    found = rows.subquery()
+    figures = snapshot_annotators
+    strongest = figures.c.evidence["strength"].as_float()
+    low = found.c.probability_low
+    least = literal(10.0**-MOST_DIGITS, Double)
+    odds = func.log(func.greatest(low, least) / func.greatest(1.0 - low, least))
+    strength: ColumnElement[float] = func.greatest(strongest, odds, literal(0.0, Double)).label("reason_strength")
+    here = and_(figures.c.annotator_id == found.c.annotator_id, figures.c.snapshot_id == found.c.snapshot_id)
+    ranked = select(found, strength).outerjoin_from(found, figures, here).where(found.c.standing == standing).subquery()
+    statement = select(ranked).order_by(ranked.c.reason_strength.desc(), ranked.c.annotator_id).limit(limit)
+    if after is not None:
+        weaker, later = -ranked.c.reason_strength, ranked.c.annotator_id
+        statement = statement.where(tuple_(weaker, later) > (-after[0], after[1]))
+    return statement
+
+
+def _seconds(moment: ColumnElement[Any]) -> ColumnElement[float]:
+    return cast(func.extract("epoch", moment), Double)

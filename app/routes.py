@@ -1,0 +1,62 @@
+"""Every route of the HTTP interface: a new router is one line here."""
+
+from fastapi import APIRouter, Depends, FastAPI
+
+from app.annotators import endpoints as annotators
+from app.audit import endpoints as audit
+from app.auth import endpoints as keys
+from app.exports import endpoints as exports
+from app.http.bodies import json_content
+from app.http.direct import DirectEndpoint
+from app.http.paths import PREFIX
+from app.imports import endpoints as imports
+from app.leaderboard import endpoints as leaderboard
+from app.leaderboard.matchups import endpoints as matchups
+from app.models import endpoints as models
+from app.monitoring.health import endpoints as health
+from app.monitoring.metrics import endpoints as metrics
+from app.policy import endpoints as policy
+from app.refits import endpoints as refits
+from app.review.appeals import endpoints as appeals
+from app.review.impact import endpoints as reviews
+from app.review.rewards import endpoints as rewards
+from app.snapshots import endpoints as snapshots
+from app.votes import endpoints as votes
+from app.votes.batches import endpoints as vote_batches
+from app.votes.retractions import endpoints as retractions
+from app.webhooks import endpoints as webhooks
+
+DIRECT_ENDPOINTS: dict[tuple[str, str], DirectEndpoint] = {
+    ("POST", f"{PREFIX}/votes"): votes.post_vote_directly,
+    ("POST", f"{PREFIX}/votes/batch"): vote_batches.post_vote_batch_directly,
+}
+"""Routes that are also installed below, and served before the framework looks for them."""
+
+
+def install_routes(app: FastAPI) -> None:
+    """Give the application its routes."""
+    api = APIRouter(prefix=PREFIX, dependencies=[Depends(json_content)])
+    for part in (
+        votes,
+        vote_batches,
+        retractions,
+        refits,
+        leaderboard,
+        matchups,
+        models,
+        snapshots,
+        reviews,  # before annotators, whose keys may hold slashes
+        appeals,
+        annotators,
+        rewards,
+        audit,
+        policy,
+        keys,
+        exports,
+        webhooks,
+    ):
+        api.include_router(part.router)
+    app.include_router(api)
+    app.include_router(imports.router, prefix=PREFIX)  # bodies of every kind
+    app.include_router(health.router)
+    app.include_router(metrics.router)

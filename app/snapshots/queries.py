@@ -1,0 +1,219 @@
+"""Published snapshots: written once, in the publishing transaction, and only read after it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Double,
+    Integer,
+    Interval,
+    RowMapping,
+    TableValuedAlias,
+    Text,
+    and_,
+    case,
+    cast,
+    column,
+    func,
+    insert,
+    literal,
+    not_,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeEngine
+
+from app.annotators.queries import standing_of
+from app.audit.queries import Head
+from app.database.ids import new_id
+from app.database.tables import annotators, models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
+
+_FIGURES = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
+_CROWD_TYPES: dict[str, TypeEngine[Any]] = {
+    "annotator_id": Integer(),
+    **{name: Double() for name in _FIGURES},
+    "votes": BigInteger(),
+    "rule_standing": Text(),
+    "override": Text(),
+    "strength": Double(),
+    "evidence": Text(),
+}
+_PAIR_TYPES: dict[str, TypeEngine[Any]] = {
+    **{name: Integer() for name in ("model_a_id", "model_b_id")},
+    **{name: BigInteger() for name in ("wins_a", "ties", "wins_b")},
+    **{name: Double() for name in ("predicted", "lower", "upper")},
+}
+
+
+def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
+    """Add a snapshot's own row and return its `id, number, published_at`."""
+    statement = insert(snapshots).values(id=new_id(), published_at=func.clock_timestamp(), **values)
+    statement = statement.returning(snapshots.c.id, snapshots.c.number, snapshots.c.published_at)
+    return conn.execute(statement).mappings().one()
+
+
+def insert_boards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add the models of every board, rows of `snapshot_models` without the snapshot."""
+    conn.execute(insert(snapshot_models), [{"snapshot_id": snapshot_id, **row} for row in rows])
+
+
+def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, list[Any]]) -> None:
+    """Add the pairs of models, columns of `snapshot_matchups` of equal length without the snapshot."""
+    fresh = _as_table(pairs, _PAIR_TYPES)
+    columns = [fresh.c[name] for name in _PAIR_TYPES]
+    rows = select(literal(snapshot_id), *columns)
+    conn.execute(insert(snapshot_matchups).from_select(["snapshot_id", *_PAIR_TYPES], rows))
+
+
+def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[Any]]) -> None:
+    """Add the annotators with the standing that they will have once `carry_standings_over` was called.
+
+    Parameters
+    ----------
+    crowd : columns of equal length: `annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes,
+        rule_standing`, `override`, the override that the refit was run with, `strength`, log10 of the strongest
+        evidence, and `evidence`, JSON text
+    """
+    fresh = _as_table(crowd, _CROWD_TYPES)
+    columns = [fresh.c[name] for name in _CROWD_TYPES if name not in ("override", "strength", "evidence")]
+    evidence = cast(fresh.c.evidence, JSONB)
+    rows = select(literal(snapshot_id), *columns, evidence, _standing_after(fresh))
+    rows = rows.join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
+    targets = ["snapshot_id", *(c.name for c in columns), "evidence", "standing"]
+    conn.execute(insert(snapshot_annotators).from_select(targets, rows))
+
+
+def carry_standings_over(conn: Connection, snapshot_id: UUID) -> None:
+    """Carry the rule's verdicts over from a snapshot to the annotators' own rows.
+
+    Those who are not in it, having no votes left, are pending again.
+    """
+    c = snapshot_annotators.c
+    here = and_(c.snapshot_id == snapshot_id, c.annotator_id == annotators.c.id)
+    reopened = _reopened(c.rule_standing, c.ability, c.evidence["strength"].as_float())
+    conn.execute(update(annotators).where(here, reopened).values(dismissed_below=None, dismissed_above=None))
+    changed = annotators.c.rule_standing != c.rule_standing
+    conn.execute(update(annotators).where(here, changed).values(rule_standing=c.rule_standing))
+    # Who has no vote left is as one who never voted: a flag would stay in the queue, with nothing to be said of it.
+    gone = and_(annotators.c.rule_standing != "pending", not_(select(c.annotator_id).where(here).exists()))
+    conn.execute(update(annotators).where(gone).values(rule_standing="pending"))
+
+
+def list_standing_changes(conn: Connection, crowd: Mapping[str, list[Any]]) -> Sequence[RowMapping]:
+    """Return the annotators whose standing a snapshot of this crowd changes, most votes first.
+
+    `id, annotator, before, after, ability, shadow_ability, votes`.
+    """
+    fresh = _as_table(crowd, _CROWD_TYPES)
+    after = _standing_after(fresh)
+    before = standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below)
+    figures = (fresh.c.ability, fresh.c.shadow_ability, fresh.c.votes)
+    statement = (
+        select(
+            annotators.c.public_id.label("id"),
+            annotators.c.key.label("annotator"),
+            before.label("before"),
+            after.label("after"),
+            *figures,
+        )
+        .join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
+        .where(before != after)
+        .order_by(fresh.c.votes.desc(), annotators.c.id)
+    )
+    return conn.execute(statement).mappings().all()
+
+
+def _standing_after(fresh: TableValuedAlias) -> ColumnElement[str]:
+    reopened = _reopened(fresh.c.rule_standing, fresh.c.ability, fresh.c.strength)
+    dismissed: ColumnElement[Any] = case((reopened, None), else_=annotators.c.dismissed_below)
+    return standing_of(fresh.c.rule_standing, fresh.c.override, dismissed)
+
+
+def _reopened(
+    rule_standing: ColumnElement[Any], ability: ColumnElement[Any], strength: ColumnElement[Any]
+) -> ColumnElement[bool]:
+    """Whether a dismissed flag is open again: what speaks against the annotator is materially worse than it was."""
+    worse = or_(ability < annotators.c.dismissed_below, strength > annotators.c.dismissed_above)
+    return and_(rule_standing == "flagged", annotators.c.dismissed_below.is_not(None), worse)
+
+
+def _as_table(values: Mapping[str, list[Any]], types: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:
+    arrays = [literal(values[name], ARRAY(kind)) for name, kind in types.items()]
+    names = [column(name, kind) for name, kind in types.items()]
+    return func.unnest(*arrays).table_valued(*names, name="fresh").render_derived()
+
+
+def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:
+    """Return the snapshot published last, or last up to a moment; None before the first."""
+    statement = select(snapshots).order_by(snapshots.c.number.desc()).limit(1)
+    if as_of is not None:
+        statement = statement.where(snapshots.c.published_at <= as_of)
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def snapshot_is_older(conn: Connection, snapshot_id: UUID, than: timedelta) -> bool:
+    """Whether a snapshot was published longer ago than this, by the database's clock."""
+    old = snapshots.c.published_at < func.clock_timestamp() - literal(than, Interval)
+    return bool(conn.execute(select(old).where(snapshots.c.id == snapshot_id)).scalar_one())
+
+
+def get_snapshot(conn: Connection, *, snapshot_id: UUID | None = None, number: int | None = None) -> RowMapping | None:
+    """Return the snapshot with this id or this number, or None."""
+    matches = or_(snapshots.c.id == snapshot_id, snapshots.c.number == number)
+    return conn.execute(select(snapshots).where(matches)).mappings().one_or_none()
+
+
+def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Sequence[RowMapping]:
+    """Return snapshots, the newest first, those with a number below `before`."""
+    statement = select(snapshots).order_by(snapshots.c.number.desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(snapshots.c.number < before)
+    return conn.execute(statement).mappings().all()
+
+
+def read_model_names(conn: Connection) -> dict[int, str]:
+    """Return the name of every model by its number."""
+    return {row.id: row.name for row in conn.execute(select(models.c.id, models.c.name))}
+
+
+def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:
+    """Return the audit log's head that each snapshot was published with, and the snapshot's number."""
+    head = snapshots.c.diagnostics["audit"]
+    statement = select(snapshots.c.number, head["number"].as_integer(), head["hash"].as_string())
+    rows = conn.execute(statement.where(head["number"].as_integer().is_not(None)).order_by(snapshots.c.number))
+    return [(number, Head(entry, bytes.fromhex(digest))) for number, entry, digest in rows]
+
+
+def read_held(conn: Connection, snapshot_id: UUID) -> list[int]:
+    """Return the annotators, by number, whom the refit marked only because they were marked before."""
+    return list(conn.execute(select(snapshots.c.held).where(snapshots.c.id == snapshot_id)).scalar_one())
+
+
+def list_tags(conn: Connection, snapshot_id: UUID) -> list[str]:
+    """Return the tags that the snapshot has boards for, by name."""
+    c = snapshot_models.c
+    statement = select(c.tag).distinct().where(c.snapshot_id == snapshot_id, c.tag != "")
+    return sorted(conn.execute(statement).scalars())
+
+
+def read_models(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return every method's models as they were inserted."""
+    return conn.execute(select(snapshot_models).where(snapshot_models.c.snapshot_id == snapshot_id)).mappings().all()
+
+
+def read_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return the annotators as they were inserted, with their effective standing in place of the override.
+
+    None of an old snapshot that has let go of most of them: what is left is no crowd.
+    """
+    whole = select(snapshots.c.id).where(snapshots.c.id == snapshot_id, snapshots.c.crowd_pruned_at.is_(None))
+    c = snapshot_annotators.c
+    return conn.execute(select(snapshot_annotators).where(c.snapshot_id.in_(whole))).mappings().all()

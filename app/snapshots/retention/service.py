@@ -1,0 +1,101 @@
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from app.database.engine import Database
+from app.database.lease_renewal import holder_name
+from app.database.leases import acquire_lease, release_lease, renew_lease
+from app.snapshots.retention import queries as store
+
+log = structlog.get_logger()
+
+RETENTION_LEASE = "retention"
+_SNAPSHOTS_AT_A_TIME = 500
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long snapshots keep their annotators and matchups; the models' scores are kept for ever.
+
+    Attributes
+    ----------
+    whole : every snapshot younger than this is kept whole
+    daily : of those younger than this the last one of each day (UTC), of older ones the last one of each month
+    """
+
+    whole: timedelta = timedelta(days=7)
+    daily: timedelta = timedelta(days=90)
+
+
+class Pruner:
+    """Prunes old snapshots, a few rows at a time, one process at a time among all on the database.
+
+    It owns its transactions, each short, and touches nothing that a publication writes. Cut short at any point it is
+    taken on by whoever comes next. A snapshot says since when it has not been whole (`crowd_pruned_at`).
+    """
+
+    def __init__(
+        self, database: Database, retention: Retention, *, lease_seconds: float = 30.0, rows_at_a_time: int = 5_000
+    ) -> None:
+        self._database = database
+        self._retention = retention
+        self._lease_seconds = lease_seconds
+        self._rows_at_a_time = rows_at_a_time
+        self._holder = holder_name()
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let go, from another thread, of what is under way."""
+        self._stopped.set()
+
+    def prune(self) -> int:
+        """Prune what is due; return how many snapshots were.
+
+        Raises
+        ------
+        UnavailableError
+        """
+        with self._database.begin() as conn:
+            epoch = acquire_lease(conn, RETENTION_LEASE, self._holder, self._lease_seconds)
+        if epoch is None:
+            return 0
+        try:
+            return self._prune_as(epoch)
+        finally:
+            with self._database.begin() as conn:
+                release_lease(conn, RETENTION_LEASE, epoch)
+
+    def _prune_as(self, epoch: int) -> int:
+        pruned = 0
+        with self._database.read() as conn:
+            cut_short, due = store.last_pruned(conn), self._list_due(conn)
+        for snapshot_id in [*([cut_short] if cut_short else []), *due]:
+            if not self._prune_one(snapshot_id, epoch):
+                break
+            pruned += snapshot_id != cut_short
+        if pruned:
+            log.info("snapshots_pruned", count=pruned)
+        return pruned
+
+    def _list_due(self, conn: Connection) -> list[UUID]:
+        daily = max(self._retention.daily, self._retention.whole)
+        return list(store.list_prunable(conn, whole=self._retention.whole, daily=daily, at_most=_SNAPSHOTS_AT_A_TIME))
+
+    def _prune_one(self, snapshot_id: UUID, epoch: int) -> bool:
+        """Prune one snapshot; False where it was cut short."""
+        with self._database.begin() as conn:
+            near = store.neighbours(conn, snapshot_id)
+            store.begin_pruning(conn, snapshot_id)
+        after: int | None = 0
+        while after is not None:
+            if self._stopped.is_set():
+                return False
+            with self._database.begin() as conn:
+                if not renew_lease(conn, RETENTION_LEASE, epoch, self._lease_seconds):
+                    return False
+                after = store.prune_piece(conn, snapshot_id, near, after=after, rows=self._rows_at_a_time)
+        return True

@@ -1,0 +1,103 @@
+"""Sets of votes, named exactly: which transactions' rows a refit saw, and what has been recorded since."""
+
+from collections.abc import Callable
+
+from sqlalchemy import ColumnElement, Connection, and_, cast, func, literal_column, not_, or_, select
+from sqlalchemy.types import UserDefinedType
+
+from app.database.tables import decisions, policies, retracted_votes, votes
+
+_WATCHED = (votes, retracted_votes, decisions, policies)
+
+
+class _PgSnapshot(UserDefinedType[str]):
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        return "pg_snapshot"
+
+    def literal_processor(self, dialect: object) -> Callable[[str], str]:  # noqa: ARG002  SQLAlchemy's signature
+        return lambda value: "'" + value.replace("'", "''") + "'"  # for COPY, which takes no parameters
+
+
+def read_vote_set(conn: Connection) -> str:
+    """Name exactly the transactions whose rows this REPEATABLE READ transaction sees, as `pg_snapshot` text."""
+    return str(conn.execute(select(literal_column("pg_current_snapshot()::text"))).scalar_one())
+
+
+def seen_by(recorded_in: ColumnElement[str], vote_set: str) -> ColumnElement[bool]:
+    """Whether a row was recorded by a transaction that `vote_set` saw."""
+    return func.pg_visible_in_snapshot(recorded_in, cast(vote_set, _PgSnapshot()))
+
+
+def unseen_by(recorded_in: ColumnElement[str], vote_set: str) -> ColumnElement[bool]:
+    """Whether a row was recorded by a transaction that `vote_set` did not see.
+
+    A transaction that began before the snapshot and committed after it is unseen, whatever its id: comparing ids
+    alone would lose its rows for ever. The first condition says nothing new; it lets an index do the work.
+    """
+    first_unsure = func.pg_snapshot_xmin(cast(vote_set, _PgSnapshot()))
+    return and_(recorded_in >= first_unsure, not_(seen_by(recorded_in, vote_set)))
+
+
+def new_votes_since(conn: Connection, vote_set: str) -> int:
+    """Count the votes on record that `vote_set` did not see."""
+    statement = select(func.count()).select_from(votes).where(unseen_by(votes.c.recorded_in, vote_set))
+    return conn.execute(statement).scalar_one()
+
+
+def anything_new_since(conn: Connection, vote_set: str) -> bool:
+    """Whether a vote, a retraction, a decision or a policy is on record that `vote_set` did not see."""
+    news = [select(t.c.recorded_in).where(unseen_by(t.c.recorded_in, vote_set)).exists() for t in _WATCHED]
+    return bool(conn.execute(select(or_(*news))).scalar_one())
+
+
+def seconds_since_first_vote(conn: Connection) -> float | None:
+    """Return how long ago the first vote came in; None before it."""
+    ago = func.extract("epoch", func.now() - votes.c.received_at)
+    found = conn.execute(select(ago).order_by(votes.c.id).limit(1)).scalar_one_or_none()  # ids grow with time
+    return None if found is None else float(found)
+
+
+def seconds_with_more_votes_than(conn: Connection, votes_wanted: int) -> float | None:
+    """Return for how long any annotator has had more than so many votes that are not retracted; None if none has.
+
+    Reads and sorts every vote.
+    """
+    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == votes.c.id).exists()
+    order = func.row_number().over(partition_by=votes.c.annotator_id, order_by=votes.c.received_at).label("number")
+    counted = select(votes.c.received_at, order).where(not_(retracted)).subquery()
+    first = func.min(counted.c.received_at)
+    ago = func.extract("epoch", func.now() - first)
+    found = conn.execute(select(ago).where(counted.c.number == votes_wanted + 1)).scalar_one_or_none()
+    return None if found is None else float(found)
+
+
+def count_retracted(conn: Connection, vote_set: str | None = None) -> int:
+    """Count the votes on record that are retracted, or those that were when `vote_set` was read."""
+    statement = select(func.count()).select_from(retracted_votes.join(votes, votes.c.id == retracted_votes.c.vote_id))
+    if vote_set is not None:
+        statement = statement.where(
+            seen_by(retracted_votes.c.recorded_in, vote_set), seen_by(votes.c.recorded_in, vote_set)
+        )
+    return conn.execute(statement).scalar_one()
+
+
+def holds_foreign_rows(conn: Connection) -> bool:
+    """Whether votes are on record that another database cluster recorded, restored here from a dump.
+
+    Their `recorded_in` counts that cluster's transactions, and may lie in this one's future.
+    """
+    newest = select(votes.c.recorded_in).order_by(votes.c.recorded_in.desc()).limit(1).scalar_subquery()
+    in_future = newest >= func.pg_snapshot_xmax(func.pg_current_snapshot())
+    return bool(conn.execute(select(func.coalesce(in_future, False))).scalar_one())
+
+
+def anyone_has_more_votes_than(conn: Connection, votes_wanted: int) -> bool:
+    """Whether any annotator has more than so many votes that are not retracted.
+
+    Reads every vote: for a service's first minutes only.
+    """
+    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == votes.c.id).exists()
+    rich = select(votes.c.annotator_id).where(not_(retracted)).group_by(votes.c.annotator_id)
+    return bool(conn.execute(select(rich.having(func.count() > votes_wanted).exists())).scalar_one())

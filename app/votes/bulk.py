@@ -1,0 +1,173 @@
+"""Votes in bulk: tens of thousands at a time, as columns, through COPY; for imports."""
+
+import io
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+from uuid import UUID
+
+import numpy as np
+import polars as pl
+import psycopg
+from sqlalchemy import Connection, text
+
+from app.votes.queries import VoteRow
+
+COLUMNS = (
+    "id", "record", "annotator_id", "model_a_id", "model_b_id", "outcome", "battle_id", "voted_at", "tags", "metadata",
+)  # fmt: skip
+
+_CREATE = text(
+    """
+    CREATE TEMPORARY TABLE loading (
+        id uuid, record bigint, annotator_id integer, model_a_id integer, model_b_id integer, outcome smallint,
+        battle_id text, voted_at timestamptz, tags text[], metadata jsonb
+    ) ON COMMIT DROP
+    """
+)
+_COPY = f"COPY loading ({', '.join(COLUMNS)}) FROM STDIN (FORMAT csv)"
+_DIRECT = (*(name for name in COLUMNS if name != "record"), "import_id")
+_COPY_DIRECT = f"COPY votes ({', '.join(_DIRECT)}) FROM STDIN (FORMAT csv)"
+_INSERT = text(
+    """
+    INSERT INTO votes (
+        id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, import_id
+    )
+    SELECT id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'), metadata,
+           :import_id
+    FROM loading ORDER BY battle_id COLLATE "C", annotator_id, record
+    ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
+    """
+)
+_LEFT_OUT = text(
+    """
+    SELECT l.record, l.battle_id, l.annotator_id, earlier.id,
+           (l.model_a_id, l.model_b_id) IN (
+               (earlier.model_a_id, earlier.model_b_id), (earlier.model_b_id, earlier.model_a_id)
+           ) AS same_models,
+           CASE WHEN l.model_a_id = earlier.model_a_id OR l.outcome > 1 THEN l.outcome ELSE 1 - l.outcome END
+               = earlier.outcome AS same_outcome,
+           EXISTS (
+               SELECT FROM retracted_votes AS r WHERE r.vote_id = earlier.id AND r.retraction_id IS NOT NULL
+           ) AS retracted
+    FROM loading AS l
+    CROSS JOIN LATERAL (
+        SELECT v.id, v.model_a_id, v.model_b_id, v.outcome FROM votes AS v
+        WHERE v.battle_id = l.battle_id AND v.annotator_id = l.annotator_id ORDER BY v.version DESC LIMIT 1
+    ) AS earlier
+    WHERE NOT EXISTS (SELECT FROM votes AS v WHERE v.id = l.id)
+    ORDER BY l.record
+    """
+)
+_READ_AGAIN = text(
+    """
+    SELECT record, id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, coalesce(tags, '{}'),
+           metadata::text
+    FROM loading WHERE record = ANY(:records) ORDER BY record
+    """
+)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A vote that was not added, because its annotator has judged its battle already.
+
+    `vote_id` is the vote on record, which is on the same two models or not, and says the same of them or not; somebody
+    may have `retracted` it.
+    """
+
+    record: int
+    battle_id: str
+    annotator_id: int
+    vote_id: UUID
+    same_models: bool
+    same_outcome: bool
+    retracted: bool
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether it says something else than the vote on record."""
+        return not (self.same_models and self.same_outcome)
+
+
+def load_votes(
+    conn: Connection, votes: pl.DataFrame, *, import_id: UUID, expect_new: bool
+) -> tuple[int, list[LeftOut]]:
+    """Add votes; return how many were added, and which were not.
+
+    Parameters
+    ----------
+    votes : with the columns `record, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags,
+        metadata`; tags as a list of text, metadata as JSON text, both and battle_id and voted_at may be null.
+    expect_new : try first whether none of the battles is on record, which is twice as fast where it is so.
+
+    Needs a READ COMMITTED transaction, and may be called once in it.
+    """
+    votes = votes.with_columns(pl.Series("id", _new_ids(votes.height), pl.String))
+    # In the order in which all writers insert battles (app.votes.vote.write_rows): they wait for each other instead
+    # of deadlocking. Of two records for one battle and annotator the earlier one comes first, and counts.
+    votes = votes.sort("battle_id", "annotator_id", "record") if votes["battle_id"].count() else votes
+    if (expect_new or not votes["battle_id"].count()) and _add_new(conn, votes, import_id):
+        return votes.height, []
+    conn.execute(_CREATE)
+    _copy(conn, _COPY, votes, COLUMNS)
+    added = conn.execute(_INSERT, {"import_id": import_id}).rowcount
+    if added == votes.height:
+        return added, []
+    return added, [LeftOut(*row) for row in conn.execute(_LEFT_OUT)]
+
+
+def read_left_out(conn: Connection, records: Sequence[int]) -> list[tuple[int, VoteRow]]:
+    """Return votes that `load_votes` left out in this transaction, with their records, in the records' order."""
+    return [(record, VoteRow(*vote)) for record, *vote in conn.execute(_READ_AGAIN, {"records": list(records)})]
+
+
+def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
+    """Add the votes straight to the table if none of them repeats a battle; whether it was so."""
+    attempt = conn.begin_nested()
+    try:
+        whole = votes.with_columns(import_id=pl.lit(str(import_id)), tags=pl.col("tags").fill_null([]))
+        _copy(conn, _COPY_DIRECT, whole, _DIRECT)
+    except psycopg.errors.UniqueViolation:
+        attempt.rollback()
+        return False
+    attempt.commit()
+    return True
+
+
+def _copy(conn: Connection, statement: str, votes: pl.DataFrame, columns: Sequence[str]) -> None:
+    driver = cast("psycopg.Connection", conn.connection.driver_connection)
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.write(_csv(votes, columns))
+
+
+def _csv(votes: pl.DataFrame, columns: Sequence[str]) -> bytes:
+    """Return the votes as COPY reads them: null is nothing, an empty text would be quoted."""
+    buffer = io.BytesIO()
+    rows = votes.with_columns(_array_text(votes["tags"]), voted_at=pl.col("voted_at").dt.to_string("iso:strict"))
+    rows.select(columns).write_csv(buffer, include_header=False)
+    return buffer.getvalue()
+
+
+def _new_ids(count: int) -> list[str]:
+    """Return UUIDv7s in order, all of this millisecond: a 20-bit counter, then 54 random bits (RFC 9562, 6.2)."""
+    number = np.arange(count, dtype=np.uint64)
+    parts = np.frombuffer(secrets.token_bytes(8 * count), ">u8").astype(np.uint64)
+    milliseconds = np.uint64(time.time_ns() // 1_000_000)
+    high = (milliseconds << np.uint64(16)) | np.uint64(0x7000) | ((number >> np.uint64(8)) & np.uint64(0xFFF))
+    low = np.uint64(1 << 63) | ((number & np.uint64(0xFF)) << np.uint64(54)) | (parts >> np.uint64(10))
+    digits = np.stack([high, low], axis=1).astype(">u8").tobytes().hex()
+    return [digits[i : i + 32] for i in range(0, 32 * count, 32)]
+
+
+def _array_text(tags: pl.Series) -> pl.Series:
+    """Return PostgreSQL's text form of arrays."""
+    if not tags.list.len().sum():
+        empty = pl.when(pl.col("tags").is_not_null()).then(pl.lit("{}"))
+        return tags.to_frame().select(empty.alias("tags")).to_series()
+    items = pl.element().str.replace_all("\\", "\\\\", literal=True).str.replace_all('"', '\\"', literal=True)
+    quoted = pl.concat_str(pl.lit('"'), items, pl.lit('"'))
+    joined = pl.concat_str(pl.lit("{"), pl.col("tags").list.eval(quoted).list.join(","), pl.lit("}"))
+    return tags.to_frame().select(joined).to_series().alias("tags")

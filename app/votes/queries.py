@@ -1,0 +1,132 @@
+"""Votes are added, never changed: one statement adds many, another finds what kept some of them out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from app.database import packed
+
+Pair = tuple[str, int]
+"""A battle and the number of an annotator who judged it."""
+
+# %b sends the arrays in PostgreSQL's binary form, about half as long on the way as text.
+_INSERT = """
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, api_key_id, import_id)
+SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.api_key_id, %(import_id)b::uuid
+FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(models_b)b::int[],
+            %(outcomes)b::smallint[], %(battles)b::text[], %(api_keys)b::uuid[])
+     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, api_key_id)
+ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
+"""
+_INSERT_WITH_EXTRAS = """
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
+                   api_key_id, version, import_id)
+SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
+       v.metadata::jsonb, v.api_key_id, v.version, %(import_id)b::uuid
+FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(models_b)b::int[],
+            %(outcomes)b::smallint[], %(battles)b::text[], %(moments)b::timestamptz[], %(tags)b::text[],
+            %(metadata)b::text[], %(api_keys)b::uuid[], %(versions)b::smallint[])
+     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, api_key_id, version)
+ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
+"""
+_LEFT_OUT = """
+SELECT wanted.id FROM unnest(%(ids)b::uuid[]) AS wanted(id)
+WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = wanted.id)
+"""
+_FIND = """
+SELECT DISTINCT ON (v.battle_id, v.annotator_id)
+       v.battle_id, v.annotator_id, v.id, v.model_a_id, v.model_b_id, v.outcome, v.version,
+       r.vote_id IS NOT NULL
+FROM unnest(%(battles)b::text[], %(annotators)b::int[]) AS wanted(battle_id, annotator_id)
+JOIN votes AS v ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.annotator_id
+LEFT JOIN retracted_votes AS r ON r.vote_id = v.id AND r.retraction_id IS NOT NULL
+ORDER BY v.battle_id, v.annotator_id, v.version DESC
+"""
+_NO_TAGS = "{}"
+
+
+class VoteRow(NamedTuple):
+    """A vote as the table holds it; `metadata` is JSON text, `voted_at` has a time zone.
+
+    `version` counts the verdicts that an annotator gave on the battle before this one.
+    """
+
+    id: UUID
+    annotator_id: int
+    model_a_id: int
+    model_b_id: int
+    outcome: int
+    battle_id: str | None = None
+    voted_at: datetime | None = None
+    tags: Sequence[str] = ()
+    metadata: str | None = None
+    api_key_id: UUID | None = None
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class RecordedVote:
+    """The vote that holds a (battle, annotator), also where somebody has retracted it."""
+
+    id: UUID
+    model_a_id: int
+    model_b_id: int
+    outcome: int
+    version: int = 0
+    retracted: bool = False
+
+
+def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None) -> set[UUID]:
+    """Add the votes whose (battle, annotator, version) is free yet, and return the ids of those that were left out.
+
+    Of two rows for the same place the first counts. A vote without a battle is always added. `import_id` is that of
+    the file which they all come from.
+    """
+    ids, annotators, models_a, models_b, outcomes, battles, moments, tags, metadata, api_keys, versions = (
+        list(column) for column in zip(*rows, strict=True)
+    )
+    statement, values = (
+        _INSERT,
+        {
+            "ids": packed.ids(ids),
+            "annotators": packed.integers(annotators),
+            "models_a": packed.integers(models_a),
+            "models_b": packed.integers(models_b),
+            "outcomes": packed.small_integers(outcomes),
+            "battles": battles,
+            "api_keys": packed.ids(api_keys),
+            "import_id": import_id,
+        },
+    )
+    if any(tags) or any(versions) or any(metadata) or any(moments):
+        statement = _INSERT_WITH_EXTRAS
+        values |= {
+            "moments": moments,
+            "tags": [_array_text(some) if some else _NO_TAGS for some in tags],
+            "metadata": metadata,
+            "versions": packed.small_integers(versions),
+        }
+    # Nearly always every row is added, and the count says so: no ids have to come back to be compared.
+    if conn.exec_driver_sql(statement, values).rowcount == len(rows):
+        return set()
+    return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": packed.ids(ids)}).scalars())
+
+
+def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVote]:
+    """Return the latest votes on record for (battle, annotator) pairs.
+
+    In a READ COMMITTED transaction these include the ones that `insert_votes` has just waited for.
+    """
+    battles, annotators = zip(*pairs, strict=True)
+    rows = conn.exec_driver_sql(_FIND, {"battles": list(battles), "annotators": list(annotators)})
+    return {(battle, annotator): RecordedVote(*vote) for battle, annotator, *vote in rows}
+
+
+def _array_text(items: Sequence[str]) -> str:
+    """Return PostgreSQL's text form of an array: arrays of unequal length cannot be sent as one of two dimensions."""
+    quoted = ('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in items)
+    return "{" + ",".join(quoted) + "}"

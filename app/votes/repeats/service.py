@@ -1,0 +1,84 @@
+"""What becomes of a vote on a battle that its annotator has judged already."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from app.policy.service import current_policy
+from app.votes.queries import Pair, RecordedVote, VoteRow, find_votes, insert_votes
+from app.votes.repeats.queries import lock_pairs, retract_replaced
+from app.votes.vote import VoteReceipt
+
+MAX_REPLACEMENTS = 1_000
+"""How often one annotator may change the verdict on one battle."""
+
+
+def receive_repeated(
+    conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None
+) -> dict[UUID, VoteReceipt]:
+    """Return the receipts, by id, of votes on battles that their annotators have judged already.
+
+    The same verdict is a duplicate. Another one is a conflict and changes nothing, unless the policy says `replace`:
+    then it is added and the one on record is retracted, each vote coming after those before it in `rows`. What a
+    reviewer has retracted nobody brings back by voting again. `import_id` is that of the file which they all come from.
+    """
+    pairs = {_pair(row) for row in rows}
+    on_record = find_votes(conn, pairs)
+    receipts = {row.id: _compare(row, on_record[_pair(row)]) for row in rows}
+    conflicts = {_pair(row) for row in rows if receipts[row.id].status == "conflict"}
+    if conflicts and replaces_conflicts(conn):
+        receipts |= _replace(conn, [row for row in rows if _pair(row) in conflicts], import_id)
+    return receipts
+
+
+def replaces_conflicts(conn: Connection) -> bool:
+    """Whether the policy lets an annotator change a verdict."""
+    return current_policy(conn).settings.on_conflict == "replace"
+
+
+def _replace(conn: Connection, rows: Sequence[VoteRow], import_id: UUID | None) -> dict[UUID, VoteReceipt]:
+    pairs = {_pair(row) for row in rows}
+    lock_pairs(conn, pairs)
+    # Asked again behind the lock: another transaction may have replaced the vote meanwhile.
+    latest = find_votes(conn, pairs)
+    receipts: dict[UUID, VoteReceipt] = {}
+    added: list[VoteRow] = []
+    replaced: list[tuple[UUID, UUID]] = []
+    for row in rows:
+        earlier = latest[_pair(row)]
+        receipt = _compare(row, earlier)
+        if receipt.status == "conflict" and not earlier.retracted and earlier.version < MAX_REPLACEMENTS:
+            later = row._replace(version=earlier.version + 1)
+            added.append(later)
+            replaced.append((earlier.id, row.id))
+            latest[_pair(row)] = RecordedVote(row.id, row.model_a_id, row.model_b_id, row.outcome, later.version)
+            receipt = VoteReceipt("created", row.id, replaces=earlier.id)
+        receipts[row.id] = receipt
+    if added:
+        insert_votes(conn, added, import_id=import_id)
+        retract_replaced(conn, replaced)
+    return receipts
+
+
+def _compare(row: VoteRow, earlier: RecordedVote) -> VoteReceipt:
+    if _canonical(row) == _canonical(earlier):
+        return VoteReceipt("duplicate", earlier.id, "the vote on record is retracted" if earlier.retracted else None)
+    if {row.model_a_id, row.model_b_id} != {earlier.model_a_id, earlier.model_b_id}:
+        detail = "the annotator has voted in this battle already, on other models"
+    else:
+        detail = "the annotator has voted in this battle already, with another verdict"
+    return VoteReceipt("conflict", earlier.id, detail)
+
+
+def _canonical(vote: VoteRow | RecordedVote) -> tuple[int, int, int]:
+    """Return the vote with the lower-numbered model first: a battle's two sides may come swapped."""
+    if vote.model_a_id < vote.model_b_id:
+        return vote.model_a_id, vote.model_b_id, vote.outcome
+    swapped = {0: 1, 1: 0}.get(vote.outcome, vote.outcome)
+    return vote.model_b_id, vote.model_a_id, swapped
+
+
+def _pair(row: VoteRow) -> Pair:
+    assert row.battle_id is not None  # noqa: S101  a vote without a battle is never left out
+    return row.battle_id, row.annotator_id

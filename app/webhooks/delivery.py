@@ -1,0 +1,86 @@
+import random
+import time
+from typing import Any
+from uuid import UUID
+
+import httpx
+import structlog
+from sqlalchemy import RowMapping
+
+from app.database.engine import Database
+from app.errors import BadInputError
+from app.webhooks import queries as store
+from app.webhooks.addresses import resolve
+from app.webhooks.signing import sign
+
+log = structlog.get_logger()
+
+MAX_ATTEMPTS = 10
+FIRST_PAUSE_SECONDS = 5.0  # then four times as long each time, at most a day: about three days in all
+LONGEST_PAUSE_SECONDS = 86_400.0
+TIMEOUT_SECONDS = 10.0
+_BATCH = 20
+_GONE = 410
+
+
+class Deliverer:
+    """Sends what webhooks are to be told, at least once each; several may share one database."""
+
+    def __init__(self, database: Database, *, allow_private: bool) -> None:
+        self._database = database
+        self._allow_private = allow_private
+
+    def deliver_due(self) -> int:
+        """Send what is due and return how many messages were tried; no transaction is open while sending."""
+        with self._database.begin() as conn:
+            # Claimed for longer than all of them can take: whoever dies in between is replaced after that.
+            due = store.claim_due(conn, limit=_BATCH, seconds=_BATCH * TIMEOUT_SECONDS * 2)
+        for message in due:
+            with structlog.contextvars.bound_contextvars(message=str(message["id"])):
+                self._settle(message["id"], message["attempts"], *self._send(message))
+        return len(due)
+
+    def _send(self, message: RowMapping) -> tuple[int | None, str]:
+        """Make one attempt; return the status, None where there was no answer, and what happened in words."""
+        try:
+            target = resolve(message["url"], allow_private=self._allow_private)
+            now = int(time.time())
+            headers = {
+                "Host": target.host_header,
+                "Content-Type": "application/json",
+                "User-Agent": "stable-arena",
+                "webhook-id": str(message["id"]),
+                "webhook-timestamp": str(now),
+                "webhook-signature": sign(message["secret"], str(message["id"]), now, message["payload"]),
+            }
+            # The certificate must be the name's, although the connection goes to the address that was checked.
+            extensions: dict[str, Any] = {"sni_hostname": target.host}
+            with (
+                httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=False) as client,
+                client.stream(
+                    "POST", target.url, content=message["payload"].encode(), headers=headers, extensions=extensions
+                ) as answer,
+            ):
+                return answer.status_code, f"answered {answer.status_code}"
+        except BadInputError as error:
+            return None, error.detail
+        except Exception as error:  # whatever one receiver's address or answer brings about, the others are told
+            if not isinstance(error, (OSError, httpx.HTTPError)):
+                log.exception("webhook_broke")
+            return None, f"{type(error).__name__}: {error}"[:500]
+
+    def _settle(self, message: UUID, attempts: int, status: int | None, detail: str) -> None:
+        with self._database.begin() as conn:
+            if status is not None and httpx.codes.is_success(status):
+                store.end_delivery(conn, message, "delivered", detail)
+            elif status == _GONE or attempts >= MAX_ATTEMPTS:
+                store.end_delivery(conn, message, "given_up", detail)
+                log.warning("webhook_given_up", attempts=attempts, detail=detail)
+            else:
+                store.postpone_delivery(conn, message, pause_after(attempts), detail)
+
+
+def pause_after(attempts: int) -> float:
+    """Return the seconds to wait after so many attempts: fourfold each time, up to a day, and up to a tenth more."""
+    pause = min(FIRST_PAUSE_SECONDS * 4.0 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
+    return pause * (1.0 + random.random() / 10)  # noqa: S311  to spread the load, not to keep a secret

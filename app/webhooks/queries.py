@@ -1,0 +1,116 @@
+"""Who wants to be told of what, and the messages on their way: written with what they tell of, sent afterwards."""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Interval, RowMapping, case, exists, func, insert, literal, select, update
+
+from app.database.ids import new_id
+from app.database.tables import webhook_deliveries, webhooks
+
+_PUBLIC = (webhooks.c.id, webhooks.c.url, webhooks.c.events, webhooks.c.created_by, webhooks.c.created_at)
+
+
+def insert_webhook(conn: Connection, values: dict[str, Any]) -> RowMapping:
+    """Add a webhook and return it without its secret."""
+    return conn.execute(insert(webhooks).values(id=new_id(), **values).returning(*_PUBLIC)).mappings().one()
+
+
+def list_webhooks(conn: Connection) -> Sequence[RowMapping]:
+    """Return the webhooks that are not deleted, the oldest first."""
+    statement = select(*_PUBLIC).where(webhooks.c.deleted_at.is_(None))
+    return conn.execute(statement.order_by(webhooks.c.created_at, webhooks.c.id)).mappings().all()
+
+
+def get_webhook(conn: Connection, webhook_id: UUID) -> RowMapping | None:
+    """Return one webhook as `list_webhooks` does, None where there is none."""
+    statement = select(*_PUBLIC).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def delete_webhook(conn: Connection, webhook_id: UUID) -> bool:
+    """Delete a webhook and give up what waits for it; False where there is none."""
+    found = webhooks.c.id == webhook_id
+    gone = update(webhooks).where(found, webhooks.c.deleted_at.is_(None)).values(deleted_at=func.now(), secret="")
+    if not conn.execute(gone).rowcount:
+        return False
+    waiting = (webhook_deliveries.c.webhook_id == webhook_id) & (webhook_deliveries.c.status == "waiting")
+    ended = {"status": "given_up", "ended_at": func.now(), "detail": "the webhook was deleted"}
+    conn.execute(update(webhook_deliveries).where(waiting).values(ended))
+    return True
+
+
+def list_subscribers(conn: Connection, event: str) -> Sequence[UUID]:
+    """Return the ids of the webhooks that want to be told of an event."""
+    wants = literal(event) == webhooks.c.events.any_()
+    return conn.execute(select(webhooks.c.id).where(wants, webhooks.c.deleted_at.is_(None))).scalars().all()
+
+
+def told_since(conn: Connection, event: str, moment: object) -> bool:
+    """Whether a message of this event was written after a moment."""
+    written = exists().where(webhook_deliveries.c.event == event, webhook_deliveries.c.created_at > moment)
+    return bool(conn.execute(select(written)).scalar_one())
+
+
+def insert_deliveries(conn: Connection, webhook_ids: Collection[UUID], event: str, payload: str) -> list[UUID]:
+    """Put a message on its way to each webhook; return the messages' ids."""
+    ids = [new_id() for _ in webhook_ids]
+    rows = [
+        {"id": i, "webhook_id": one, "event": event, "payload": payload}
+        for i, one in zip(ids, webhook_ids, strict=True)
+    ]
+    if rows:
+        conn.execute(insert(webhook_deliveries), rows)
+    return ids
+
+
+def claim_due(conn: Connection, *, limit: int, seconds: float) -> Sequence[RowMapping]:
+    """Take messages that are due, with their webhooks' `url` and `secret`; nobody else takes them for `seconds`."""
+    c = webhook_deliveries.c
+    due = (
+        select(c.id)
+        .where(c.status == "waiting", c.next_attempt_at <= func.clock_timestamp())
+        .order_by(c.next_attempt_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    later = func.clock_timestamp() + literal(timedelta(seconds=seconds), Interval)
+    statement = (
+        update(webhook_deliveries)
+        .where(c.id.in_(due.scalar_subquery()), webhooks.c.id == c.webhook_id)
+        .values(next_attempt_at=later, attempts=c.attempts + 1)
+        .returning(c.id, c.event, c.payload, c.attempts, webhooks.c.url, webhooks.c.secret)
+    )
+    return conn.execute(statement).mappings().all()
+
+
+def end_delivery(conn: Connection, delivery_id: UUID, status: str, detail: str) -> None:
+    """Record that a message was delivered or given up."""
+    _update(conn, delivery_id, status=status, detail=detail, ended_at=func.clock_timestamp())
+
+
+def postpone_delivery(conn: Connection, delivery_id: UUID, seconds: float, detail: str) -> None:
+    """Try a message again later."""
+    later = func.clock_timestamp() + literal(timedelta(seconds=seconds), Interval)
+    _update(conn, delivery_id, next_attempt_at=later, detail=detail)
+
+
+def list_deliveries(conn: Connection, webhook_id: UUID, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
+    """Return a webhook's messages, the newest first, those with an id below `before`: ids grow with time.
+
+    Those that ended have no next attempt.
+    """
+    c = webhook_deliveries.c
+    next_attempt = case((c.status == "waiting", c.next_attempt_at)).label("next_attempt_at")
+    columns = (c.id, c.event, c.created_at, c.attempts, c.status, c.detail, next_attempt, c.ended_at)
+    statement = select(*columns).where(c.webhook_id == webhook_id).order_by(c.id.desc()).limit(limit)
+    if before is not None:
+        statement = statement.where(c.id < before)
+    return conn.execute(statement).mappings().all()
+
+
+def _update(conn: Connection, delivery_id: UUID, **values: object) -> None:
+    waiting = (webhook_deliveries.c.id == delivery_id) & (webhook_deliveries.c.status == "waiting")
+    conn.execute(update(webhook_deliveries).where(waiting).values(values))

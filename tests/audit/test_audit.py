@@ -1,0 +1,56 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.audit.service import TamperedAuditLogError, verify_log
+from app.database.engine import Database
+
+Ask = Callable[..., Any]
+
+
+def test_decisions_and_policies_are_on_the_log(ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask) -> None:
+    change_policy(min_votes=20)
+    refit()
+    body = {"action": "trust", "reason": "a colleague"}
+    decided = ask("POST", f"/annotators/{crowd[0]}/decisions", json=body).json()
+    newest, first = ask("GET", "/audit", scope="review").json()["items"]
+    assert (newest["number"], newest["action"], newest["actor"]) == (2, "decision.trust", "admin key")
+    assert newest["subject"] == decided["annotator"]["id"]
+    assert (newest["detail"]["reason"], newest["detail"]["decision"]) == ("a colleague", decided["id"])
+    assert (first["number"], first["action"], first["subject"]) == (1, "policy.set", "2")
+    assert first["detail"] == {"reason": "a test", "changes": {"min_votes": [50, 20]}}
+
+
+def test_pages(ask: Ask, change_policy: Ask) -> None:
+    for votes in range(5):
+        change_policy(min_votes=votes)
+    page = ask("GET", "/audit", params={"limit": 3}).json()
+    rest = ask("GET", "/audit", params={"limit": 3, "cursor": page["next_cursor"]}).json()
+    assert [entry["number"] for entry in page["items"] + rest["items"]] == [5, 4, 3, 2, 1]
+    assert rest["next_cursor"] is None
+
+
+def test_a_refused_decision_leaves_no_trace(ask: Ask, crowd: list[str]) -> None:
+    body = {"action": "dismiss", "reason": "no flag"}
+    assert ask("POST", f"/annotators/{crowd[0]}/decisions", json=body).status_code == 409
+    assert ask("GET", "/audit").json()["items"] == []
+
+
+@pytest.mark.usefixtures("crowd")
+def test_a_snapshot_knows_how_long_the_log_was(ask: Ask, refit: Ask, change_policy: Ask, database: Database) -> None:
+    change_policy(min_votes=20)
+    refit()
+    audit = ask("GET", "/leaderboard").json()["diagnostics"]["audit"]
+    assert audit == {"number": 1, "hash": ask("GET", "/audit").json()["items"][0]["hash"]}
+    with database.begin() as conn:
+        verify_log(conn)
+        conn.exec_driver_sql("DELETE FROM audit_log")
+        with pytest.raises(TamperedAuditLogError, match="ends at entry 0, but snapshot 1 knows entry 1"):
+            verify_log(conn)
+
+
+def test_who_may(ask: Ask, assert_problem: Ask) -> None:
+    assert_problem(ask("GET", "/audit", scope=None), 401, "not-authenticated")
+    assert_problem(ask("GET", "/audit", scope="read"), 403, "scope-missing")
+    assert_problem(ask("GET", "/audit?cursor=x"), 422, "invalid")

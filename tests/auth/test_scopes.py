@@ -1,0 +1,120 @@
+"""Every route with every kind of caller: who gets in is what docs/reference.md says."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute, iter_route_contexts
+from httpx import Client
+from sqlalchemy import text
+
+from app.auth.service import SCOPES, authenticate, create_key, revoke_key
+from app.auth.tokens.service import create_token
+from app.database.engine import Database
+from app.main import create_app
+from app.settings import Settings
+
+REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
+PREFIX = "/api/v1"
+# The description of the interface is for everyone and describes itself nowhere.
+UNDESCRIBED = {("GET", "/openapi.json")}
+STRANGERS = ("nobody", "revoked", "expired", "made up")
+CALLERS = (*STRANGERS, *SCOPES, "token")
+
+Verdict = str  # "in", or the status that keeps the caller out
+
+
+def routes(app: FastAPI) -> list[tuple[str, str]]:
+    """Return every (method, path) that the application answers, whether it is described or not."""
+    found = []
+    for route in iter_route_contexts(app.routes):
+        methods = getattr(route, "methods", None)
+        assert methods, f"{route} is no plain route: what rule is there for it?"
+        path = re.sub(r":\w+}", "}", route.path.removeprefix(PREFIX))
+        found += [(method, path) for method in methods - {"HEAD", "OPTIONS"}]
+    return sorted(set(found) - UNDESCRIBED)
+
+
+def documented_rules() -> dict[tuple[str, str], set[str]]:
+    """Return the words of the scope column for each (method, path)."""
+    section = REFERENCE.split("## Endpoints\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+) (\S+)` \|.*\| ([^|]+) \|$", section, re.MULTILINE)
+    rules = {(method, path): set(re.findall(r"\w+", re.sub(r"\(.*?\)", "", scope))) for method, path, scope in rows}
+    for route, rule in rules.items():
+        assert rule - {"or"} <= {*SCOPES, "token", "public", "none"}, f"nobody knows what {rule} means for {route}"
+    return rules
+
+
+def expected(rule: set[str], caller: str) -> Verdict:
+    if "none" in rule:
+        return "in"
+    if caller in STRANGERS:
+        return "in" if caller == "nobody" and "public" in rule else "401"
+    return "in" if caller == "admin" or caller in rule else "403"
+
+
+@pytest.fixture
+def headers(database: Database) -> dict[str, dict[str, str]]:
+    """The header that each caller shows."""
+    with database.begin() as conn:
+        shown = {scope: create_key(conn, scope, [scope])[1] for scope in SCOPES}
+        shown["token"] = create_token(conn, authenticate(conn, shown["ingest"]), lifetime=timedelta(hours=1))[1]
+        record, shown["revoked"] = create_key(conn, "revoked", ["admin"])
+        revoke_key(conn, record.prefix)
+        record, shown["expired"] = create_key(conn, "expired", ["admin"])
+        conn.execute(text("UPDATE api_keys SET expires_at = now() WHERE id = :id"), {"id": record.id})
+        shown["made up"] = create_key(conn, "made up", ["admin"])[1].replace("sa_", "sat_")
+    return {"nobody": {}, **{caller: {"Authorization": f"Bearer {secret}"} for caller, secret in shown.items()}}
+
+
+def verdict(client: Client, method: str, path: str, headers: dict[str, str]) -> Verdict:
+    prefix = "" if path in ("/healthz", "/readyz", "/metrics") else PREFIX
+    filled = re.sub(r"{[\w:]+}", str(uuid4()), path)
+    answer = client.request(method, prefix + filled, headers=headers)
+    assert answer.status_code < 500 or answer.status_code == 503, (method, path, answer.text)
+    return str(answer.status_code) if answer.status_code in (401, 403) else "in"
+
+
+def test_every_route_lets_in_whom_the_reference_says(client: Client, headers: dict[str, dict[str, str]]) -> None:
+    rules, wrong = documented_rules(), []
+    for route in routes(create_app(Settings())):
+        if route not in rules:
+            wrong.append(f"{' '.join(route)}: no rule is declared")
+            continue
+        for caller in CALLERS:
+            found = verdict(client, *route, headers[caller])
+            if found != expected(rules[route], caller):
+                wrong.append(f"{' '.join(route)}: {caller} is {found}, not {expected(rules[route], caller)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_route_s_description_names_its_scopes() -> None:
+    paths = create_app(Settings()).openapi()["paths"]
+    for (method, path), rule in documented_rules().items():
+        operation = (paths.get(PREFIX + path) or paths[path])[method.lower()]
+        named = {scope for requirement in operation.get("security", []) for scope in requirement.get("apiKey", [])}
+        assert named >= rule & set(SCOPES) - ({"read"} if "public" in rule else set()), (method, path)
+
+
+def test_a_route_without_a_rule_is_found() -> None:
+    app = create_app(Settings())
+    before = set(routes(app))
+    app.router.routes.append(APIRoute(f"{PREFIX}/secrets", lambda: None, include_in_schema=False))
+    assert set(routes(app)) - before == {("GET", "/secrets")}
+    assert ("GET", "/secrets") not in documented_rules()
+
+
+def test_a_closed_leaderboard_is_closed(
+    settings: Settings, serving: Callable[[FastAPI], Any], headers: dict[str, dict[str, str]]
+) -> None:
+    closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
+    public = [route for route, rule in documented_rules().items() if "public" in rule]
+    with serving(closed) as url, Client(base_url=url, timeout=120) as client:
+        for route in public:
+            assert verdict(client, *route, headers["nobody"]) == "401"
+            assert verdict(client, *route, headers["read"]) == "in"

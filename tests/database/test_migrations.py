@@ -1,0 +1,99 @@
+import threading
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+from sqlalchemy.dialects.postgresql.base import ischema_names
+from sqlalchemy.exc import DatabaseError
+
+from app.database.engine import Database
+from app.database.schema import (
+    SchemaBehindError,
+    alembic_config,
+    downgrade,
+    needed_revision,
+    require_current,
+    upgrade,
+)
+from app.database.tables import Xid8, metadata
+from app.policy.service import Policy, current_policy
+
+
+def table_names(database: Database) -> set[str]:
+    with database.read() as conn:
+        return set(conn.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).scalars())
+
+
+def test_there_is_one_head() -> None:
+    assert ScriptDirectory.from_config(alembic_config()).get_heads() == [needed_revision()]
+
+
+def test_up_down_up(empty_database_url: str) -> None:
+    with Database(empty_database_url) as database:
+        upgrade(empty_database_url)
+        assert table_names(database) == {*metadata.tables, "alembic_version"}
+        downgrade(empty_database_url, "base")
+        assert table_names(database) == {"alembic_version"}
+        upgrade(empty_database_url)
+        require_current(database)
+
+
+def test_tables_and_migrations_agree(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ischema_names, "xid8", Xid8)
+    with database.read() as conn:
+        assert compare_metadata(MigrationContext.configure(conn), metadata) == []
+
+
+def test_two_at_once_take_turns(empty_database_url: str) -> None:
+    failures: list[BaseException] = []
+
+    def migrate() -> None:
+        try:
+            upgrade(empty_database_url)
+        except BaseException as error:  # noqa: BLE001  told to the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=migrate) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with Database(empty_database_url) as database, database.read() as conn:
+        assert conn.execute(text("SELECT count(*) FROM policies")).scalar_one() == 1
+
+
+def test_the_first_policy_is_the_defaults(database: Database) -> None:
+    with database.read() as conn:
+        first = current_policy(conn)
+    assert (first.version, first.reason, first.created_by) == (1, "defaults", "migration")
+    assert first.settings == Policy()
+
+
+def test_an_empty_database_is_behind(empty_database_url: str) -> None:
+    with Database(empty_database_url) as database, pytest.raises(SchemaBehindError) as caught:
+        require_current(database)
+    needed = needed_revision()
+    assert caught.value.detail == f"the schema is empty, this version needs {needed}: run stable-arena migrate"
+
+
+def test_another_schema_is_not_worked_with(database: Database) -> None:
+    with database.begin() as conn:
+        conn.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(SchemaBehindError, match="is at 9999, which this version does not know"):
+        require_current(database)
+
+
+@pytest.mark.parametrize("table", ["annotators", "models", "api_keys", "imports"])
+@pytest.mark.parametrize("how", ["DELETE FROM", "TRUNCATE"])
+def test_what_votes_name_cannot_be_deleted(connection: Connection, table: str, how: str) -> None:
+    connection.execute(text("INSERT INTO annotators (key, public_id) VALUES ('ann', gen_random_uuid())"))
+    connection.execute(text("INSERT INTO models (name) VALUES ('m')"))
+    key = "VALUES (gen_random_uuid(), 'k', 'p', '', '{read}')"
+    connection.execute(text(f"INSERT INTO api_keys (id, name, prefix, secret_hash, scopes) {key}"))
+    job = "VALUES (gen_random_uuid(), 'done', 'f', '', '{}', 'k')"
+    connection.execute(text(f"INSERT INTO imports (id, state, file_name, sha256, counts, requested_by) {job}"))
+    with pytest.raises(DatabaseError, match=r"never deleted: votes name them|cannot truncate"):
+        connection.execute(text(f"{how} {table}"))

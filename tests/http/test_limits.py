@@ -1,0 +1,238 @@
+import gzip
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi import FastAPI
+from httpx import Client
+from pydantic import ValidationError
+from sqlalchemy import text
+
+from app.database.engine import Database
+from app.main import create_app
+from app.settings import ServerSettings, Settings
+
+Ask = Callable[..., Any]
+
+VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
+JSON = {"Content-Type": "application/json"}
+BODIES = [
+    ("POST", "/votes"), ("POST", "/votes/batch"), ("POST", "/refits"), ("PUT", "/policy"), ("POST", "/keys"),
+    ("POST", "/keys/tokens"), ("POST", "/annotators/k/decisions"), ("POST", "/retractions"),
+]  # fmt: skip
+
+
+def no_votes(database: Database) -> bool:
+    with database.read() as conn:
+        return conn.execute(text("SELECT count(*) FROM votes")).scalar_one() == 0
+
+
+NO_JSON = {
+    "deep lists": b"[" * 100_000,
+    "deep objects": b'{"a":' * 100_000,
+    "deep and closed": b"[" * 100_000 + b"]" * 100_000,
+    "deep metadata": b'{"metadata":' * 100_000 + b"1" + b"}" * 100_000,
+    "cut short": b"{",
+    "no UTF-8": b'{"model_a": "\xff"}',
+    "UTF-16": '{"name": "é"}'.encode("utf-16"),
+    "NUL": b'{"model_a": "\x00"}',
+    "twice": b'{"reason": "x", "reason": "y"}',
+    "NaN": b'{"settings": NaN}',
+    "-Infinity": b'{"settings": -Infinity}',
+    "long number": b'{"name": 1' + b"0" * 5000 + b"}",
+}
+
+
+@pytest.mark.parametrize(("method", "path"), BODIES)
+def test_bodies_that_are_no_json(ask: Ask, method: str, path: str) -> None:
+    for name, body in NO_JSON.items():
+        began = time.monotonic()
+        answer = ask(method, path, content=body, headers=JSON)
+        assert answer.status_code in (400, 422), (name, answer.text)
+        assert answer.json()["type"] in ("/problems/malformed-body", "/problems/invalid"), name
+        assert time.monotonic() - began < 10, name
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("place", ["vote", "metadata", "nested"])
+def test_a_name_that_stands_twice_is_no_vote(
+    ask: Ask, assert_problem: Ask, database: Database, batch: bool, place: str
+) -> None:
+    twice = {
+        "vote": '"annotator": "l"',
+        "metadata": '"metadata": {"x": 1, "x": 2}',
+        "nested": '"metadata": {"y": [{"x": 1, "x": 2}]}',
+    }
+    body = json.dumps(VOTE)[:-1] + f", {twice[place]}}}"
+    path, body = ("/votes/batch", f'{{"votes": [{body}]}}') if batch else ("/votes", body)
+    problem = assert_problem(ask("POST", path, content=body, headers=JSON), 400, "malformed-body")
+    assert "more than once" in problem["detail"]
+    assert no_votes(database)
+
+
+def test_the_last_of_very_many_names_is_found_to_stand_twice(ask: Ask, assert_problem: Ask) -> None:
+    names = ",".join(f'"{i}":0' for i in range(1_000_000))
+    body = json.dumps(VOTE)[:-1] + f', "metadata": {{{names},"999999":1}}}}'  # hours, each compared with each
+    problem = assert_problem(ask("POST", "/votes", content=body, headers=JSON), 400, "malformed-body")
+    assert "'999999'" in problem["detail"]
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_is_no_vote(ask: Ask, database: Database, constant: str) -> None:
+    body = json.dumps(VOTE)[:-1] + f', "metadata": {{"x": {constant}}}}}'
+    assert ask("POST", "/votes", content=body, headers=JSON).status_code in (400, 422)
+    batch = ask("POST", "/votes/batch", content=f'{{"votes": [{body}]}}', headers=JSON)
+    assert batch.status_code in (400, 422) or batch.json()["counts"]["created"] == 0
+    assert no_votes(database)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "br", "deflate", "identity, gzip", "x"])
+def test_compressed_bodies_are_refused(ask: Ask, assert_problem: Ask, database: Database, encoding: str) -> None:
+    headers = {**JSON, "Content-Encoding": encoding}
+    for path in ("/votes", "/votes/batch"):
+        answer = ask("POST", path, content=gzip.compress(json.dumps(VOTE).encode()), headers=headers)
+        assert_problem(answer, 415, "media-type")
+    assert no_votes(database)
+
+
+def test_an_encoding_that_is_none(ask: Ask) -> None:
+    headers = {**JSON, "Content-Encoding": "Identity"}
+    assert ask("POST", "/votes", content=json.dumps(VOTE), headers=headers).status_code == 201
+
+
+@pytest.fixture
+def impatient(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[str]:
+    """The service with half a second for a body."""
+    server = ServerSettings(body_seconds=0.5)
+    with serving(create_app(settings.model_copy(update={"server": server}))) as url:
+        yield url
+
+
+def send_slowly(url: str, key: str, parts: Iterator[bytes], *, length: int, pause: float) -> tuple[bytes, float]:
+    """Send a vote's head and then these parts of its body; return the answer and how long it took."""
+    host, port = urlsplit(url).netloc.split(":")
+    head = (
+        f"POST /api/v1/votes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+    )
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
+        connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
+        began = time.monotonic()
+        connection.settimeout(pause)
+        answer = b""
+        while not answer:
+            part = next(parts, b"")
+            if part:
+                connection.sendall(part)
+            try:
+                answer = connection.recv(65536)
+            except TimeoutError:
+                assert time.monotonic() - began < 20, "no answer"
+        return answer, time.monotonic() - began
+
+
+@pytest.mark.parametrize("pause", [0.05, 0.2], ids=["byte by byte", "now and then"])
+def test_a_body_that_drips(impatient: str, keys: dict[str, str], database: Database, pause: float) -> None:
+    body = json.dumps(VOTE).encode().ljust(100_000)
+    parts = (body[i : i + 1] for i in range(len(body)))
+    answer, seconds = send_slowly(impatient, keys["ingest"], parts, length=len(body), pause=pause)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"/problems/body-too-slow" in answer
+    assert b"connection: close" in answer.lower()
+    assert seconds > 0.4
+    assert no_votes(database)
+
+
+def test_a_body_that_never_comes(impatient: str, keys: dict[str, str]) -> None:
+    answer, _ = send_slowly(impatient, keys["ingest"], iter(()), length=100, pause=0.05)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_long_body_has_longer(impatient: str, keys: dict[str, str]) -> None:
+    """Ten pieces of 16 KiB, each of which buys a second: 1.5 seconds in all are well within what they may take."""
+    body = json.dumps(VOTE).encode().ljust(160 * 1024)
+    parts = (body[i : i + 16 * 1024] for i in range(0, len(body), 16 * 1024))
+    answer, seconds = send_slowly(impatient, keys["ingest"], parts, length=len(body), pause=0.15)
+    assert answer.startswith(b"HTTP/1.1 201 "), answer
+    assert seconds > 0.5
+
+
+ORIGIN = "https://arena.example"
+
+
+@pytest.fixture
+def for_pages(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[Client]:
+    """The service with an origin whose pages may call it."""
+    server = ServerSettings.model_validate({"cors_origins": f"{ORIGIN}, http://localhost:3000"})
+    with (
+        serving(create_app(settings.model_copy(update={"server": server}))) as url,
+        Client(base_url=f"{url}/api/v1", timeout=120) as client,
+    ):
+        yield client
+
+
+def ask_first(client: Client, origin: str) -> Any:
+    wanted = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+    return client.options("/votes", headers={"Origin": origin, **wanted})
+
+
+def test_pages_of_a_named_origin(for_pages: Client, keys: dict[str, str]) -> None:
+    first = ask_first(for_pages, ORIGIN)
+    assert (first.status_code, first.headers["access-control-allow-origin"]) == (200, ORIGIN)
+    assert "idempotency-key" in first.headers["access-control-allow-headers"].lower()
+    headers = {"Origin": ORIGIN, "Authorization": f"Bearer {keys['ingest']}"}
+    for answer in (
+        for_pages.post("/votes", json=VOTE, headers=headers),
+        for_pages.post("/votes", content=b"{", headers=headers),
+        for_pages.post("/votes", json=VOTE, headers={"Origin": ORIGIN}),
+    ):
+        assert answer.headers["access-control-allow-origin"] == ORIGIN
+        assert {"RateLimit", "ETag", "Retry-After"} <= set(answer.headers["access-control-expose-headers"].split(", "))
+        assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://arena.example.evil.example", "http://arena.example", "https://arena.example:8443", "null"]
+)
+def test_pages_of_any_other_origin(for_pages: Client, origin: str) -> None:
+    first = ask_first(for_pages, origin)
+    assert first.status_code == 400
+    for answer in (first, for_pages.get("/leaderboard", headers={"Origin": origin})):
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_no_page_may_call_by_default(client: Client) -> None:
+    assert "access-control-allow-origin" not in ask_first(client, ORIGIN).headers
+
+
+@pytest.mark.parametrize(
+    "origins", ["*", "https://*.example", "arena.example", "https://arena.example/", "https://a,https://b/x", "null"]
+)
+def test_origins_that_are_none(origins: str) -> None:
+    with pytest.raises(ValueError, match="is not an origin"):
+        ServerSettings.model_validate({"cors_origins": origins})
+
+
+def test_origins_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STABLE_ARENA_SERVER__CORS_ORIGINS", "https://a.example, http://[::1]:3000,")
+    assert Settings().server.cors_origins == ("https://a.example", "http://[::1]:3000")
+    monkeypatch.setenv("STABLE_ARENA_SERVER__CORS_ORIGINS", "")
+    assert Settings().server.cors_origins == ()
+
+
+@pytest.mark.parametrize("text", ["none", "None", " NONE "])
+def test_a_limit_is_taken_away_by_its_own_variable(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    names = ("WORKER__FIT_SECONDS", "WORKER__FIT_MEMORY_BYTES")
+    names += ("SERVER__REQUESTS_PER_MINUTE", "SERVER__ANONYMOUS_REQUESTS_PER_MINUTE")
+    assert Settings().worker.fit_seconds == 3600.0
+    for name in names:
+        monkeypatch.setenv(f"STABLE_ARENA_{name}", text)
+    settings = Settings()
+    assert (settings.worker.fit_seconds, settings.worker.fit_memory_bytes) == (None, None)
+    assert (settings.server.requests_per_minute, settings.server.anonymous_requests_per_minute) == (None, None)
+    monkeypatch.setenv("STABLE_ARENA_WORKER__FIT_SECONDS", "")  # a variable that got lost takes no limit away
+    with pytest.raises(ValidationError, match="fit_seconds"):
+        Settings()

@@ -1,0 +1,181 @@
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.errors import BadInputError
+from app.imports.formats import file_sha256, read_vote_file
+from app.votes.vote import NewVote, check_vote
+
+Write = Callable[[str, str | bytes], Path]
+HEADER = "annotator,model_a,model_b,winner,timestamp,battle_id,tags,metadata\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "code"),
+    [
+        ("model_a", 0), ("model_b", 1), ("tie", 2),
+        ("tie (bothbad)", 3), ("both_bad", 3), ("bothbad", 3), ("tie (both bad)", 3),
+        ("both_good", 2), ("both_equal", 2),
+    ],
+)  # fmt: skip
+def test_outcome_words(write: Write, word: str, code: int) -> None:
+    file = read_vote_file(write("v.csv", HEADER + f"k,a,b,{word}\n"))
+    assert file.frame["outcome"].to_list() == [code]
+
+
+@pytest.mark.parametrize("word", ["Tie", "draw", "model_c", " tie", "0", "a", "null", "NaN"])
+def test_any_other_word_is_a_fault_and_never_a_tie(write: Write, word: str) -> None:
+    file = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie\nk,a,b,{word}\n"))
+    assert [fault.pointer for fault in file.faults] == ["line 3, winner"]
+    assert f"unknown outcome '{word}'" in file.faults[0].detail
+
+
+@pytest.mark.parametrize(
+    ("record", "place", "detail"),
+    [
+        (",a,b,tie", "annotator", "must not be blank"),
+        ('"  ",a,b,tie', "annotator", "must not be blank"),
+        ('"",a,b,tie', "annotator", "must not be blank"),
+        ("k,a ,b,tie", "model_a", "must not start or end with blanks"),
+        ("k,a\x00,b,tie", "model_a", "must not contain the character U+0000"),
+        ("k,a,\x1b[31m,tie", "model_b", "must not contain the character U+001B"),
+        ('k,"a\nb",b,tie', "model_a", "must not contain the character U+000A"),
+        (f"k,a,{'b' * 501},tie", "model_b", "must have at most 500 characters, has 501"),
+        ("k,a,a,tie", "model_b", "is 'a' on both sides"),
+        ("k,a,b,tie,yesterday", "timestamp", "'yesterday' is no moment (ISO 8601 such as 2026-01-31T12:00:00Z)"),
+        ("k,a,b,tie,1700000000", "timestamp", "is no moment"),
+        ("k,a,b,tie,1712010151123", "timestamp", "is no moment"),
+        ("k,a,b,tie,2026-02-30", "timestamp", "is no moment"),
+        ("k,a,b,tie,0001-01-01T00:00:00+10:00", "timestamp", "is no moment"),
+        ("k,a,b,tie,0001-01-01", "timestamp", "'0001-01-01' must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,1900-01-01T00:00:00Z", "timestamp", "must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,1969-12-31T23:59:59.999999", "timestamp", "must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,1970-01-01T00:59:59+01:00", "timestamp", "must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,9999-12-30 00:00:00.000001", "timestamp", "must lie between the years 1970 and 9999"),
+        ("k,a,b,tie,,x\x7f", "battle_id", "must not contain the character U+007F"),
+        ("k,a,b,tie,,,x;;y", "tags", "a tag must not be blank"),
+        ('k,a,b,tie,,,,"{""x"": 1e999}"', "metadata", "must not contain NaN or Infinity"),
+        (",a,a,draw,yesterday", "annotator", "must not be blank"),
+    ],
+)
+def test_a_faulty_record_is_named_once_with_its_first_fault(write: Write, record: str, place: str, detail: str) -> None:
+    file = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie\n{record}\nk,a,b,tie\n"))
+    assert [fault.pointer for fault in file.faults] == [f"line 3, {place}"]
+    assert detail in file.faults[0].detail
+    assert (file.rows_read, file.rejected, file.frame["row"].to_list()) == (3, 1, [0, 2])
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-01-31T12:00:00Z", datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        ("2026-01-31 12:00:00.5", datetime(2026, 1, 31, 12, 0, 0, 500_000, tzinfo=UTC)),
+        ("2026-01-31T12:00:00-05:00", datetime(2026, 1, 31, 17, tzinfo=UTC)),
+        ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
+        ("1970-01-01T00:00:00Z", datetime(1970, 1, 1, tzinfo=UTC)),
+        ("9999-12-30T02:00:00+02:00", datetime(9999, 12, 30, tzinfo=UTC)),
+        ('""', None),
+    ],
+)
+def test_moments(write: Write, text: str, moment: datetime | None) -> None:
+    file = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie,{text}\n"))
+    assert file.frame["voted_at"].to_list() == [moment]
+
+
+@pytest.mark.parametrize("year", [*range(1, 9999, 613), 1969, 1970, 9998, 9999])
+@pytest.mark.parametrize("day", ["01-01", "12-30", "12-31"])
+def test_files_and_requests_take_the_same_moments(write: Write, year: int, day: str) -> None:
+    text = f"{year:04}-{day}T00:00:00Z"
+    vote = NewVote("a", "b", "tie", "k", voted_at=datetime.fromisoformat(text))
+    faults = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie,{text}\n")).faults
+    assert len(faults) == len(check_vote(vote))
+
+
+def test_seconds_lie_between_the_same_years(write: Write) -> None:
+    last = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
+    rows = "".join(f"k,a,b,tie,q{i},{second}\n" for i, second in enumerate((0, last, -1, last + 1)))
+    file = read_vote_file(
+        write("v.csv", "judge,model_a,model_b,winner,question_id,tstamp\n" + rows), schema="lmarena-33k"
+    )
+    assert [fault.pointer for fault in file.faults] == ["line 4, tstamp", "line 5, tstamp"]
+
+
+def test_tags_and_metadata_in_csv(write: Write) -> None:
+    content = HEADER + 'k,a,b,tie,,,hard; de,"{""turn"": 2}"\nk,a,b,tie,,,"[""x;y""]",\nk,a,b,tie,,"","",""\n'
+    frame = read_vote_file(write("v.csv", content)).frame
+    assert frame["tags"].to_list() == [["hard", "de"], ["x;y"], None]
+    assert frame["metadata"].to_list() == ['{"turn":2}', None, None]
+    assert frame["battle_id"].to_list() == [None, None, None]
+
+
+def test_faults_are_listed_up_to_a_thousand_and_all_counted(write: Write) -> None:
+    file = read_vote_file(write("v.csv", HEADER + "k,a,b,tie\n" + "k,a,b,draw\n" * 120_000))
+    assert len(file.faults) == 1_000
+    assert (file.faults[0].pointer, file.faults[-1].pointer) == ("line 3, winner", "line 1002, winner")
+    assert (file.rejected, file.rows_read, file.frame.height) == (120_000, 120_001, 1)
+
+
+def test_the_lmarena_33k_row(write: Write) -> None:
+    content = (
+        "question_id,model_a,model_b,winner,judge,conversation_a,conversation_b,turn,anony,language,tstamp\n"
+        'q1,alpaca,koala,tie (bothbad),arena_user_1,"[{""role"": ""user"",\n""content"": ""hi""}]",x,'
+        "1,True,English,1682351591.1322\n"
+        "q2,alpaca,koala,model_b,arena_user_1,x,x,1,True,English,nan\n"
+        "q3,alpaca,koala,model_b,arena_user_1,x,x,1,True,English,1e18\n"
+    )
+    file = read_vote_file(write("v.csv", content))
+    assert file.schema == "lmarena-33k"
+    assert file.frame.select("annotator", "battle_id", "outcome", "voted_at").rows() == [
+        ("arena_user_1", "q1", 3, datetime(2023, 4, 24, 15, 53, 11, 132_200, tzinfo=UTC))
+    ]
+    assert [fault.pointer for fault in file.faults] == ["line 4, tstamp", "line 5, tstamp"]
+    assert file.faults[1].detail == "'1e18' is no moment (seconds since 1970)"
+
+
+def test_without_an_annotator_pooling_must_be_asked_for(write: Write) -> None:
+    path = write("v.csv", "model_a,model_b,winner\na,b,tie\n")
+    with pytest.raises(BadInputError, match=r"no annotator column \(found: model_a, model_b, winner\)"):
+        read_vote_file(path)
+    file = read_vote_file(path, pooled=True)
+    assert file.frame["annotator"].to_list() == ["pooled"]
+    assert file.pooled
+
+
+def test_pooling_overrides_the_annotators_there_are(write: Write) -> None:
+    file = read_vote_file(write("v.csv", HEADER + "k,a,b,tie\n,a,b,tie\n"), pooled=True)
+    assert file.frame["annotator"].to_list() == ["pooled", "pooled"]
+    assert not file.faults
+
+
+def test_a_format_asked_for_by_name(write: Write) -> None:
+    path = write("v.csv", HEADER + "k,a,b,tie\n")
+    assert read_vote_file(path, schema="votes").schema == "votes"
+    with pytest.raises(BadInputError, match="missing columns: question_id, tstamp"):
+        read_vote_file(path, schema="lmarena-33k")
+    with pytest.raises(BadInputError, match="no vote file format 'x'; known are open-webui, "):
+        read_vote_file(path, schema="x")
+
+
+def test_missing_columns_are_named_beside_those_found(write: Write) -> None:
+    with pytest.raises(BadInputError, match=r"missing columns: annotator, winner \(found: model_a, model_b\)"):
+        read_vote_file(write("v.csv", "model_a,model_b\na,b\n"))
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path, write: Write) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    for name, message in [
+        ("absent.csv", "does not exist"),
+        ("folder.csv", "is a folder"),
+        (write("votes.xlsx", "x").name, "is of unknown kind; known are .csv"),
+        (write("empty.jsonl", "").name, "is empty"),
+        (write("empty.parquet", "").name, "is empty"),
+    ]:
+        with pytest.raises(BadInputError, match=message):
+            read_vote_file(tmp_path / name)
+
+
+def test_the_digest_of_a_file(write: Write) -> None:
+    assert file_sha256(write("v.csv", "x")) == hashlib.sha256(b"x").digest()

@@ -1,0 +1,66 @@
+import csv
+import json
+import tempfile
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.imports.formats import encode, read_vote_file
+from app.naming.names import name_fault
+
+AWKWARD = ["580", "007", "1e3", "nan", "NaN", "null", "None", "true", '"', 'a"b', "a,b", "=1+1", "'", "a;b", "#x", "\\"]
+names = st.one_of(st.sampled_from(AWKWARD), st.text(min_size=1, max_size=12)).filter(lambda name: not name_fault(name))
+outcomes = st.sampled_from(["model_a", "model_b", "tie", "tie (bothbad)"])
+votes = st.tuples(names, names, names, outcomes).filter(lambda vote: vote[1] != vote[2])
+
+COLUMNS = ["annotator", "model_a", "model_b", "winner"]
+CODES = {"model_a": 0, "model_b": 1, "tie": 2, "tie (bothbad)": 3}
+
+
+@given(st.lists(votes, min_size=1, max_size=8))
+def test_what_is_written_is_read_back_whatever_the_names(rows: list[tuple[str, str, str, str]]) -> None:
+    expected = [(k, a, b, CODES[winner]) for k, a, b, winner in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("v.csv", "v.jsonl", "v.parquet"):
+            path = Path(folder, name)
+            write(path, rows)
+            file = read_vote_file(path)
+            assert file.frame.select("annotator", "model_a", "model_b", "outcome").rows() == expected
+            assert (file.faults, file.rows_read) == ([], len(rows))
+            assert file.frame["row"].to_list() == list(range(len(rows)))
+        assert_numbered(rows, file.frame)
+
+
+def write(path: Path, rows: list[tuple[str, str, str, str]]) -> None:
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    elif path.suffix == ".jsonl":
+        lines = [json.dumps(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    else:
+        pl.DataFrame(rows, schema=COLUMNS, orient="row").write_parquet(path)
+
+
+def assert_numbered(rows: list[tuple[str, str, str, str]], frame: pl.DataFrame) -> None:
+    indexed = encode(frame)
+    assert indexed.annotators == sorted({row[0] for row in rows})
+    assert indexed.models == sorted({name for row in rows for name in row[1:3]})
+    assert [indexed.annotators[i] for i in indexed.annotator] == [row[0] for row in rows]
+    assert [indexed.models[i] for i in indexed.model_a] == [row[1] for row in rows]
+    assert [indexed.models[i] for i in indexed.model_b] == [row[2] for row in rows]
+    assert indexed.outcome.tolist() == [[1.0, 0.0, 0.5, 0.5][CODES[row[3]]] for row in rows]
+    assert {indexed.annotator.dtype, indexed.model_a.dtype, indexed.model_b.dtype} == {np.dtype(np.int32)}
+
+
+@given(st.text(st.characters(categories=["Cc", "Zl", "Zp"]), min_size=1, max_size=1))
+def test_control_characters_are_refused_in_names(character: str) -> None:
+    assert unicodedata.category(character) in ("Cc", "Zl", "Zp")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "v.jsonl")
+        write(path, [("k", f"a{character}a", "b", "tie")])
+        assert [fault.pointer for fault in read_vote_file(path).faults] == ["line 1, model_a"]

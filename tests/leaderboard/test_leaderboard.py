@@ -1,0 +1,127 @@
+import csv
+import io
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.lab.simulate import simulate_votes
+from app.rating.data.votes import aggregate
+from app.rating.loop.stable_arena import run_stable_arena
+from app.rating.results import LoopSettings
+
+Ask = Callable[..., Any]
+
+COLUMNS = [
+    "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
+    "votes", "wins", "ties", "losses", "component", "identified",
+    "organization", "license", "link", "tied", "tied_with",
+]  # fmt: skip
+
+
+def test_before_the_first_snapshot(ask: Ask, assert_problem: Ask) -> None:
+    assert_problem(ask("GET", "/leaderboard", scope=None), 404, "no-snapshot")
+
+
+def test_the_leaderboard_is_the_loop_s(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    done = refit()
+    board = ask("GET", "/leaderboard", scope=None).json()
+    assert list(board) == [
+        "published_at", "age_seconds", "votes_not_in_board", "stale", "next_refit_due_at",
+        "snapshot", "method", "tag", "models", "archived", "diagnostics",
+    ]  # fmt: skip
+    assert list(board["snapshot"]) == [
+        "id", "number", "published_at", "policy_version", "votes_read", "votes_used", "votes_hash",
+    ]  # fmt: skip
+    assert (board["snapshot"]["id"], board["method"]) == (done["snapshot_id"], "am-elo")
+    assert (board["snapshot"]["votes_read"], board["snapshot"]["votes_used"]) == (1680, 1680)
+    assert all(list(row) == [*COLUMNS, "compared"] for row in board["models"])
+    assert [row["rank"] for row in board["models"]] == [1, 2, 3, 4, 5, 6]
+
+    votes = simulate_votes(5, n_models=6, roles={"honest": 12, "flip": 2}, votes_each=120)
+    cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, n_annotators=14, n_models=6)
+    expected = run_stable_arena(cells, LoopSettings()).board
+    published = {row["model"]: row for row in board["models"]}
+    for field in ("score", "se", "lower", "upper", "votes", "wins", "ties", "losses"):
+        got = [published[f"model {i}"][field] for i in range(6)]
+        np.testing.assert_allclose(got, getattr(expected, field), rtol=1e-9)
+
+
+def test_both_methods_are_published(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    plain = ask("GET", "/leaderboard", params={"method": "m-elo"}).json()
+    weighted = ask("GET", "/leaderboard", params={"method": "am-elo"}).json()
+    assert plain["method"] == "m-elo"
+    assert [row["votes"] for row in sorted(plain["models"], key=lambda row: row["model"])] == [
+        row["votes"] for row in sorted(weighted["models"], key=lambda row: row["model"])
+    ]
+    spread = {
+        board["method"]: board["models"][0]["score"] - board["models"][-1]["score"] for board in (plain, weighted)
+    }
+    assert spread["m-elo"] < spread["am-elo"], "annotators who vote against the truth flatten Bradley-Terry"
+
+
+def test_csv_has_the_same_rows(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    answer = ask("GET", "/leaderboard?format=csv", scope=None)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    models = ask("GET", "/leaderboard").json()["models"]
+    assert list(rows[0]) == [*COLUMNS, "method", "tag"]
+    assert [row["model"] for row in rows] == [row["model"] for row in models]
+    assert [float(row["score"]) for row in rows] == [row["score"] for row in models]
+
+
+def test_csv_is_no_formula(ask: Ask, change_policy: Ask, vote: Ask, refit: Ask) -> None:
+    change_policy(min_votes=0)
+    for winner in ("model_a", "model_b", "model_a"):
+        vote(model_a="=cmd|' /C calc'!A0", winner=winner)
+    assert refit()["state"] == "done"
+    names = [row["model"] for row in csv.DictReader(io.StringIO(ask("GET", "/leaderboard?format=csv").text))]
+    assert "'=cmd|' /C calc'!A0" in names
+
+
+def test_a_cache_is_told_when_nothing_changed(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
+    refit()
+    tag = ask("GET", "/leaderboard").headers["etag"]
+    for named in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
+        unchanged = ask("GET", "/leaderboard", headers={"If-None-Match": named})
+        assert (unchanged.status_code, unchanged.content, unchanged.headers["etag"]) == (304, b"", tag)
+    for other in ("?method=m-elo", "?format=csv"):
+        assert ask("GET", f"/leaderboard{other}", headers={"If-None-Match": tag}).status_code == 200
+    vote()
+    changed = ask("GET", "/leaderboard", headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+    assert changed.json()["votes_not_in_board"] == 1
+
+
+def test_a_leaderboard_of_the_past(ask: Ask, assert_problem: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    refit()
+    first, second = (ask("GET", f"/leaderboard?snapshot={number}").json()["snapshot"] for number in (1, 2))
+    assert ask("GET", f"/leaderboard?snapshot={first['id']}").json()["snapshot"] == first
+    published = [datetime.fromisoformat(snapshot["published_at"]) for snapshot in (first, second)]
+    moments = [published[0], published[1] - timedelta(microseconds=1), published[1]]
+    numbers = [
+        ask("GET", "/leaderboard", params={"as_of": moment.isoformat()}).json()["snapshot"]["number"]
+        for moment in moments
+    ]
+    assert numbers == [1, 1, 2]
+    before = (published[0] - timedelta(microseconds=1)).isoformat()
+    assert_problem(ask("GET", "/leaderboard", params={"as_of": before}), 404, "no-snapshot")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "method=pagerank",
+        "format=xml",
+        "as_of=yesterday",
+        "as_of=2026-01-01T00:00:00",
+        "as_of=2026-01-01T00:00:00Z&snapshot=1",
+    ],
+)
+def test_what_is_refused(ask: Ask, assert_problem: Ask, query: str) -> None:
+    assert_problem(ask("GET", f"/leaderboard?{query}"), 422, "invalid")

@@ -1,0 +1,60 @@
+from collections.abc import Callable
+from typing import Any
+
+from app.database.engine import Database
+from app.leaderboard.model_page.service import CHART_LENGTH
+from app.models.queries import list_points
+
+Ask = Callable[..., Any]
+
+
+def test_against_each_other_model(ask: Ask, three: int) -> None:
+    bee = ask("GET", "/models/bee", scope="read").json()
+    assert [
+        (one["opponent"], one["wins"], one["ties"], one["losses"], one["votes"]) for one in bee["head_to_head"]
+    ] == [
+        ("ant", 10, 10, 20, 40),
+        ("cat", 0, 0, 0, 0),
+    ]
+    assert (bee["best_opponents"], bee["worst_opponents"]) == ([], []), "one that it met is no comparison"
+    ant = ask("GET", "/models/ant", scope="read").json()
+    assert (ant["best_opponents"], ant["worst_opponents"]) == (["cat"], ["bee"])
+    assert [one["predicted"] for one in ant["head_to_head"]] == [0.64, 0.76]
+
+
+def test_few_votes_make_no_best_opponent(ask: Ask, publish: Ask) -> None:
+    names = ["ant", "often", "once", "even", "lost"]
+    results = {"often": (80, 0, 20), "once": (1, 0, 0), "even": (5, 0, 5), "lost": (2, 0, 8)}
+    matchups = [("ant", name, *counts, None, None, None) for name, counts in results.items()]
+    publish({("am-elo", ""): {name: {} for name in names}}, matchups=matchups)
+    ant = ask("GET", "/models/ant").json()
+    assert (ant["best_opponents"], ant["worst_opponents"]) == (["often", "even"], ["lost", "even"])
+
+
+def test_where_it_stands(ask: Ask, three: int) -> None:
+    ant = ask("GET", "/models/ant").json()
+    assert [(one["method"], one["tag"], one["rank"]) for one in ant["standings"]] == [
+        ("am-elo", None, 1), ("am-elo", "code", 2), ("elo", None, 1), ("m-elo", None, 2), ("m-elo-all", None, 1),
+    ]  # fmt: skip
+    assert ant["tie_share"] == 0.25
+    bee = ask("GET", "/models/bee").json()
+    assert bee["above"] == {"model": "ant", "gap": 100.0, "votes": 40, "annotators": 3, "tied": False}
+    assert bee["below"] == {"model": "cat", "gap": 100.0, "votes": 3, "annotators": None, "tied": True}
+    assert (ant["above"], ask("GET", "/models/cat").json()["below"]) == (None, None)
+    assert ask("GET", "/models/bee?method=m-elo").json()["newest"]["score"] == 1110.0
+
+
+def test_how_it_came_there(ask: Ask, publish: Ask, database: Database) -> None:
+    scores = [1000.0 + 10 * i for i in range(7)]
+    numbers = [publish({("am-elo", ""): {"ant": {"score": score}}, ("am-elo", "x"): {"ant": {}}}) for score in scores]
+    ant = ask("GET", "/models/ant").json()
+    assert [(one["number"], one["score"]) for one in ant["chart"]] == list(zip(numbers, scores, strict=True))
+    assert [one["number"] for one in ant["history"]] == numbers[::-1], "once each, tags aside"
+    assert len(numbers) < CHART_LENGTH
+    with database.read() as conn:
+        thinned = [row["number"] for row in list_points(conn, 1, "am-elo", most=4)]
+    assert thinned == [numbers[0], numbers[2], numbers[4], numbers[6]]
+    publish({("am-elo", ""): {"bee": {}}})
+    left = ask("GET", "/models/ant").json()
+    assert (left["newest"], left["standings"], left["tie_share"], left["above"]) == (None, [], None, None)
+    assert left["head_to_head"] == []

@@ -1,0 +1,86 @@
+"""The service's figures: read once for many, and never waited for longer than a scrape may take."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from app.database.engine import Database
+from app.monitoring.metrics.service import EndedRefits, FiguresReader, ServiceFigures, read_figures
+from app.refits.service import Refit, cancel_refit, request_refit
+
+
+@pytest.fixture
+def count_reads(database: Database, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    began: list[int] = []
+    read = database.read
+    monkeypatch.setattr(database, "read", lambda: (began.append(1), read())[1])
+    return lambda: len(began)
+
+
+def test_many_who_ask_at_once_are_answered_by_one_look(database: Database, count_reads: Callable[[], int]) -> None:
+    async def ask() -> list[ServiceFigures | None]:
+        reader = FiguresReader(database, keep_seconds=60)
+        answers = [*await asyncio.gather(*[reader.read() for _ in range(10)]), await reader.read()]
+        reader.close()
+        return answers
+
+    answers = asyncio.run(ask())
+    assert answers[0] is not None
+    assert all(answer is answers[0] for answer in answers)
+    assert count_reads() == 1
+
+
+def test_a_database_that_does_not_answer_keeps_nobody_waiting(database: Database) -> None:
+    async def ask() -> tuple[ServiceFigures | None, ServiceFigures | None]:
+        reader = FiguresReader(database, keep_seconds=0, patience_seconds=0.2)
+        with database.begin() as conn:
+            conn.execute(text("LOCK TABLE snapshots IN ACCESS EXCLUSIVE MODE"))
+            during = await reader.read()
+        patient = FiguresReader(database, patience_seconds=20)
+        after = await patient.read()
+        reader.close()
+        patient.close()
+        return during, after
+
+    during, after = asyncio.run(ask())
+    assert during is None
+    assert after is not None
+
+
+def test_a_schema_of_another_version_is_no_failure_of_the_scrape(database: Database) -> None:
+    async def ask() -> ServiceFigures | None:
+        reader = FiguresReader(database, patience_seconds=20)
+        try:
+            return await reader.read()
+        finally:
+            reader.close()
+
+    with database.begin() as conn:
+        conn.execute(text("ALTER TABLE imports RENAME COLUMN counts TO figures"))
+    assert asyncio.run(ask()) is None
+
+
+def test_ended_refits_are_summed_again_when_another_ends(
+    database: Database, stored_crowd: None, run_refit: Callable[..., Refit]
+) -> None:
+    ended = EndedRefits()
+
+    def figures() -> ServiceFigures:
+        with database.read() as conn:
+            return read_figures(conn, ended)
+
+    assert figures().refits == {}
+    run_refit()
+    first = figures()
+    assert first.refits["done"][0] == first.stages["publish"][0] == 1
+    with database.begin() as conn:
+        waiting = request_refit(conn, trigger="request", requested_by="a test")
+    assert figures().refits_waiting == 1
+    assert figures().refits is first.refits
+    with database.begin() as conn:
+        cancel_refit(conn, waiting)
+    assert figures().refits["cancelled"][0] == 1
+    assert figures().last_refit is not None
+    assert figures().last_refit[0] == "cancelled"

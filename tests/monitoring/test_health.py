@@ -1,0 +1,80 @@
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from fastapi import FastAPI
+from httpx import Client
+from sqlalchemy import text
+
+from app.database.engine import Database
+from app.main import create_app
+from app.settings import Settings
+
+Ask = Callable[..., Any]
+
+
+def test_alive_and_ready(client: Client) -> None:
+    for path in ("/healthz", "/readyz"):
+        response = client.get(path)
+        assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+def test_another_schema_is_alive_but_not_ready(client: Client, database: Database, assert_problem: Ask) -> None:
+    with database.begin() as conn:
+        conn.execute(text("UPDATE alembic_version SET version_num = '0000'"))
+    assert_problem(client.get("/readyz"), 503, "schema-behind")
+    assert client.get("/healthz").status_code == 200
+
+
+def test_without_a_database_alive_but_not_ready(
+    client: Client, closed_database: Ask, keys: dict[str, str], assert_problem: Ask
+) -> None:
+    vote = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
+    headers = {"Authorization": f"Bearer {keys['ingest']}"}
+    with closed_database():
+        for path in ("/readyz", "/api/v1/leaderboard"):
+            told = assert_problem(client.get(path), 503, "database-unreachable")
+            assert told["detail"] == "the service's log says why"  # not a stranger's business: it names the database
+        assert_problem(client.post("/api/v1/votes", json=vote, headers=headers), 503, "database-unreachable")
+        assert client.get("/healthz").status_code == 200
+    assert client.get("/readyz").status_code == 200
+    assert client.post("/api/v1/votes", json=vote, headers=headers).status_code == 201
+
+
+def test_a_database_that_is_closed_to_writes(
+    settings: Settings,
+    database: Database,
+    keys: dict[str, str],
+    serving: Callable[[FastAPI], Any],
+    assert_problem: Ask,
+) -> None:
+    with database.begin() as conn:
+        conn.execute(text(f"ALTER DATABASE {database.url.database} SET default_transaction_read_only = on"))
+    votes = {"votes": [{"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}]}
+    headers = {"Authorization": f"Bearer {keys['ingest']}"}
+    with serving(create_app(settings)) as url, Client(base_url=url, timeout=120) as client:
+        for _ in range(3):  # with connections, too, that were read from before
+            assert client.get("/readyz").status_code == 200
+            assert client.get("/api/v1/leaderboard").status_code == 404
+            for path, body in (("/votes/batch", votes), ("/votes", votes["votes"][0])):
+                refused = client.post(f"/api/v1{path}", json=body, headers=headers)
+                assert "takes no writes" in assert_problem(refused, 503, "database-busy")["detail"]
+
+
+def test_more_requests_than_connections_are_served(
+    settings: Settings, keys: dict[str, str], serving: Callable[[FastAPI], Any]
+) -> None:
+    """Requests that wait for a connection hold no thread that one with a connection needs."""
+    narrow = settings.model_copy(update={"database": settings.database.model_copy(update={"pool_size": 1})})
+    batch = {"votes": [{"model_a": "a", "model_b": "b", "winner": "tie", "annotator": f"k{i}"} for i in range(20)]}
+    headers = {"Authorization": f"Bearer {keys['ingest']}"}
+
+    def send(_: int) -> int:
+        return client.post("/api/v1/votes/batch", json=batch, headers=headers).status_code
+
+    with (
+        serving(create_app(narrow)) as url,
+        Client(base_url=url, timeout=120) as client,
+        ThreadPoolExecutor(60) as pool,
+    ):
+        assert set(pool.map(send, range(120))) == {200}

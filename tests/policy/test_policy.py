@@ -1,0 +1,135 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import insert
+
+from app.database.engine import Database
+from app.database.tables import policies
+
+Ask = Callable[..., Any]
+
+DEFAULTS = {
+    "min_votes": 50,
+    "min_ability": 0.2,
+    "ability_cap": 1.75,
+    "prior_sd": 1.0,
+    "bias_correction": True,
+    "flag_rule": "evidence",
+    "flag_probability": 0.95,
+    "evidence_ratio": 100.0,
+    "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
+    "release_margin": 0.1,
+    "on_low_ability": "flag",
+    "max_excluded_share": 0.1,
+    "interval": "clustered",
+    "base": 1000.0,
+    "refit_interval_seconds": 600,
+    "refit_after_votes": None,
+    "on_conflict": "reject",
+    "max_votes_per_day": None,
+    "stale_after_seconds": 7200,
+    "max_tag_boards": 20,
+}
+
+
+def test_the_policy_at_the_start(ask: Ask) -> None:
+    answer = ask("GET", "/policy", scope="read")
+    assert answer.status_code == 200
+    assert answer.json()["settings"] == DEFAULTS
+    assert answer.json()["version"] == 1
+
+
+def test_a_change_is_a_new_version(ask: Ask) -> None:
+    settings = {**DEFAULTS, "min_votes": 20, "prior_sd": "estimated", "refit_after_votes": 1000}
+    changed = ask("PUT", "/policy", json={"settings": settings, "reason": "  a small arena "})
+    assert changed.status_code == 200
+    assert changed.json()["settings"] == settings
+    assert (changed.json()["version"], changed.json()["reason"]) == (2, "a small arena")
+    assert ask("GET", "/policy").json() == changed.json()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": {**DEFAULTS, "min_votes": -1}},
+        {"settings": {**DEFAULTS, "min_vote": 1}},
+        {"settings": {**DEFAULTS, "ability_cap": 0}},
+        {"settings": {**DEFAULTS, "prior_sd": None}},
+        {"settings": {**DEFAULTS, "max_excluded_share": 1.5}},
+        {"settings": {**DEFAULTS, "on_low_ability": "warn"}},
+        {"settings": {**DEFAULTS, "flag_rule": "a feeling"}},
+        {"settings": {**DEFAULTS, "evidence_tests": ["copy"]}},
+        {"settings": {**DEFAULTS, "evidence_tests": []}},
+        {"settings": {**DEFAULTS, "max_tag_boards": 32}},
+        {"settings": {**DEFAULTS, "interval": "wide"}},
+        {"settings": {**DEFAULTS, "flag_rule": "probability", "interval": "none"}},
+        {"settings": {**DEFAULTS, "refit_interval_seconds": 0}},
+        {"settings": {**DEFAULTS, "base": 1e308}},
+        {"settings": {**DEFAULTS, "prior_sd": 1e-300}},
+        {"settings": {**DEFAULTS, "prior_sd": 1e300}},
+        {"settings": {**DEFAULTS, "min_ability": 1e308}},
+        {"settings": {**DEFAULTS, "ability_cap": 1e300}},
+        {"settings": {**DEFAULTS, "ability_cap": 1.05}},
+        {"settings": {**DEFAULTS, "min_votes": True}},
+        {"settings": {**DEFAULTS, "min_votes": "7"}},
+        {"settings": {**DEFAULTS, "base": "1000"}},
+        {"settings": {**DEFAULTS, "bias_correction": 1}},
+        {"settings": {key: value for key, value in DEFAULTS.items() if key != "base"}},
+        {"reason": " "},
+        {"reason": "nul \x00"},
+        {"reason": None},
+        {"reason": "x" * 2001},
+        {"extra": 1},
+    ],
+)
+def test_what_is_no_policy_changes_nothing(ask: Ask, assert_problem: Ask, change: dict[str, Any]) -> None:
+    body = {"settings": DEFAULTS, "reason": "a test", **change}
+    assert_problem(ask("PUT", "/policy", json=body), 422, "invalid")
+    assert ask("GET", "/policy").json()["version"] == 1
+
+
+def test_nan_is_no_setting(ask: Ask, assert_problem: Ask) -> None:
+    body = '{"settings": {"base": NaN}, "reason": "a test"}'
+    assert_problem(
+        ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 400, "malformed-body"
+    )
+
+
+def test_who_may(ask: Ask, assert_problem: Ask) -> None:
+    body = {"settings": DEFAULTS, "reason": "a test"}
+    assert_problem(ask("GET", "/policy", scope=None), 401, "not-authenticated")
+    assert_problem(ask("GET", "/policy", scope="ingest"), 403, "scope-missing")
+    assert_problem(ask("PUT", "/policy", scope=None, json=body), 401, "not-authenticated")
+    assert_problem(ask("PUT", "/policy", scope="review", json=body), 403, "scope-missing")
+
+
+def test_half_a_surrogate_pair_is_no_reason(ask: Ask, assert_problem: Ask) -> None:
+    body = json.dumps({"settings": DEFAULTS, "reason": "\ud800"})
+    assert_problem(ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 422, "invalid")
+
+
+def test_a_rule_that_needs_intervals_is_refused_without_them(ask: Ask, assert_problem: Ask) -> None:
+    settings = {**DEFAULTS, "flag_rule": "probability", "interval": "none"}
+    answer = ask("PUT", "/policy", json={"settings": settings, "reason": "a test"})
+    assert_problem(answer, 422, "invalid")
+    assert "flag_rule probability needs an interval" in str(answer.json()["errors"])
+    settings["interval"] = "sandwich"
+    assert ask("PUT", "/policy", json={"settings": settings, "reason": "a test"}).status_code == 200
+
+
+def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
+    ask: Ask, crowd: list[str], refit: Ask, database: Database
+) -> None:
+    refit()
+    stored = {**DEFAULTS, "flag_rule": "probability", "interval": "none", "ability_cap": 1.01}
+    del stored["max_tag_boards"]  # which it did not have
+    with database.begin() as conn:
+        conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
+    assert ask("GET", "/policy").json()["settings"] == {**stored, "max_tag_boards": DEFAULTS["max_tag_boards"]}
+    assert ask("GET", "/leaderboard").status_code == 200
+    assert refit()["state"] == "failed"
+    assert ask("PUT", "/policy", json={"settings": DEFAULTS, "reason": "a test"}).status_code == 200
+    assert refit()["state"] == "done"
+    assert ask("GET", "/snapshots/1/diff/2").status_code == 200

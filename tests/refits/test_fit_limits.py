@@ -1,0 +1,167 @@
+"""Fits that are cut short: by whom asked for them to be, by a limit, or because the worker is stopped."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.database.engine import Database
+from app.database.ids import new_id
+from app.errors import ConflictError, NotFoundError
+from app.rating.results import LoopSettings
+from app.refits.fit.process import FitLimits, FitProcess, FitProcessLostError, FitTooLargeError
+from app.refits.fit.task import FitTask, Fitted
+from app.refits.runner import RefitRunner
+from app.refits.service import cancel_refit, find_refit, request_refit
+
+Hang = Callable[[], None]
+
+
+def task(n_votes: int = 60) -> FitTask:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 5, n_votes).astype(np.int32), rng.integers(1, 5, n_votes).astype(np.int32)
+    return FitTask(
+        annotator=rng.integers(0, 3, n_votes).astype(np.int32),
+        model_a=a,
+        model_b=((a + b) % 5).astype(np.int32),
+        outcome=rng.choice([0.0, 0.5, 1.0], n_votes),
+        annotator_ids=np.arange(3, dtype=np.int32),
+        model_ids=np.arange(5, dtype=np.int32),
+        keep_always=np.zeros(3, dtype=bool),
+        keep_never=np.zeros(3, dtype=bool),
+        was_low=np.zeros(3, dtype=bool),
+        settings=LoopSettings(min_votes=0),
+    )
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Every child that fits is stopped (SIGSTOP) as soon as it runs; yields their process ids."""
+    stopped: list[int] = []
+    submit = FitProcess._submit
+
+    def submit_and_stop(self: FitProcess, task: Callable[[], Fitted]) -> Future[Fitted]:
+        future = submit(self, task)
+        assert self._child is not None
+        stopped.append(self._child.result())
+        os.kill(stopped[-1], signal.SIGSTOP)
+        return future
+
+    monkeypatch.setattr(FitProcess, "_submit", submit_and_stop)
+    yield stopped
+    for pid in stopped:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_fit_that_takes_too_long(hanging: list[int]) -> None:
+    process = FitProcess(FitLimits(seconds=0.5))
+    started = time.monotonic()
+    with pytest.raises(FitTooLargeError, match=r"longer than 0\.5 seconds"):
+        process.fit(task(200_000))
+    assert time.monotonic() - started < 20
+    assert len(hanging) == 1
+
+
+def test_a_fit_that_needs_too_much_memory() -> None:
+    process = FitProcess(FitLimits(memory_bytes=500_000_000))
+    try:
+        # In the fit it is an error like any other; while the votes are handed over it is the process's end.
+        with pytest.raises((FitTooLargeError, FitProcessLostError), match=r"memory.*500,000,000|500,000,000.*memory"):
+            process.fit(task(8_000_000))
+        assert process.fit(task()).rating.diagnostics.converged, "another child fits what is small enough"
+    finally:
+        process.stop()
+
+
+def test_a_hanging_child_does_not_keep_the_worker_from_stopping(hanging: list[int]) -> None:
+    process = FitProcess()
+    ended: list[BaseException] = []
+
+    def fit() -> None:
+        try:
+            process.fit(task(200_000))
+        except BaseException as error:  # noqa: BLE001  told to the test
+            ended.append(error)
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    while not hanging:
+        assert thread.is_alive()
+    process.stop()
+    thread.join(120)
+    assert not thread.is_alive()
+    assert "stopped" in str(ended[0])
+
+
+def test_cancelling_while_it_fits(database: Database, stored_crowd: None, hanging: list[int]) -> None:
+    with database.begin() as conn:
+        wanted = request_refit(conn, trigger="request", requested_by="a test")
+    runner = RefitRunner(database, lease_seconds=30)
+    thread = threading.Thread(target=runner.run_next, kwargs={"scheduled": False})
+    thread.start()
+    while not hanging:
+        assert thread.is_alive()
+    with database.begin() as conn:
+        seen = cancel_refit(conn, wanted)
+    assert (seen.state, seen.ended) == ("fitting", False)
+    assert seen.cancel_requested_at is not None
+    assert "read" in seen.seconds
+    thread.join(120)
+    with database.read() as conn:
+        ended = find_refit(conn, wanted)
+    assert (ended.state, ended.detail) == ("cancelled", "the refit was cancelled while it fitted")
+    with database.begin() as conn, pytest.raises(ConflictError, match="ended already, as cancelled"):
+        cancel_refit(conn, wanted)
+
+
+def test_cancelling_one_that_waits(database: Database, fit_process: FitProcess) -> None:
+    with database.begin() as conn:
+        wanted = request_refit(conn, trigger="request", requested_by="a test")
+        assert cancel_refit(conn, wanted).state == "cancelled"
+        again = request_refit(conn, trigger="request", requested_by="a test")
+    assert again != wanted
+    runner = RefitRunner(database, lease_seconds=30, process=fit_process)
+    assert runner.run_next(scheduled=False) == again
+
+
+def test_cancelling_before_it_publishes(
+    database: Database, stored_crowd: None, fit_process: FitProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit_really = FitProcess.fit
+
+    def fit_and_be_cancelled(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
+        fitted = fit_really(self, task, **rest)
+        with database.begin() as conn:
+            cancel_refit(conn, wanted)
+        return fitted
+
+    with database.begin() as conn:
+        wanted = request_refit(conn, trigger="request", requested_by="a test")
+    monkeypatch.setattr(FitProcess, "fit", fit_and_be_cancelled)
+    RefitRunner(database, lease_seconds=30, process=fit_process).run_next(scheduled=False)
+    with database.read() as conn:
+        ended = find_refit(conn, wanted)
+    assert (ended.state, ended.snapshot_id) == ("cancelled", None)
+
+
+def test_nothing_to_cancel(database: Database) -> None:
+    with database.begin() as conn, pytest.raises(NotFoundError):
+        cancel_refit(conn, new_id())
+
+
+def test_a_fit_cancelled_before_it_begins_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit_too_late(_process: FitProcess, _work: Callable[[], Fitted]) -> Future[Fitted]:
+        future: Future[Fitted] = Future()
+        future.cancel()
+        return future
+
+    monkeypatch.setattr(FitProcess, "_submit", submit_too_late)
+    with pytest.raises(FitProcessLostError):
+        FitProcess().fit(task())

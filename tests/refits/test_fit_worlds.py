@@ -1,0 +1,33 @@
+"""All that a refit computes, on votes that determine no score: it comes to its end, and warnings are errors here."""
+
+import numpy as np
+import pytest
+
+from app.rating.results import LoopSettings
+from app.refits.fit.fitting import fit
+from app.refits.fit.task import BoardName, FitTask
+
+WORLDS = {
+    "one vote": ([0], [1]),
+    "one always won": ([0] * 50, [1] * 50),
+    "one always won, in two halves": ([0, 2] * 25, [1, 3] * 25),
+    "a chain": ([0, 1] * 25, [1, 2] * 25),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("exclude", [False, True])
+def test_no_model_has_a_score(world: str, exclude: bool) -> None:
+    left, right = (np.array(side, dtype=np.int32) for side in WORLDS[world])
+    people, models = 5, int(right.max()) + 1
+    nobody = np.zeros(people, dtype=np.bool_)
+    task = FitTask(
+        np.arange(len(left), dtype=np.int32) % people, left, right, np.ones(len(left)),
+        np.arange(people, dtype=np.int32), np.arange(models, dtype=np.int32), nobody, nobody, nobody,
+        LoopSettings(min_votes=0, flag_rule="evidence", exclude=exclude),
+    )  # fmt: skip
+    fitted = fit(task)
+    assert not fitted.rating.board.identified.any()
+    assert np.isnan(fitted.boards[BoardName("am-elo")].score).all()
+    assert fitted.disclosures is not None
+    assert fitted.disclosures.fragility == []

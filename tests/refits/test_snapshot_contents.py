@@ -1,0 +1,331 @@
+"""What a refit publishes beside the board: other boards, boards by tag, pairs, evidence, how easily it gives way."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import Connection, func, select, text, update
+
+from app.annotators.decisions.service import decide
+from app.annotators.service import find_annotator
+from app.database.engine import Database
+from app.database.tables import annotators, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots, votes
+from app.errors import ConflictError
+from app.lab.budget import AttackBudget
+from app.rating.data.votes import Cells
+from app.rating.errors import NotConvergedError
+from app.rating.loop.slices import Held, rate_slice
+from app.rating.results import Board, LoopSettings
+from app.rating.robustness.fragility import Fragility
+from app.refits.fit import boards
+from app.refits.fit.fitting import fit, fit_turn, task_cells
+from app.refits.fit.task import BoardName, Disclosures, FragilePair
+from app.refits.load import read_material
+from app.refits.publish import disclosed
+from app.refits.reproduce import reproduce
+from app.refits.service import Refit
+from app.snapshots.service import find_snapshot
+from app.votes.retractions.service import retract_votes
+from app.votes.tags import most_voted_tags
+
+DoRefit = Callable[..., Refit]
+ChangePolicy = Callable[..., None]
+
+
+def board(conn: Connection, method: str, tag: str = "") -> dict[int, Any]:
+    c = snapshot_models.c
+    newest = select(snapshots.c.id).order_by(snapshots.c.number.desc()).limit(1).scalar_subquery()
+    rows = conn.execute(select(snapshot_models).where(c.snapshot_id == newest, c.method == method, c.tag == tag))
+    return {row.model_id: row for row in rows}
+
+
+def tag_votes(database: Database, condition: str, tag: str) -> int:
+    with database.begin() as conn:
+        # a vote's row cannot be changed, but by whoever owns the table
+        conn.execute(text("ALTER TABLE votes DISABLE TRIGGER USER"))
+        done = conn.execute(update(votes).where(text(condition)).values(tags=func.array_append(votes.c.tags, tag)))
+        conn.execute(text("ALTER TABLE votes ENABLE TRIGGER USER"))
+        return done.rowcount
+
+
+def test_the_methods_side_by_side(
+    database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
+) -> None:
+    store_policy(on_low_ability="exclude", max_excluded_share=1.0)
+    run_refit()
+    with database.read() as conn:
+        found = {method: board(conn, method) for method in ("am-elo", "m-elo", "m-elo-all", "elo")}
+        counted = select(func.count()).select_from(votes)
+        everything = conn.execute(counted).scalar_one()
+    used = {method: sum(row.votes for row in rows.values()) // 2 for method, rows in found.items()}
+    assert used == {"am-elo": 1440, "m-elo": 1440, "m-elo-all": everything, "elo": 1440}
+    assert all(len(rows) == 6 for rows in found.values())
+    order = {method: sorted(rows, key=lambda model: rows[model].rank) for method, rows in found.items()}
+    assert order["elo"] == order["am-elo"]
+    spread = {method: np.ptp([row.score for row in rows.values()]) for method, rows in found.items()}
+    assert spread["m-elo-all"] < spread["m-elo"], "two who vote against the truth blur it"
+    for row in found["elo"].values():
+        assert row.se > 0
+        assert (row.lower, row.upper, row.best_rank, row.worst_rank) == (None, None, None, None)
+
+
+def test_elo_is_left_out_where_it_is_not_cheap(
+    database: Database, stored_crowd: None, run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    with database.read() as conn:
+        task = read_material(conn).task
+    cells = task_cells(task)
+    turn = fit_turn(task, cells)
+    names = {name.method for name in boards.other_boards(task, cells, turn)[0]}
+    assert names == {"m-elo", "m-elo-all", "elo"}
+    monkeypatch.setattr(boards, "ELO_UPDATES", 19 * 1680)
+    assert {name.method for name in boards.other_boards(task, cells, turn)[0]} == {"m-elo", "m-elo-all"}
+    assert {name.method for name in fit(task, disclosing=False).boards} == {"am-elo", "m-elo", "m-elo-all"}
+
+
+def test_whoever_counts_counts_on_every_board(database: Database, stored_crowd: None) -> None:
+    """Two who only met a model that never lost have no ability, and votes that the board counts."""
+    with database.read() as conn:
+        task = read_material(conn).task
+    unbeaten, votes_of_them = len(task.model_ids), 60
+    newcomers = np.repeat(len(task.annotator_ids) + np.arange(2), votes_of_them)
+    task = replace(
+        task,
+        annotator=np.append(task.annotator, newcomers).astype(np.int32),
+        model_a=np.append(task.model_a, np.full(len(newcomers), unbeaten)).astype(np.int32),
+        model_b=np.append(task.model_b, np.zeros(len(newcomers))).astype(np.int32),
+        outcome=np.append(task.outcome, np.ones(len(newcomers))),
+        annotator_ids=np.arange(1, len(task.annotator_ids) + 3, dtype=np.int32),
+        model_ids=np.arange(1, unbeaten + 2, dtype=np.int32),
+        keep_always=np.append(task.keep_always, [False, False]),
+        keep_never=np.append(task.keep_never, [False, False]),
+        was_low=np.append(task.was_low, [False, False]),
+    )
+    made = fit(task, disclosing=False).boards
+    counted = {name.method: int(board.votes.sum()) // 2 for name, board in made.items()}
+    assert set(counted.values()) == {len(task.outcome)}
+    assert not made[BoardName("am-elo")].identified[unbeaten]
+
+
+def test_one_vote_is_a_board(database: Database, stored_crowd: None, store_policy: ChangePolicy) -> None:
+    """Of two models without a score, on every board but Elo's, which is of the votes' order alone."""
+    store_policy(min_votes=0)
+    with database.read() as conn:
+        task = read_material(conn).task
+    first = {name: getattr(task, name)[:1] for name in ("annotator", "model_a", "model_b", "outcome")}
+    made = fit(replace(task, **first), disclosing=False)
+    assert {name.method for name in made.boards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
+    for board in made.boards.values():
+        assert (board.votes.sum(), board.wins.sum(), board.losses.sum()) == (2, 1, 1)
+    assert np.isnan(made.boards[BoardName("am-elo")].score).all()
+
+
+def test_boards_by_tag(database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy) -> None:
+    """Tagged all: the whole's own scores. Half the votes: close to them. Past the number of boards: none."""
+    assert tag_votes(database, "true", "all") == 1680
+    half = tag_votes(database, "outcome = 2 OR model_a_id + model_b_id < 8", "half")
+    assert tag_votes(database, "annotator_id = 1", "one") == 120
+    store_policy(max_tag_boards=2, bias_correction=False)
+    run_refit()
+    with database.read() as conn:
+        whole, everything, some = board(conn, "am-elo"), board(conn, "am-elo", "all"), board(conn, "am-elo", "half")
+        assert board(conn, "am-elo", "one") == {}
+    for model, row in whole.items():
+        assert everything[model].score == pytest.approx(row.score, abs=1e-4)
+        assert (everything[model].votes, everything[model].wins) == (row.votes, row.wins)
+        assert some[model].score == pytest.approx(row.score, abs=120)
+    assert sum(row.votes for row in some.values()) == 2 * half
+    assert reproduce(database, "1").largest_difference == 0.0
+
+
+def test_a_tag_that_cannot_be_rated_holds_nothing_up(
+    database: Database, stored_crowd: None, run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scores of a tag that only coins judged may run off; the other boards are published."""
+    tag_votes(database, "true", "all")
+    tag_votes(database, "annotator_id < 5", "coins")
+    with database.read() as conn:
+        task = read_material(conn).task
+
+    def rate(cells: Cells, held: Held, settings: LoopSettings) -> Board:
+        if cells.n_votes < len(task.outcome):
+            raise NotConvergedError("a score runs off to infinity", np.zeros(6), np.ones(14))
+        return rate_slice(cells, held, settings)
+
+    monkeypatch.setattr(boards, "rate_slice", rate)
+    made = fit(task, disclosing=False)
+    assert {name.tag for name in made.boards} == {"", "all"}
+    assert [notice.code for notice in made.notices] == ["tag-board-omitted"]
+
+
+def test_a_tag_of_nobody_in_the_fit_has_no_board(
+    database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
+) -> None:
+    tag_votes(database, "annotator_id = 1", "one")
+    with database.begin() as conn:
+        decide(conn, "honest 0", "exclude", reason="a test", decided_by="a test")
+    run_refit()
+    with database.read() as conn:
+        assert board(conn, "am-elo", "one") == {}
+        assert board(conn, "am-elo")
+        warnings = {one["code"]: one["detail"] for one in find_snapshot(conn).diagnostics["warnings"]}
+    assert warnings["tag-board-omitted"] == (
+        "there is no board of the tag 'one': no vote of the slice is by an annotator with an ability"
+    )
+
+
+def test_a_tag_that_coins_judged_has_no_scores_and_says_so(
+    database: Database, crowd_with_coins: None, run_refit: DoRefit
+) -> None:
+    """Divided by abilities that may be 0, scores could be anything."""
+    tag_votes(database, "annotator_id > 12", "coins")
+    tag_votes(database, "annotator_id <= 12", "honest")
+    run_refit()
+    with database.read() as conn:
+        coins, honest = board(conn, "am-elo", "coins"), board(conn, "am-elo", "honest")
+        told = [one for one in find_snapshot(conn).diagnostics["warnings"] if one["code"] == "tag-scores-missing"]
+    assert all(row.score is not None for row in honest.values())
+    assert len(coins) == 6
+    for row in coins.values():
+        assert (row.score, row.lower, row.upper, row.identified) == (None, None, None, False)
+        assert (row.best_rank, row.worst_rank) == (1, 6)
+    assert len(told) == 1
+    assert told[0]["detail"].startswith("on the board of the tag 'coins' 6 of 6 model(s) have no score")
+
+
+def test_retracted_votes_give_a_tag_no_weight(database: Database, stored_crowd: None) -> None:
+    tag_votes(database, "annotator_id = 1", "many")
+    tag_votes(database, "annotator_id = 2 AND outcome = 0", "few")
+    with database.begin() as conn:
+        assert most_voted_tags(conn, 2) == ["many", "few"]
+        assert most_voted_tags(conn, 1) == ["many"]
+        retract_votes(conn, "annotator", "honest 0", reason="a test", retracted_by="a test")
+        assert most_voted_tags(conn, 2) == ["few"]
+
+
+def test_pairs_observed_and_predicted(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
+    run_refit()
+    with database.read() as conn:
+        pairs = conn.execute(select(snapshot_matchups)).all()
+        scores = {model: row.score for model, row in board(conn, "am-elo").items()}
+        raw = conn.execute(text("SELECT model_a_id, model_b_id, outcome, count(*) FROM votes GROUP BY 1, 2, 3")).all()
+    assert len(pairs) == 15
+    for pair in pairs:
+        a, b = pair.model_a_id, pair.model_b_id
+        seen = {(left, right, outcome): count for left, right, outcome, count in raw if {left, right} == {a, b}}
+        assert pair.wins_a == seen.get((a, b, 0), 0) + seen.get((b, a, 1), 0)
+        assert pair.wins_b == seen.get((a, b, 1), 0) + seen.get((b, a, 0), 0)
+        assert pair.ties == seen.get((a, b, 2), 0) + seen.get((b, a, 2), 0)
+        assert pair.predicted == pytest.approx(1 / (1 + 10 ** ((scores[b] - scores[a]) / 400)), abs=1e-9)
+        assert pair.lower < pair.predicted < pair.upper
+
+
+def test_how_easily_the_board_gives_way_is_on_it(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
+    run_refit()
+    with database.read() as conn:
+        diagnostics = find_snapshot(conn).diagnostics
+        by_rank = sorted(board(conn, "am-elo").values(), key=lambda row: row.rank)
+    pairs = diagnostics["fragility"]
+    assert len(pairs) == 5
+    for pair, above, below in zip(pairs, by_rank[:-1], by_rank[1:], strict=True):
+        assert (pair["above"], pair["below"]) == (f"model {above.model_id - 1}", f"model {below.model_id - 1}")
+        assert pair["gap"] == pytest.approx(above.score - below.score)
+        assert pair["votes"] is None or pair["votes"] >= 1
+        assert pair["tied"] == (pair["votes"] is not None and pair["votes"] <= 5)
+    budget = diagnostics["attack_budget"]
+    assert budget["complete"]
+    assert [place["rank"] for place in budget["places"]] == [2, 3, 4, 5, 6]
+    for place in budget["places"]:
+        assert place["model"] == f"model {by_rank[place['rank'] - 1].model_id - 1}"
+        assert place["annotators"] is None or place["votes"] == place["annotators"] * budget["votes_each"]
+
+
+@pytest.mark.parametrize(("votes", "tied"), [(None, False), (1, True), (5, True), (6, False)])
+def test_a_handful_of_votes_is_five(votes: int | None, tied: bool) -> None:
+    nothing = AttackBudget("target-only", 51, [], complete=True, seconds=0.0)
+    published = disclosed(Disclosures([FragilePair(0, 1, 12.5, votes, None)], nothing), {0: "a", 1: "b"})
+    assert [pair["tied"] for pair in published["fragility"]] == [tied]
+    one = np.array([0])
+    found = Fragility(one, one, one.astype(float), np.array([-1 if votes is None else votes]), one)
+    assert found.tied.tolist() == [tied]
+
+
+def test_a_flag_says_why(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
+    run_refit()
+    with database.read() as conn:
+        c = snapshot_annotators.c
+        found = dict(
+            conn.execute(select(annotators.c.key, c.evidence).join_from(snapshot_annotators, annotators)).all()
+        )
+        rules = find_snapshot(conn).diagnostics["rules"]
+    for name in ("flip 12", "flip 13"):
+        assert found[name]["rule"] == "contrary"
+        assert found[name]["tests"]["contrary"] == found[name]["strength"] > 2
+    assert rules == {"contrary": {"annotators": 2, "votes": 240}}
+    assert all(row is None or row["rule"] is None for name, row in found.items() if name.startswith("honest"))
+
+
+def test_a_dismissed_flag_opens_when_the_evidence_is_a_hundred_times_stronger(
+    database: Database, stored_crowd: None, run_refit: DoRefit
+) -> None:
+    run_refit()
+    with database.begin() as conn:
+        found, _ = decide(conn, "flip 12", "dismiss", reason="a test", decided_by="a test")
+    assert found.standing == "active"
+    run_refit()
+    with database.begin() as conn:
+        standing = select(snapshot_annotators.c.standing).where(snapshot_annotators.c.annotator_id == 13)
+        assert set(conn.execute(standing).scalars()) == {"flagged", "active"}
+        with pytest.raises(ConflictError, match="no open flag"):
+            decide(conn, "flip 12", "dismiss", reason="again", decided_by="a test")
+        # as if the evidence had been weaker on the day
+        weaker = annotators.c.dismissed_above - 3.0
+        conn.execute(update(annotators).where(annotators.c.key == "flip 12").values(dismissed_above=weaker))
+    run_refit()
+    with database.begin() as conn:
+        decide(conn, "flip 12", "dismiss", reason="it is open again", decided_by="a test")
+
+
+def test_whom_the_margin_holds_is_on_record_and_made_again(
+    database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
+) -> None:
+    """Excluded by a high ε, then held by the margin of a lower one: what a later refit cannot tell from votes."""
+    store_policy(flag_rule="threshold", min_ability=0.9, on_low_ability="exclude", max_excluded_share=1.0)
+    run_refit()
+    store_policy(
+        flag_rule="threshold", min_ability=0.5, release_margin=0.5, on_low_ability="exclude", max_excluded_share=1.0
+    )
+    run_refit()
+    with database.read() as conn:
+        held = conn.execute(select(snapshots.c.held).order_by(snapshots.c.number)).scalars().all()
+        c = snapshot_annotators.c
+        second = select(snapshots.c.id).where(snapshots.c.number == 2).scalar_subquery()
+        marked = select(c.annotator_id).where(c.snapshot_id == second, c.standing.in_(("excluded", "flagged")))
+        out = set(conn.execute(marked).scalars())
+    assert held[0] == []
+    assert held[1]
+    assert set(held[1]) <= out
+    store_policy(flag_rule="threshold", min_ability=0.5)
+    run_refit()
+    made = reproduce(database, "2")
+    assert made.reproduced
+    assert made.largest_difference == 0.0
+
+
+def test_whose_votes_are_all_retracted_is_pending_again(
+    database: Database, stored_crowd: None, run_refit: DoRefit
+) -> None:
+    """Else the flag would wait for a reviewer for ever, without a vote to look at."""
+    run_refit()
+    with database.begin() as conn:
+        assert find_annotator(conn, "flip 12").standing == "flagged"
+        retract_votes(conn, "annotator", "flip 12", reason="a test", retracted_by="a test")
+    run_refit()
+    with database.read() as conn:
+        assert find_annotator(conn, "flip 12").standing == "pending"
+        assert find_annotator(conn, "flip 13").standing == "flagged"
+    assert reproduce(database, "1").largest_difference == 0.0
+    assert reproduce(database, "2").largest_difference == 0.0

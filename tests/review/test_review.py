@@ -1,0 +1,223 @@
+"""What reviewers are shown of an annotator: votes, evidence, the queue."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+from app.database.engine import Database
+from app.rating.solver.gauge import ELO_PER_NATURAL
+
+Ask = Callable[..., Any]
+
+
+def pages(ask: Ask, path: str, limit: int) -> list[Any]:
+    seen: list[Any] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = ask("GET", path, scope="review", params={"limit": limit, **cursor}).json()
+        seen += page["items"]
+        if page["next_cursor"] is None:
+            return seen
+        cursor = {"cursor": page["next_cursor"]}
+
+
+def note(database: Database, annotator: str, evidence: str) -> None:
+    """Store what a refit's tests would have found."""
+    with database.begin() as conn:
+        statement = """UPDATE snapshot_annotators SET evidence = CAST(:evidence AS jsonb) FROM annotators
+                       WHERE annotator_id = annotators.id AND key = :key"""
+        assert conn.execute(text(statement), {"evidence": evidence, "key": annotator}).rowcount == 1
+
+
+def test_the_votes_of_one_annotator(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
+    refit()
+    vote(model_b="newcomer", voted_at="2026-01-02T03:04:05Z")
+    one = pages(ask, "/annotators/honest 0/votes", 500)
+    ask("POST", f"/votes/{one[3]['id']}/retract", json={"reason": "a test"})
+    listed = pages(ask, "/annotators/honest 0/votes", 50)
+    assert len(listed) == 121
+    assert [row["id"] for row in listed] == [row["id"] for row in one] == sorted((r["id"] for r in one), reverse=True)
+    assert [i for i, row in enumerate(listed) if row["retracted"]] == [3]
+    newest = listed[0]
+    assert (newest["model_b"], newest["winner"], newest["chance"]) == ("newcomer", "tie", None)
+    assert newest["voted_at"] == "2026-01-02T03:04:05Z"
+    detail = ask("GET", f"/votes/{listed[7]['id']}").json()
+    assert {name: detail[name] for name in ("model_a", "model_b", "winner", "battle_id", "received_at")} == {
+        name: listed[7][name] for name in ("model_a", "model_b", "winner", "battle_id", "received_at")
+    }
+    assert not newest["replaced"]
+
+
+def test_chances_are_those_of_the_published_board(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    """P(left) + P(tie)/2 is what scores and ability say, whoever the verdicts of one pair came from."""
+    refit()
+    score = {row["model"]: row["score"] for row in ask("GET", "/leaderboard").json()["models"]}
+    ability = ask("GET", "/annotators/flip 12").json()["ability"]
+    votes = [row for row in pages(ask, "/annotators/flip 12/votes", 500) if row["chance"]]
+    assert len(votes) == 120
+    by_pair: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in votes:
+        by_pair.setdefault((row["model_a"], row["model_b"]), {})[row["winner"]] = row["chance"]
+    whole = [(pair, found) for pair, found in by_pair.items() if {"model_a", "tie"} <= found.keys()]
+    assert whole
+    for (a, b), found in whole:
+        for name, how in (("probability", ability), ("typical_probability", 1.0)):
+            p = 1 / (1 + np.exp(-how * (score[a] - score[b]) / ELO_PER_NATURAL))
+            assert found["model_a"][name] + found["tie"][name] / 2 == pytest.approx(p, abs=1e-6)
+    for row in votes:
+        assert row["chance"]["surprising"] == (row["chance"]["typical_probability"] < 0.1)
+
+
+def test_evidence_tells_the_contrary_from_the_honest(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    flip, honest = (ask("GET", f"/annotators/{key}", scope="review").json() for key in ("flip 12", "honest 0"))
+    case = flip["evidence"]
+    assert (case["snapshot"], case["votes_considered"], case["ability_used"]) == (1, 120, flip["ability"])
+    own, typical = case["agreement"]["expected"]
+    assert (own["of"], typical["of"]) == ("own", "typical")
+    assert typical["accuracy_z"] < -4
+    assert typical["log_loss_z"] > 4
+    assert abs(own["accuracy_z"]) < 3
+    assert case["agreement"]["accuracy"] < 0.5 < typical["accuracy"]
+    assert case["strength"] > 2
+    assert any(sentence.startswith("The ability is -") for sentence in case["summary"])
+    assert any("follow the board" in sentence for sentence in case["summary"])
+    assert len(case["surprising"]) == 10
+    chances = [one["chance"]["typical_probability"] for one in case["surprising"]]
+    assert chances == sorted(chances)
+    assert chances[-1] < 0.1
+    ids = {row["id"] for row in pages(ask, "/annotators/flip 12/votes", 500)}
+    assert {one["id"] for one in case["surprising"]} <= ids
+    assert [one["number"] for one in case["history"]] == [1]
+    laboratory = case["laboratory"]
+    assert laboratory["findings"][0]["test"] == "contrary"
+    assert laboratory["findings"][0]["words"] in case["summary"]
+    assert laboratory["strength"] == laboratory["findings"][0]["log10_ratio"] <= case["strength"]
+
+    fine = honest["evidence"]
+    assert abs(fine["agreement"]["expected"][1]["accuracy_z"]) < 3
+    assert fine["strength"] == 0
+    assert fine["summary"] == []
+    assert sum(row["votes"] for row in fine["models"]) == 240
+    summary = honest["votes_summary"]
+    tied = summary["tie"] + summary["tie_bothbad"]
+    assert fine["ties"]["share"] == pytest.approx(tied / 120)
+    assert fine["sides"]["left"] == pytest.approx(summary["model_a"] / (120 - tied))
+    assert fine["pace"]["votes"] == 0, "they came in one batch"
+
+
+def test_a_side_a_favourite_and_haste_are_told(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    pairs = [(a, b) for a in range(6) for b in range(6) if a != b] * 3
+    batch = [
+        {
+            "model_a": f"model {a}", "model_b": f"model {b}", "annotator": "left", "winner": "model_a",
+            "voted_at": f"2026-01-01T10:{i // 60:02}:{i % 60:02}Z",
+        }
+        for i, (a, b) in enumerate(pairs)
+    ]  # fmt: skip
+    assert ask("POST", "/votes/batch", json={"votes": batch}).status_code == 200
+    refit()
+    case = ask("GET", "/annotators/left").json()["evidence"]
+    assert case["sides"]["left"] == 1.0
+    assert case["sides"]["expected_left"] == pytest.approx(0.5, abs=0.01)
+    assert case["sides"]["p_value"] < 1e-10
+    assert (case["pace"]["votes"], case["pace"]["median_seconds"], case["pace"]["hasty"]) == (90, 1.0, 1.0)
+    assert case["pace"]["longest_burst"]["votes"] == case["pace"]["busiest_hour"]["votes"] == 90
+    assert case["pace"]["busiest_hour"]["since"] == "2026-01-01T10:00:00Z"
+    told = " ".join(case["summary"])
+    assert "The left model won 100 % of the decided votes" in told
+    assert "the longest such run has 90 votes in 89 seconds" in told
+    assert "0 % of the votes are ties" in told
+
+
+def test_retracted_votes_are_no_evidence(ask: Ask, crowd: list[str], refit: Ask, database: Database) -> None:
+    refit()
+    ask("POST", "/retractions", json={"target": "annotator", "id": "flip 12", "reason": "a test"})
+    shown = ask("GET", "/annotators/flip 12").json()
+    case = shown["evidence"]
+    assert (case["votes_considered"], case["agreement"]["accuracy"], case["surprising"]) == (0, None, [])
+    assert (shown["votes_summary"]["votes"], shown["votes_summary"]["retracted"]) == (120, 120)
+    assert case["summary"][0].startswith("All 120 votes, on 6 models and received on ")
+    assert len(case["history"]) == 1
+    assert "let go" not in " ".join(case["summary"])
+    with database.begin() as conn:  # as retention leaves it
+        conn.execute(text("DELETE FROM snapshot_annotators"))
+    case = ask("GET", "/annotators/flip 12").json()["evidence"]
+    assert case["history"] == []
+    assert case["summary"][1].startswith("No snapshot has figures of the annotator any more")
+    other = ask("GET", "/annotators/flip 13").json()
+    assert other["votes_summary"]["retracted"] == 0
+    assert not any("retracted" in sentence for sentence in other["evidence"]["summary"])
+
+
+def test_before_the_first_board(ask: Ask, crowd: list[str]) -> None:
+    assert ask("GET", "/annotators/honest 0").json()["evidence"] is None
+    assert {row["chance"] for row in pages(ask, "/annotators/honest 0/votes", 500)} == {None}
+    assert ask("GET", "/reviews").json() == {"items": [], "next_cursor": None}
+
+
+def test_somebody_new_is_compared_with_the_typical_annotator(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
+    refit()
+    vote(annotator="new", winner="model_a")
+    case = ask("GET", "/annotators/new").json()["evidence"]
+    assert (case["ability_used"], case["votes_considered"], case["strength"]) == (1.0, 1, 0)
+    own, typical = case["agreement"]["expected"]
+    assert own["accuracy"] == typical["accuracy"]
+
+
+def test_the_queue_has_the_strongest_reason_first(ask: Ask, crowd: list[str], refit: Ask, database: Database) -> None:
+    refit()
+    first = ask("GET", "/reviews", scope="review").json()["items"]
+    assert {one["annotator"] for one in first} == {"flip 12", "flip 13"}
+    assert all("somebody who votes against the board" in one["evidence"]["words"][0] for one in first)
+    for weaker, stronger in (("flip 12", "flip 13"), ("flip 13", "flip 12")):
+        note(
+            database, weaker, '{"rule": "ability", "held": false, "strength": 0.2, "tests": {"coin": 0.2}, "about": {}}'
+        )
+        found = (
+            '{"rule": "favour", "held": true, "strength": 40.5, "tests": {"coin": 1.4, "favour": 40.5}, '
+            '"about": {"favour": "model 3"}}'
+        )
+        note(database, stronger, found)
+        queue = pages(ask, "/reviews", 1)
+        assert [one["annotator"] for one in queue] == [stronger, weaker]
+        reason = queue[0]["evidence"]
+        assert (reason["strength"], reason["rule"], reason["held"]) == (40.5, "favour", True)
+        assert queue[0]["evidence"]["words"][0] == (
+            "The votes are 10^40 times likelier from somebody who votes for model 3 whenever it is shown and honestly "
+            "otherwise than from an honest annotator."
+        )
+        assert [one["evidence"]["strength"] for one in queue] == sorted(
+            (one["evidence"]["strength"] for one in queue), reverse=True
+        )
+        for one in queue:
+            assert ask("GET", f"/annotators/{one['id']}").json()["evidence"]["strength"] == pytest.approx(
+                one["evidence"]["strength"]
+            )
+    laboratory = ask("GET", "/annotators/flip 12").json()["evidence"]["laboratory"]
+    assert [one["test"] for one in laboratory["findings"]] == ["favour", "coin"]
+
+
+def test_erased_is_shown_by_a_pseudonym_only(ask: Ask, crowd: list[str], refit: Ask) -> None:
+    refit()
+    vote = {"model_a": "model 0", "model_b": "model 1", "winner": "tie", "annotator": "flip 12"}
+    ask("POST", "/votes", json={**vote, "metadata": {"mail": "flip 12"}})
+    erased = ask("POST", "/annotators/flip 12/erase", json={"reason": "a test"}).json()
+    for path in ("", "/votes?limit=500"):
+        answer = ask("GET", f"/annotators/{erased['id']}{path}")
+        assert answer.status_code == 200
+        assert "flip 12" not in answer.text
+        assert "metadata" not in answer.text
+
+
+def test_what_is_refused(ask: Ask, assert_problem: Ask, crowd: list[str]) -> None:
+    for path in ("/annotators/nobody/votes", f"/annotators/{uuid4()}/votes"):
+        assert_problem(ask("GET", path), 404, "not-found")
+    for path in ("/annotators/honest 0/votes", "/reviews"):
+        assert_problem(ask("GET", path, params={"cursor": "x"}), 422, "invalid")
+        assert_problem(ask("GET", path, scope="read"), 403, "scope-missing")
+        assert_problem(ask("GET", path, scope=None), 401, "not-authenticated")

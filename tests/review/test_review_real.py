@@ -1,0 +1,104 @@
+"""Impacts on real votes against true refits without the annotator."""
+
+import csv
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from app.rating.loop.stable_arena import run_stable_arena
+from app.rating.results import LoopSettings
+from app.refits.fit.task import FitTask
+from app.review.impact.leaving import Change, leave_out, task_cells
+
+OUTCOME = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
+
+
+@pytest.fixture(scope="module")
+def task() -> FitTask:
+    folder = os.environ.get("STABLE_ARENA_DATA")
+    if not folder:
+        pytest.skip("STABLE_ARENA_DATA is not set: no real votes")
+    with (Path(folder) / "llmfao.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    annotators, annotator = np.unique([row["annotator"] for row in rows], return_inverse=True)
+    models, model = np.unique([row[side] for side in ("model_a", "model_b") for row in rows], return_inverse=True)
+    nobody = np.zeros(len(annotators), dtype=bool)
+    return FitTask(
+        annotator.astype(np.int32), model[: len(rows)].astype(np.int32), model[len(rows) :].astype(np.int32),
+        np.array([OUTCOME[row["winner"]] for row in rows]),
+        np.arange(len(annotators), dtype=np.int32), np.arange(len(models), dtype=np.int32),
+        keep_always=nobody, keep_never=nobody, was_low=nobody,
+        settings=LoopSettings(),
+    )  # fmt: skip
+
+
+def places(score: np.ndarray, se: np.ndarray) -> np.ndarray:
+    """Expected place of each model: 1 and the probability of every other one to be above."""
+    above = norm.cdf((score - score[:, None]) / np.hypot(se[:, None], se))
+    np.fill_diagonal(above, 0.0)
+    return 1.0 + above.sum(axis=1)
+
+
+def compare(task: FitTask, how_many: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Foreseen and true changes of score, then of place, for annotators in the fit: one row for each."""
+    cells = task_cells(task)
+    base = run_stable_arena(cells, task.settings)
+    in_fit = cells.votes_by_annotator() > task.settings.min_votes
+    chosen = np.flatnonzero(in_fit)
+    if how_many is not None:
+        ability = base.crowd.ability[chosen]
+        chosen = chosen[np.argsort(ability)][np.linspace(0, len(chosen) - 1, how_many).astype(int)]
+    foreseen, true = [], []
+    for k in chosen.tolist():
+        change: Change = leave_out(task, in_fit, k, exact=False)
+        assert change.how == "influence"
+        np.testing.assert_allclose(change.before, base.board.score, atol=1e-9)
+        foreseen.append(change.after - change.before)
+        without = run_stable_arena(cells.where(cells.annotator != k), replace(task.settings, interval="none"))
+        true.append(without.board.score - base.board.score)
+    score, se = base.board.score, base.board.se
+    moved = [np.array([places(score + row, se) - places(score, se) for row in rows]) for rows in (foreseen, true)]
+    return np.array(foreseen), np.array(true), moved[0], moved[1]
+
+
+def check(foreseen: np.ndarray, true: np.ndarray, place_foreseen: np.ndarray, place_true: np.ndarray) -> None:
+    assert np.corrcoef(foreseen.ravel(), true.ravel())[0, 1] >= 0.99
+    clear = np.abs(place_true) > 0.2
+    assert clear.sum() > 10 * len(true)
+    assert (np.sign(place_foreseen) == np.sign(place_true))[clear].all()
+
+
+def test_some_impacts_are_those_of_true_refits(task: FitTask) -> None:
+    check(*compare(task, 5))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "settings",
+    [LoopSettings(), LoopSettings(bias_correction=False), LoopSettings(min_votes=20)],
+    ids=["default", "uncorrected", "more annotators"],
+)
+def test_all_impacts_are_those_of_true_refits(task: FitTask, settings: LoopSettings) -> None:
+    compared = compare(replace(task, settings=settings), None)
+    check(*compared)
+    foreseen, true, place_foreseen, place_true = compared
+    clear = np.abs(place_true) > 0.2
+    wrong = int((np.sign(place_foreseen) != np.sign(place_true))[clear].sum())
+    correlation = np.corrcoef(foreseen.ravel(), true.ravel())[0, 1]
+    print(f"\n{len(true)} annotators: correlation {correlation:.5f}, {wrong} of {clear.sum()} places wrong")
+
+
+def test_a_true_refit_is_one(task: FitTask) -> None:
+    cells = task_cells(task)
+    in_fit = cells.votes_by_annotator() > task.settings.min_votes
+    k = int(np.flatnonzero(in_fit)[3])
+    change = leave_out(task, in_fit, k, exact=True)
+    assert change.how == "refit"
+    without = run_stable_arena(cells.where(cells.annotator != k), task.settings).board
+    np.testing.assert_allclose(change.after, without.score, atol=1e-5)
+    assert change.rank is not None
+    np.testing.assert_array_equal(change.rank, without.rank)

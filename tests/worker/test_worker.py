@@ -1,0 +1,91 @@
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+from structlog.testing import capture_logs
+
+from app.database.engine import Database
+from app.errors import UnavailableError
+from app.leaderboard.service import choose_leaderboard
+from app.refits.fit.process import FitProcess
+from app.refits.fit.task import FitTask, Fitted
+from app.refits.service import find_refit, list_refits, request_refit
+from app.snapshots.service import NoSnapshotError
+from app.worker.worker import Worker
+
+
+@pytest.fixture
+def worker(database: Database) -> Iterator[Worker]:
+    worker = Worker(database, tick_seconds=0.02, lease_seconds=30)
+    yield worker
+    worker.stop()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
+    pause = threading.Event()
+    for _ in range(int(seconds / 0.02)):
+        if condition():
+            return
+        pause.wait(0.02)
+    pytest.fail("the condition did not come true")
+
+
+def test_it_publishes_by_itself(database: Database, stored_crowd: None, worker: Worker) -> None:
+    def published() -> bool:
+        with database.read() as conn:
+            try:
+                return choose_leaderboard(conn).snapshot.number == 1
+            except NoSnapshotError:
+                return False
+
+    worker.start()
+    wait_until(published)
+    with database.read() as conn:
+        done = list_refits(conn, limit=10)
+    assert [(one.state, one.trigger) for one in done] == [("done", "schedule")]
+
+
+def test_a_tick_with_nothing_to_do_does_nothing(database: Database, worker: Worker) -> None:
+    assert worker.tick() is None
+    with database.read() as conn:
+        assert list_refits(conn, limit=10) == []
+
+
+def test_a_dead_database_is_logged_once_and_outlived(
+    database: Database, stored_crowd: None, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable() -> Connection:
+        raise UnavailableError("the database cannot be reached")
+
+    with capture_logs() as logs:
+        with monkeypatch.context() as outage:
+            outage.setattr(database, "read", unreachable)
+            assert [worker.tick() for _ in range(3)] == [None, None, None]
+        assert worker.tick() is not None
+    events = [entry["event"] for entry in logs if entry["event"].startswith("database")]
+    assert events == ["database_unavailable", "database_available_again"]
+
+
+def test_stopping_cuts_a_fit_short(
+    database: Database, stored_crowd: None, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = threading.Event()
+    fit_really = FitProcess.fit
+
+    def endless(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
+        while True:
+            fitted = fit_really(self, task, **rest)
+            began.set()
+            assert fitted is not None
+
+    with database.begin() as conn:
+        wanted = request_refit(conn, trigger="request", requested_by="a test")
+    monkeypatch.setattr(FitProcess, "fit", endless)
+    worker.start()
+    assert began.wait(120)
+    worker.stop()
+    with database.read() as conn:
+        ended = find_refit(conn, wanted)
+    assert (ended.state, ended.detail) == ("failed", "the worker was stopped")
