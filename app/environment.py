@@ -9,7 +9,7 @@ from typing import Any, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.settings import DELIMITER, PREFIX, Settings
 
 _NOT_SETTINGS = frozenset({"STABLE_ARENA_DATA", "STABLE_ARENA_TEST_DATABASE_URL"})
@@ -41,8 +41,8 @@ def read_settings() -> Settings:
     except SettingsError as error:
         raise BadInputError("the settings are not valid", (_unreadable(error),)) from None
     except ValidationError as error:
-        faults = tuple(_fault(each) for each in error.errors(include_input=False))
-        raise BadInputError("the settings are not valid", faults) from None
+        errors = tuple(_field_error(each) for each in error.errors(include_input=False))
+        raise BadInputError("the settings are not valid", errors) from None
 
 
 def misspelt_variables(environment: Mapping[str, str]) -> list[str]:
@@ -89,15 +89,15 @@ def _group(kind: Any) -> type[BaseModel] | None:
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
-def _unreadable(error: SettingsError) -> Fault:
+def _unreadable(error: SettingsError) -> FieldError:
     """Say which variable is not the JSON that it has to be; its text, which may be a secret, is not repeated."""
     named = _UNREADABLE.search(str(error))
-    return Fault(PREFIX + (named[1].upper() if named else ""), "is not valid JSON")
+    return FieldError(PREFIX + (named[1].upper() if named else ""), "is not valid JSON")
 
 
-def _fault(error: Mapping[str, Any]) -> Fault:
+def _field_error(error: Mapping[str, Any]) -> FieldError:
     said = str(error["ctx"]["error"]) if error["type"] == "value_error" else str(error["msg"])
     if error["loc"]:
-        return Fault(PREFIX + DELIMITER.join(str(part) for part in error["loc"]).upper(), said)
+        return FieldError(PREFIX + DELIMITER.join(str(part) for part in error["loc"]).upper(), said)
     name, _, detail = said.partition(": ")  # of settings that do not go together, where the message names them
-    return Fault(name, detail)
+    return FieldError(name, detail)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True)
-class Fault:
+class FieldError:
     """One place in the caller's input and what is wrong there.
 
     `pointer` is a JSON pointer (`/votes/3/winner`) or, for a file, `line 7, winner`.
@@ -19,8 +19,8 @@ class StableArenaError(Exception):
     """Root of every error a user is told about.
 
     `code` is a stable, hyphenated word (the last part of the problem type), `title` the same for every
-    occurrence, `detail` what happened this time, `faults` the places in the input, where there are any;
-    `n_faults` how many there are where only the first are listed. A detail that is not `public` is the operator's:
+    occurrence, `detail` what happened this time, `errors` the places in the input, where there are any;
+    `n_errors` how many there are where only the first are listed. A detail that is not `public` is the operator's:
     it says where things are on the machine.
     """
 
@@ -28,11 +28,11 @@ class StableArenaError(Exception):
     title: ClassVar[str] = "The service failed"
     public: ClassVar[bool] = True
 
-    def __init__(self, detail: str, faults: tuple[Fault, ...] = (), *, n_faults: int | None = None) -> None:
+    def __init__(self, detail: str, errors: tuple[FieldError, ...] = (), *, n_errors: int | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.faults = faults
-        self.n_faults = len(faults) if n_faults is None else n_faults
+        self.errors = errors
+        self.n_errors = len(errors) if n_errors is None else n_errors
 
 
 class BadInputError(StableArenaError):

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from app.annotators import queries as store
 from app.errors import NotFoundError
-from app.naming.names import name_fault
+from app.naming.names import name_error
 from app.naming.service import naming_of
 from app.rating.results import Standing
 
@@ -109,7 +109,7 @@ def list_annotators(
 
     `key` picks one, by the raw key or by the key that is shown; `after` is a `position`.
     """
-    if key is not None and name_fault(key) is not None:
+    if key is not None and name_error(key) is not None:
         return []
     keys = None if key is None else naming_of(conn).matching_keys(key)
     rows = store.list_annotators(conn, standing=standing, keys=keys, limit=limit, after=after)
@@ -124,7 +124,7 @@ def find_annotator(conn: Connection, reference: str) -> FoundAnnotator:
     NotFoundError
     """
     row = None
-    if name_fault(reference) is None:
+    if name_error(reference) is None:
         keys = naming_of(conn).matching_keys(reference)
         row = store.find_annotator(conn, public_id=_uuid(reference), keys=keys)
     if row is None:

@@ -12,8 +12,8 @@ from app.auth import queries as store
 from app.auth.key_secrets import digest, is_mistyped, make_secret, prefix_of
 from app.database.ids import new_id
 from app.database.timestamps import LATEST
-from app.errors import BadInputError, ConflictError, Fault, NotFoundError, StableArenaError
-from app.naming.names import name_fault
+from app.errors import BadInputError, ConflictError, FieldError, NotFoundError, StableArenaError
+from app.naming.names import name_error
 
 Scope = Literal["ingest", "read", "review", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -113,15 +113,15 @@ def create_key(
         The name is not a name, a scope is unknown or missing, or the key would expire before it is used.
     """
     wanted = sorted(set(scopes))
-    faults = _faults(name, wanted)
+    errors = _field_errors(name, wanted)
     if expires_at is not None and expires_at <= store.database_time(conn):
-        faults.append(Fault("/expires_at", "must lie in the future"))
+        errors.append(FieldError("/expires_at", "must lie in the future"))
     if expires_at is not None and expires_at > LATEST:
-        faults.append(Fault("/expires_at", "must lie before the end of the year 9999; null is for never"))
+        errors.append(FieldError("/expires_at", "must lie before the end of the year 9999; null is for never"))
     if requests_per_minute is not None and requests_per_minute < 1:
-        faults.append(Fault("/requests_per_minute", "must be at least 1"))
-    if faults:
-        raise BadInputError("no key can be made of this", tuple(faults))
+        errors.append(FieldError("/requests_per_minute", "must be at least 1"))
+    if errors:
+        raise BadInputError("no key can be made of this", tuple(errors))
     record, secret = _add(conn, name, wanted, expires_at, requests_per_minute)
     detail = {"name": name, "scopes": wanted, "expires_at": expires_at}
     audit.record(conn, actor=actor, action="key.create", subject=str(record.id), detail=detail)
@@ -166,8 +166,8 @@ def rotate_key(
         The overlap is negative or longer than 30 days.
     """
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
-        fault = Fault("/overlap_seconds", f"must be between 0 and {int(MAX_OVERLAP.total_seconds())}")
-        raise BadInputError("the key cannot be rotated like this", (fault,))
+        error = FieldError("/overlap_seconds", f"must be between 0 and {int(MAX_OVERLAP.total_seconds())}")
+        raise BadInputError("the key cannot be rotated like this", (error,))
     old, now = _lock(conn, prefix_or_id), store.database_time(conn)
     expired = old.expires_at is not None and old.expires_at <= now
     if old.revoked_at is not None or old.replaced_by is not None or expired:
@@ -214,13 +214,13 @@ def check_secret(secret: str, find: Callable[[str], RowMapping | None]) -> RowMa
     return row
 
 
-def _faults(name: str, scopes: list[str]) -> list[Fault]:
-    faults = []
-    if (fault := name_fault(name)) is not None:
-        faults.append(Fault("/name", fault))
+def _field_errors(name: str, scopes: list[str]) -> list[FieldError]:
+    errors = []
+    if (error := name_error(name)) is not None:
+        errors.append(FieldError("/name", error))
     if not scopes or any(scope not in SCOPES for scope in scopes):
-        faults.append(Fault("/scopes", f"must be one or more of {', '.join(SCOPES)}"))
-    return faults
+        errors.append(FieldError("/scopes", f"must be one or more of {', '.join(SCOPES)}"))
+    return errors
 
 
 def _add(

@@ -10,9 +10,9 @@ from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, Rating
 
 BAD_INPUT = 2
 FAILURE = 1
-SHOWN_FAULTS = 10
+SHOWN_ERRORS = 10
 
-_INPUTS_FAULT = (BadInputError, VotesError, NoFiniteMaximumError, NoCommonRankingError)
+_BAD_INPUT_ERRORS = (BadInputError, VotesError, NoFiniteMaximumError, NoCommonRankingError)
 
 
 def run_guarded(command: Callable[[], object]) -> int:
@@ -28,12 +28,12 @@ def run_guarded(command: Callable[[], object]) -> int:
             _tell(message)
         return error.exit_code
     except StableArenaError as error:
-        places = [f"{fault.pointer}: {fault.detail}" for fault in error.faults[:SHOWN_FAULTS]]
-        _tell(error.detail, places, rest=error.n_faults - len(places))
-        return BAD_INPUT if isinstance(error, _INPUTS_FAULT) else FAILURE
+        places = [f"{each.pointer}: {each.detail}" for each in error.errors[:SHOWN_ERRORS]]
+        _tell(error.detail, places, rest=error.n_errors - len(places))
+        return BAD_INPUT if isinstance(error, _BAD_INPUT_ERRORS) else FAILURE
     except RatingError as error:
         _tell(str(error))
-        return BAD_INPUT if isinstance(error, _INPUTS_FAULT) else FAILURE
+        return BAD_INPUT if isinstance(error, _BAD_INPUT_ERRORS) else FAILURE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _tell(f"{where}{error.strerror or error}")

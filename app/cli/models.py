@@ -15,7 +15,7 @@ from app.cli.failures import one_line
 from app.cli.outputs import write_output
 from app.cli.session import open_session
 from app.cli.tables import render
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.models.changes import ModelChange, NewAlias, NewModel, add_alias, add_model, change_model
 from app.models.service import Model, list_models
 
@@ -130,11 +130,11 @@ def _form(kind: type[Form], **values: Any) -> Form:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        faults = tuple(
-            Fault("".join(f"{part}" for part in one["loc"]), one["msg"].removeprefix("Value error, "))
+        errors = tuple(
+            FieldError("".join(f"{part}" for part in one["loc"]), one["msg"].removeprefix("Value error, "))
             for one in error.errors(include_url=False, include_input=False)
         )
-        raise BadInputError("what was given is not valid", faults) from None
+        raise BadInputError("what was given is not valid", errors) from None
 
 
 def _period(begin: datetime | None, end: datetime | None) -> str:

@@ -12,7 +12,7 @@ from app.cli.progress import showing_stages
 from app.cli.reasons import check_reason
 from app.cli.session import open_session
 from app.cli.tables import render
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.policy.service import Policy, PolicyVersion, current_policy, set_policy
 from app.refits.previews.service import PolicyPreview, PolicyPreviews
 from app.worker.assembly import fit_limits
@@ -97,8 +97,10 @@ def changed(settings: Policy, changes: list[str]) -> Policy:
     try:
         return Policy.model_validate(values)
     except ValidationError as error:
-        faults = (Fault(".".join(map(str, e["loc"])) or "policy", e["msg"]) for e in error.errors(include_input=False))
-        raise BadInputError("the policy is not valid", tuple(faults)) from None
+        errors = (
+            FieldError(".".join(map(str, e["loc"])) or "policy", e["msg"]) for e in error.errors(include_input=False)
+        )
+        raise BadInputError("the policy is not valid", tuple(errors)) from None
 
 
 def _print(version: PolicyVersion, output_format: str) -> None:

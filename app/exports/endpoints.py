@@ -15,7 +15,7 @@ from app.exports import service as exports
 from app.exports.service import Export, Filters, Format, What
 from app.http.dependencies import ReadView, Transaction, get_database, require
 from app.http.problems import problem_responses
-from app.naming.names import name_fault
+from app.naming.names import name_error
 from app.snapshots.methods import BoardMethod
 from app.votes.schemas import Name
 
@@ -36,8 +36,8 @@ class ExportNotReadyError(ConflictError):
 
 
 def _usable(name: str) -> str:
-    if fault := name_fault(name):
-        raise ValueError(fault)
+    if error := name_error(name):
+        raise ValueError(error)
     return name
 
 

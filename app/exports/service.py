@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from app.database.engine import Database
 from app.database.ids import new_id
-from app.errors import BadInputError, Fault, NotFoundError
+from app.errors import BadInputError, FieldError, NotFoundError
 from app.exports import queries as store
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.service import LeaderboardVersion, check_board, choose_leaderboard, read_published
@@ -116,10 +116,10 @@ def check_filters(what: What, filters: Filters) -> None:
     """
     given = [name for name, value in asdict(filters).items() if value is not None]
     foreign = tuple(
-        Fault(f"/filters/{name}", f"does not go with {what}") for name in given if name not in _FILTERS[what]
+        FieldError(f"/filters/{name}", f"does not go with {what}") for name in given if name not in _FILTERS[what]
     )
     if foreign:
-        named = ", ".join(fault.pointer.removeprefix("/filters/") for fault in foreign)
+        named = ", ".join(error.pointer.removeprefix("/filters/") for error in foreign)
         raise BadInputError(f"{named}: no filter of {what}, which can be had by {', '.join(_FILTERS[what])}", foreign)
 
 

@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import AfterValidator, AwareDatetime, Field, TypeAdapter, ValidationError
 
 from app.database.timestamps import storable_moment
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.http.texts import storable
 
 T = TypeVar("T")
@@ -52,4 +52,4 @@ def read_cursor(cursor: str | None, kind: TypeAdapter[T]) -> T | None:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         return kind.validate_json(text)
     except (binascii.Error, ValidationError, ValueError) as error:
-        raise BadInputError("the cursor is not one of this list", (Fault("/cursor", "unknown cursor"),)) from error
+        raise BadInputError("the cursor is not one of this list", (FieldError("/cursor", "unknown cursor"),)) from error

@@ -14,12 +14,12 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from app.auth.service import NotAuthenticatedError, ScopeMissingError
-from app.errors import BadInputError, ConflictError, Fault, NotFoundError, StableArenaError, UnavailableError
+from app.errors import BadInputError, ConflictError, FieldError, NotFoundError, StableArenaError, UnavailableError
 from app.votes.vote import VoteConflictError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
-_SHOWN_FAULTS = 100
+_SHOWN_ERRORS = 100
 _IN_PATHS = "/:@!$&'()*+,;="  # what RFC 3986 lets stand in a path as it is, beside letters and the like
 
 
@@ -87,7 +87,7 @@ STATUS: dict[type[StableArenaError], int] = {
 }
 
 
-class ProblemFault(BaseModel):
+class ProblemFieldError(BaseModel):
     """One place in the input and what is wrong there."""
 
     pointer: str = Field(description="JSON pointer into the body, or /name of a parameter.", examples=["/winner"])
@@ -105,7 +105,7 @@ class Problem(BaseModel):
     detail: str = Field(description="What happened this time.")
     instance: str = Field(description="The path that was asked for, percent-encoded.")
     request_id: str = Field(description="Also in the X-Request-ID header and in the service's log.")
-    errors: list[ProblemFault] = Field(default=[], description="The places in the input, where there are any.")
+    errors: list[ProblemFieldError] = Field(default=[], description="The places in the input, where there are any.")
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -133,7 +133,7 @@ def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
         headers["Retry-After"] = str(error.retry_seconds)
     members = {"id": str(error.vote_id)} if isinstance(error, VoteConflictError) else {}
     detail = error.detail if error.public else "the service's log says why"
-    return _render(scope, status, error.code, error.title, detail, error.faults, headers, members)
+    return _render(scope, status, error.code, error.title, detail, error.errors, headers, members)
 
 
 def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
@@ -167,19 +167,19 @@ def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:
     if broken is not None:
         reason = broken.get("ctx", {}).get("error") or broken["msg"]
         return MalformedBodyError(f"the body is not valid JSON: {reason}")
-    return invalid_input(validation_faults(errors))
+    return invalid_input(field_errors(errors))
 
 
-def validation_faults(errors: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
+def field_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldError, ...]:
     """Return pydantic's errors as places in the input."""
-    return tuple(Fault(_pointer(e["loc"]), _message(e)) for e in errors)
+    return tuple(FieldError(_pointer(e["loc"]), _message(e)) for e in errors)
 
 
-def invalid_input(faults: tuple[Fault, ...]) -> BadInputError:
-    """Return the error of an input with these faults, the first of them in its detail."""
-    rest = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    first = f"{faults[0].pointer}: {faults[0].detail}" if faults[0].pointer else faults[0].detail
-    return BadInputError(first + rest, faults)
+def invalid_input(errors: tuple[FieldError, ...]) -> BadInputError:
+    """Return the error of an input with these errors, the first of them in its detail."""
+    rest = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    first = f"{errors[0].pointer}: {errors[0].detail}" if errors[0].pointer else errors[0].detail
+    return BadInputError(first + rest, errors)
 
 
 def install_problem_handlers(app: FastAPI) -> None:
@@ -204,7 +204,7 @@ def _render(
     code: str,
     title: str,
     detail: str,
-    faults: tuple[Fault, ...],
+    errors: tuple[FieldError, ...],
     headers: dict[str, str],
     members: dict[str, str],
 ) -> JSONResponse:
@@ -215,7 +215,7 @@ def _render(
         "detail": detail,
         "instance": quote(_shown_path(scope), safe=_IN_PATHS, errors="replace"),
         "request_id": scope.get("state", {}).get("request_id", ""),
-        "errors": [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults[:_SHOWN_FAULTS]],
+        "errors": [{"pointer": error.pointer, "detail": error.detail} for error in errors[:_SHOWN_ERRORS]],
         **members,
     }
     return JSONResponse(_storable(body), int(status), headers, media_type=MEDIA_TYPE)

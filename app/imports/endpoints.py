@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from app.auth.service import Caller
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.http.dependencies import ReadView, get_database, require, require_any
 from app.http.pagination import PageSize, When, read_cursor, write_cursor
 from app.http.problems import MediaTypeError, problem_responses
@@ -19,7 +19,7 @@ from app.imports.formats.schemas import find_schema
 from app.imports.service import Import, ImportDetails, ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
 from app.leaderboard.row_files import rows_csv
-from app.naming.names import name_fault
+from app.naming.names import name_error
 
 router = APIRouter(prefix="/imports", tags=["imports"])
 
@@ -106,8 +106,8 @@ async def post_import(
     Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`; `body-too-large`; `media-type` where nothing
     says what the body is; `invalid`; `database-unreachable`, `database-busy`: send it again later.
     """
-    if fault := name_fault(filename):
-        raise BadInputError(f"filename {fault}", (Fault("/filename", fault),))
+    if fault := name_error(filename):
+        raise BadInputError(f"filename {fault}", (FieldError("/filename", fault),))
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     kind = format or kind_of_name(filename) or MEDIA_TYPES.get(media_type)
     if kind is None:

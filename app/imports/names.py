@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from app.naming.aliases import ModelNames, Named, read_names
 from app.naming.queries import resolve_annotators, resolve_models
 from app.naming.service import naming_of
-from app.votes.vote import model_faults
+from app.votes.vote import model_errors
 
 ModelFault = tuple[int, str]
 """A record's number and what is wrong with its models."""
@@ -69,6 +69,6 @@ def _faulty(votes: pl.DataFrame, names: ModelNames, *, refuse: bool) -> list[Mod
         bad = bad | a.is_null() | b.is_null()
     faults = dict[int, str]()
     for row, model_a, model_b, moment in votes.filter(bad).select("row", "model_a", "model_b", "voted_at").iter_rows():
-        fault = model_faults(names, model_a, model_b, moment)[0]
+        fault = model_errors(names, model_a, model_b, moment)[0]
         faults.setdefault(row, f"{fault.pointer[1:]} {fault.detail}")
     return list(faults.items())

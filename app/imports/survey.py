@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.database.engine import Database
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.imports.formats import VoteReader
 from app.imports.names import check_models
 from app.imports.service import MAX_FAULTS_STORED
@@ -27,7 +27,7 @@ class Survey:
     skipped: int
     unreadable: int
     unknown: int
-    faults: list[tuple[int, Fault]]
+    faults: list[tuple[int, FieldError]]
 
     @property
     def rejected(self) -> int:
@@ -66,7 +66,7 @@ def survey_file(
     faults = list(zip((row for row, _, _ in found), reader.placed(found), strict=True))
     first_unknown = unknown[:MAX_FAULTS_STORED]
     places = reader.places([row for row, _ in first_unknown])
-    faults += [(row, Fault(places[row], detail)) for row, detail in first_unknown]
+    faults += [(row, FieldError(places[row], detail)) for row, detail in first_unknown]
     faults.sort(key=lambda fault: fault[0])
     return Survey(rows, skipped, unreadable, len(unknown), faults[:MAX_FAULTS_STORED])
 
@@ -85,4 +85,4 @@ def refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
         message = f"{called}: no record is a valid vote"
     else:
         return
-    raise BadInputError(message, faults, n_faults=survey.rejected)
+    raise BadInputError(message, faults, n_errors=survey.rejected)

@@ -3,7 +3,7 @@ from typing import Annotated, cast, get_args
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from app.database.timestamps import Moment
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, database_turn, get_board_reads
 from app.http.etags import tag_matches
 from app.http.problems import problem_responses
@@ -92,7 +92,7 @@ def refuse_two_choices(snapshot: str | None, as_of: Moment | None) -> None:
     BadInputError
     """
     if snapshot is not None and as_of is not None:
-        raise BadInputError("give either snapshot or as_of", (Fault("/as_of", "does not go with snapshot"),))
+        raise BadInputError("give either snapshot or as_of", (FieldError("/as_of", "does not go with snapshot"),))
 
 
 def _file_name(version: LeaderboardVersion) -> str:

@@ -15,14 +15,14 @@ from app.models import queries as models
 from app.models.service import Alias, FoundModel, find_model, get_model
 from app.naming import aliases
 from app.naming.aliases import read_names
-from app.naming.names import MAX_NAME_LENGTH, name_fault
+from app.naming.names import MAX_NAME_LENGTH, name_error
 
 MAX_LINK_LENGTH = 2_000
 
 
 def _name(value: str) -> str:
-    if (fault := name_fault(value)) is not None:
-        raise ValueError(fault)
+    if (error := name_error(value)) is not None:
+        raise ValueError(error)
     return value
 
 

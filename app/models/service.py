@@ -8,7 +8,7 @@ from app.errors import NotFoundError
 from app.models import queries as models
 from app.naming import aliases
 from app.naming.aliases import read_names
-from app.naming.names import name_fault
+from app.naming.names import name_error
 from app.snapshots.methods import BoardMethod
 
 HISTORY_LENGTH = 100
@@ -83,7 +83,7 @@ def find_model(conn: Connection, reference: str) -> FoundModel:
     NotFoundError
     """
     number = None
-    if name_fault(reference) is None:
+    if name_error(reference) is None:
         names = read_names(conn, [reference])
         number = names.own.get(reference) or names.number(reference, None)
     if number is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlalchemy import Connection
 
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.naming.service import naming_of
 
 _LONG = 8
@@ -43,8 +43,8 @@ def require_nameless(
         return  # whoever may read the text may read the keys
     named = set(keys)
     if any(_holds(text, key) for key in named) or not named.isdisjoint(_possible_keys(conn, text)):
-        fault = Fault(pointer, f"must not name the annotator: {because}")
-        raise BadInputError(f"{fault.pointer} {fault.detail}", (fault,))
+        error = FieldError(pointer, f"must not name the annotator: {because}")
+        raise BadInputError(f"{error.pointer} {error.detail}", (error,))
 
 
 def _holds(text: str, key: str) -> bool:

@@ -5,7 +5,7 @@ import unicodedata
 MAX_NAME_LENGTH = 500
 
 
-def name_fault(value: str) -> str | None:
+def name_error(value: str) -> str | None:
     """Return what is wrong with `value` as a name, None where nothing is.
 
     A name has 1 to 500 characters, not only blanks, none of them a control character, a line or paragraph

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from app.audit import service as audit
-from app.errors import BadInputError, ConflictError, Fault, NotFoundError
+from app.errors import BadInputError, ConflictError, FieldError, NotFoundError
 from app.refits import queries as store
 
 RefitState = Literal[
@@ -55,8 +55,8 @@ def request_refit(
         A reason that nothing is done for: it would not be kept.
     """
     if reason is not None and not accept_exclusions:
-        fault = Fault("/reason", "is kept for accept_exclusions only, which is not set")
-        raise BadInputError(f"{fault.pointer} {fault.detail}", (fault,))
+        error = FieldError("/reason", "is kept for accept_exclusions only, which is not set")
+        raise BadInputError(f"{error.pointer} {error.detail}", (error,))
     refit_id = store.queue_refit(conn, trigger=trigger, requested_by=requested_by, accept_exclusions=accept_exclusions)
     if accept_exclusions:
         detail = {} if reason is None else {"reason": reason}

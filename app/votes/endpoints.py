@@ -80,7 +80,7 @@ async def post_vote_directly(request: Request) -> Response:
 
 def _answer(request: Request, receipt: VoteReceipt) -> Answer:
     if receipt.id is None:
-        raise invalid_input(receipt.faults)
+        raise invalid_input(receipt.errors)
     if receipt.status == "conflict":
         problem = problem_response(request.scope, VoteConflictError(receipt.detail or "", receipt.id))
         return Answer(problem.status_code, bytes(problem.body))

@@ -5,21 +5,23 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from app.errors import Fault
-from app.naming.names import name_fault
+from app.errors import FieldError
+from app.naming.names import name_error
 
 MAX_TAGS = 50
 MAX_METADATA_LENGTH = 16_000
 MAX_METADATA_DEPTH = 20
 
 
-def tag_faults(tags: Sequence[str]) -> list[Fault]:
+def tag_errors(tags: Sequence[str]) -> list[FieldError]:
     """Return everything that is wrong with a vote's tags."""
-    faults = [Fault("/tags", f"must be at most {MAX_TAGS}")] if len(tags) > MAX_TAGS else []
-    return faults + [Fault(f"/tags/{i}", fault) for i, tag in enumerate(tags[:MAX_TAGS]) if (fault := name_fault(tag))]
+    errors = [FieldError("/tags", f"must be at most {MAX_TAGS}")] if len(tags) > MAX_TAGS else []
+    return errors + [
+        FieldError(f"/tags/{i}", error) for i, tag in enumerate(tags[:MAX_TAGS]) if (error := name_error(tag))
+    ]
 
 
-def metadata_fault(metadata: dict[str, Any]) -> str | None:
+def metadata_error(metadata: dict[str, Any]) -> str | None:
     """Return what PostgreSQL's jsonb, or who reads it back, could not take; None where there is nothing."""
     waiting: list[tuple[Any, int]] = [(metadata, 1)]
     while waiting:

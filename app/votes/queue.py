@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
 from app.database.engine import Database, DatabaseContendedError
-from app.errors import Fault, StableArenaError, UnavailableError
+from app.errors import FieldError, StableArenaError, UnavailableError
 from app.http.idempotency.service import Answer, Claim, Settled, keep_answers, settle_claims
 from app.naming.known_names import Known, KnownNames
 from app.votes.service import look_up_names, record_submissions
@@ -114,8 +114,8 @@ class VoteQueue:
     async def _submit(self, vote: NewVote, api_key_id: UUID | None, keyed: Keyed | None) -> VoteReceipt | Answer:
         if self._closed:
             raise ShuttingDownError("the service is shutting down")
-        if faults := check_vote(vote):
-            return invalid_receipt(faults)
+        if errors := check_vote(vote):
+            return invalid_receipt(errors)
         if len(self._waiting) >= self._queue_size:
             raise QueueFullError(f"{self._queue_size} votes are waiting already")
         answer: asyncio.Future[VoteReceipt | Answer] = asyncio.get_running_loop().create_future()
@@ -208,7 +208,7 @@ class VoteQueue:
 
 def _refusal(error: Exception) -> Result:
     if isinstance(error, DataError):
-        return invalid_receipt((Fault("", "holds a value that cannot be stored"),))
+        return invalid_receipt((FieldError("", "holds a value that cannot be stored"),))
     if not isinstance(error, StableArenaError):
         log.error("vote_failed", exc_info=error)
     return error

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from app.database.timestamps import Moment
-from app.errors import Fault
+from app.errors import FieldError
 from app.http.bodies import parse_body, refuse_ambiguous
-from app.http.problems import validation_faults
+from app.http.problems import field_errors
 from app.naming.names import MAX_NAME_LENGTH
 from app.votes.extras import MAX_METADATA_LENGTH, MAX_TAGS
 from app.votes.vote import NewVote, Winner
@@ -99,7 +99,7 @@ def parse_vote(body: bytes) -> NewVote:
     return vote.to_new_vote()
 
 
-def parse_batch(body: bytes) -> list[NewVote | tuple[Fault, ...]]:
+def parse_batch(body: bytes) -> list[NewVote | tuple[FieldError, ...]]:
     """Return the votes of a batch, or what is wrong with those that are none.
 
     Raises
@@ -144,8 +144,8 @@ def _names_each_field_once(body: bytes, votes: list[Vote]) -> bool:
     return all(body.count(b'"%b"' % name.encode()) == count for name, count in names.items())
 
 
-def _parse_item(item: object) -> NewVote | tuple[Fault, ...]:
+def _parse_item(item: object) -> NewVote | tuple[FieldError, ...]:
     try:
         return Vote.model_validate(item).to_new_vote()
     except ValidationError as error:
-        return validation_faults(error.errors(include_url=False, include_input=False))
+        return field_errors(error.errors(include_url=False, include_input=False))

@@ -12,7 +12,7 @@ from app.naming.known_names import Known, KnownNames
 from app.naming.queries import resolve_annotators, resolve_models
 from app.votes.queries import VoteRow, insert_votes
 from app.votes.repeats.service import receive_repeated
-from app.votes.vote import WINNERS, NewVote, VoteReceipt, check_vote, invalid_receipt, model_faults
+from app.votes.vote import WINNERS, NewVote, VoteReceipt, check_vote, invalid_receipt, model_errors
 
 Submission = tuple[NewVote, UUID | None]
 """A vote and the API key it came with."""
@@ -34,7 +34,7 @@ def record_votes(conn: Connection, votes: Sequence[NewVote], *, api_key_id: UUID
 
 def refuse_invalid(votes: Sequence[NewVote]) -> tuple[dict[int, VoteReceipt], list[int]]:
     """Return the receipts of invalid votes by their place, and the places of the others."""
-    receipts = {i: invalid_receipt(faults) for i, vote in enumerate(votes) if (faults := check_vote(vote))}
+    receipts = {i: invalid_receipt(errors) for i, vote in enumerate(votes) if (errors := check_vote(vote))}
     return receipts, [i for i in range(len(votes)) if i not in receipts]
 
 
@@ -60,7 +60,7 @@ def record_submissions(
     for i, (vote, _) in enumerate(submissions):
         a, b = models.number(vote.model_a, vote.voted_at), models.number(vote.model_b, vote.voted_at)
         if a is None or b is None or a == b:
-            receipts[i] = invalid_receipt(model_faults(models, vote.model_a, vote.model_b, vote.voted_at))
+            receipts[i] = invalid_receipt(model_errors(models, vote.model_a, vote.model_b, vote.voted_at))
         else:
             numbered[i] = a, b
     if numbered:

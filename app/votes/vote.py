@@ -4,10 +4,10 @@ from typing import Any, Literal, get_args
 from uuid import UUID
 
 from app.database.timestamps import storable_moment
-from app.errors import ConflictError, Fault
+from app.errors import ConflictError, FieldError
 from app.naming.aliases import ModelNames
-from app.naming.names import name_fault
-from app.votes.extras import metadata_fault, tag_faults
+from app.naming.names import name_error
+from app.votes.extras import metadata_error, tag_errors
 
 Winner = Literal["model_a", "model_b", "tie", "tie (bothbad)"]
 WINNERS: tuple[Winner, ...] = get_args(Winner)
@@ -52,38 +52,40 @@ class VoteReceipt:
     status: Status
     id: UUID | None = None
     detail: str | None = None
-    faults: tuple[Fault, ...] = ()
+    errors: tuple[FieldError, ...] = ()
     replaces: UUID | None = None
 
 
-def check_vote(vote: NewVote) -> tuple[Fault, ...]:
+def check_vote(vote: NewVote) -> tuple[FieldError, ...]:
     """Return everything that keeps a vote from being recorded."""
     names = (("/model_a", vote.model_a), ("/model_b", vote.model_b), ("/annotator", vote.annotator))
-    faults = [Fault(pointer, fault) for pointer, value in names if (fault := name_fault(value))]
-    if vote.battle_id is not None and (fault := name_fault(vote.battle_id)):
-        faults.append(Fault("/battle_id", fault))
+    errors = [FieldError(pointer, error) for pointer, value in names if (error := name_error(value))]
+    if vote.battle_id is not None and (error := name_error(vote.battle_id)):
+        errors.append(FieldError("/battle_id", error))
     if vote.model_a == vote.model_b:
-        faults.append(Fault("/model_b", "must differ from model_a"))
+        errors.append(FieldError("/model_b", "must differ from model_a"))
     if vote.winner not in WINNERS:
-        faults.append(Fault("/winner", f"must be one of {', '.join(WINNERS)}"))
+        errors.append(FieldError("/winner", f"must be one of {', '.join(WINNERS)}"))
     if vote.voted_at is not None and not storable_moment(vote.voted_at):
-        faults.append(Fault("/voted_at", "must have a time zone and lie between the years 1970 and 9999"))
+        errors.append(FieldError("/voted_at", "must have a time zone and lie between the years 1970 and 9999"))
     if vote.tags:
-        faults += tag_faults(vote.tags)
-    if vote.metadata and (fault := metadata_fault(vote.metadata)):
-        faults.append(Fault("/metadata", fault))
-    return tuple(faults)
+        errors += tag_errors(vote.tags)
+    if vote.metadata and (error := metadata_error(vote.metadata)):
+        errors.append(FieldError("/metadata", error))
+    return tuple(errors)
 
 
-def model_faults(models: ModelNames, model_a: str, model_b: str, voted_at: datetime | None) -> tuple[Fault, ...]:
+def model_errors(models: ModelNames, model_a: str, model_b: str, voted_at: datetime | None) -> tuple[FieldError, ...]:
     """Return what is wrong with two models' names that are valid as names."""
     a, b = models.number(model_a, voted_at), models.number(model_b, voted_at)
     if a is not None and a == b:
-        return (Fault("/model_b", "must differ from model_a: both are names of one model"),)
+        return (FieldError("/model_b", "must differ from model_a: both are names of one model"),)
     unknown = "is not the name of a model; unknown models are refused"
-    return tuple(Fault(pointer, unknown) for pointer, number in (("/model_a", a), ("/model_b", b)) if number is None)
+    return tuple(
+        FieldError(pointer, unknown) for pointer, number in (("/model_a", a), ("/model_b", b)) if number is None
+    )
 
 
-def invalid_receipt(faults: tuple[Fault, ...]) -> VoteReceipt:
-    """Return the receipt of a vote with these faults."""
-    return VoteReceipt("invalid", detail="the vote is not valid", faults=faults)
+def invalid_receipt(errors: tuple[FieldError, ...]) -> VoteReceipt:
+    """Return the receipt of a vote with these errors."""
+    return VoteReceipt("invalid", detail="the vote is not valid", errors=errors)

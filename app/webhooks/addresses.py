@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 
 # What can be looked up: labels of 1 to 63 characters, 253 in all (RFC 1035); a dot may end it.
 _HOST = re.compile(r"(?=.{1,253}\.?$)(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?")
@@ -74,7 +74,7 @@ def check_url(url: str, *, allow_private: bool) -> None:
         address = ipaddress.ip_address(host)
     except ValueError:
         if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
-            raise ForbiddenAddressError(f"{host} is not public", (Fault("/url", "is not public"),)) from None
+            raise ForbiddenAddressError(f"{host} is not public", (FieldError("/url", "is not public"),)) from None
         return
     _require_public(str(address))
 
@@ -111,8 +111,8 @@ def _require_public(address: str) -> None:
         if inner:
             one = inner
     if not one.is_global or one.is_multicast:
-        raise ForbiddenAddressError(f"{address} is not a public address", (Fault("/url", "is not public"),))
+        raise ForbiddenAddressError(f"{address} is not a public address", (FieldError("/url", "is not public"),))
 
 
 def _refused(why: str) -> BadInputError:
-    return BadInputError("the webhook's URL cannot be used", (Fault("/url", why),))
+    return BadInputError("the webhook's URL cannot be used", (FieldError("/url", why),))

@@ -94,7 +94,7 @@ def test_revoking_what_is_not_there(connection: Connection) -> None:
 def test_what_no_key_is_made_of(connection: Connection, name: str, scopes: list[str], pointer: str) -> None:
     with pytest.raises(BadInputError) as caught:
         create_key(connection, name, scopes)
-    assert [fault.pointer for fault in caught.value.faults] == [pointer]
+    assert [error.pointer for error in caught.value.errors] == [pointer]
 
 
 HOUR = timedelta(hours=1)
@@ -125,7 +125,7 @@ def test_terms_and_limits_that_cannot_be(connection: Connection) -> None:
     past = connection.execute(text("SELECT now()")).scalar_one()
     with pytest.raises(BadInputError) as caught:
         create_key(connection, "k", ["read"], expires_at=past, requests_per_minute=0)
-    assert [fault.pointer for fault in caught.value.faults] == ["/expires_at", "/requests_per_minute"]
+    assert [error.pointer for error in caught.value.errors] == ["/expires_at", "/requests_per_minute"]
 
 
 def test_rotation_overlaps(connection: Connection) -> None:
@@ -260,4 +260,4 @@ def test_tokens_that_cannot_be(
     _, secret = create_key(connection, "k", ["ingest"])
     with pytest.raises(BadInputError) as caught:
         create_token(connection, authenticate(connection, secret), lifetime=lifetime, annotator=annotator)
-    assert [fault.pointer for fault in caught.value.faults] == [pointer]
+    assert [error.pointer for error in caught.value.errors] == [pointer]

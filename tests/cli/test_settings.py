@@ -23,7 +23,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
             monkeypatch.setenv(f"STABLE_ARENA_{name}", value)
         with pytest.raises(BadInputError) as caught:
             read_settings()
-        return "\n".join([caught.value.detail, *(f"{fault.pointer}: {fault.detail}" for fault in caught.value.faults)])
+        return "\n".join([caught.value.detail, *(f"{error.pointer}: {error.detail}" for error in caught.value.errors)])
 
     return refuse
 

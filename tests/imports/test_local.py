@@ -112,8 +112,8 @@ def test_a_file_with_faults_is_refused_whole(load: Load, database: Database) -> 
     rows = ("k,a,b,model_a,,,,", "k,a,a,model_a,,,,", "k,a,b,nobody,,,,")
     with pytest.raises(BadInputError) as caught:
         load(*rows)
-    assert caught.value.n_faults == len(caught.value.faults) == 2
-    assert [fault.pointer.split(",")[0] for fault in caught.value.faults] == ["line 3", "line 4"]
+    assert caught.value.n_errors == len(caught.value.errors) == 2
+    assert [fault.pointer.split(",")[0] for fault in caught.value.errors] == ["line 3", "line 4"]
     assert [count(database, table) for table in ("votes", "imports", "models", "annotators")] == [0, 0, 0, 0]
     receipt = load(*rows, skip_invalid=True)
     assert counts(receipt) == (3, 1, 0, 0, 2, 0)
@@ -255,7 +255,7 @@ def test_unknown_models_are_refused_where_they_are_to_be(database_url: str, tmp_
             conn.execute(text("INSERT INTO models (name) VALUES ('a'), ('b')"))
         with pytest.raises(BadInputError, match=r"1 of 2 records are not valid votes") as caught:
             import_file(database, path, ImportOptions(), requested_by="a test")
-        assert [(f.pointer, f.detail[:27]) for f in caught.value.faults] == [("line 3", "model_b is not the name of ")]
+        assert [(f.pointer, f.detail[:27]) for f in caught.value.errors] == [("line 3", "model_b is not the name of ")]
         receipt = import_file(database, path, ImportOptions(skip_invalid=True), requested_by="a test")
         assert counts(receipt) == (2, 1, 0, 0, 1, 0)
         assert receipt.import_id is not None

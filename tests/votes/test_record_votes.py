@@ -132,7 +132,7 @@ def test_nothing_to_record(connection: Connection) -> None:
 def test_invalid_votes(connection: Connection, change: dict[str, Any], pointer: str) -> None:
     (receipt,) = record(connection, replace(VOTE, **change))
     assert (receipt.status, receipt.id) == ("invalid", None)
-    assert [fault.pointer for fault in receipt.faults] == [pointer]
+    assert [fault.pointer for fault in receipt.errors] == [pointer]
     assert stored(connection) == []
 
 

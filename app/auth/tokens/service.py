@@ -8,8 +8,8 @@ from app.auth.key_secrets import digest, make_secret
 from app.auth.service import AnnotatorBinding, Caller, ScopeMissingError, check_secret
 from app.auth.tokens import queries as store
 from app.database.ids import new_id
-from app.errors import BadInputError, Fault
-from app.naming.names import name_fault
+from app.errors import BadInputError, FieldError
+from app.naming.names import name_error
 
 LONGEST = timedelta(hours=1)
 
@@ -42,13 +42,13 @@ def create_token(
     BadInputError
         The lifetime is out of range, or the annotator is not a name.
     """
-    faults = []
+    errors = []
     if not timedelta(0) < lifetime <= LONGEST:
-        faults.append(Fault("/seconds", f"must be between 1 and {int(LONGEST.total_seconds())}"))
-    if annotator is not None and (fault := name_fault(annotator)) is not None:
-        faults.append(Fault("/annotator", fault))
-    if faults:
-        raise BadInputError("no token can be made of this", tuple(faults))
+        errors.append(FieldError("/seconds", f"must be between 1 and {int(LONGEST.total_seconds())}"))
+    if annotator is not None and (error := name_error(annotator)) is not None:
+        errors.append(FieldError("/annotator", error))
+    if errors:
+        raise BadInputError("no token can be made of this", tuple(errors))
     store.purge_expired(conn)
     while True:
         prefix, secret = make_secret("sat")

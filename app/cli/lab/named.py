@@ -32,7 +32,7 @@ def open_named(file: Path, stages: Stages) -> NamedCells:
         raise BadInputError(
             f"{file}: {votes.rejected:,} of {votes.rows_read:,} votes are faulty",
             tuple(votes.faults),
-            n_faults=votes.rejected,
+            n_errors=votes.rejected,
         )
     indexed = encode(votes.frame)
     models, annotators = list(indexed.models), list(indexed.annotators)

@@ -49,7 +49,7 @@ def open_source(file: Path | None, *, simulated: bool, min_votes: int, stages: S
         raise BadInputError(
             f"{file}: {votes.rejected:,} of {votes.rows_read:,} votes are faulty",
             tuple(votes.faults),
-            n_faults=votes.rejected,
+            n_errors=votes.rejected,
         )
     indexed = encode(votes.frame)
     arena = Arena(

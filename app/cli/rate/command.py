@@ -212,7 +212,7 @@ def _faulty(votes: VoteFile) -> BadInputError:
     return BadInputError(
         f"{votes.path}: {votes.rejected:,} of {votes.rows_read:,} votes are faulty (--skip-invalid leaves them out)",
         tuple(votes.faults),
-        n_faults=votes.rejected,
+        n_errors=votes.rejected,
     )
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from app.auth.service import Caller
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.http import problems
 from app.http.dependencies import get_settings
 from app.http.idempotency.service import Answer, Claim, answer_once
@@ -35,8 +35,8 @@ def claim_of(request: Request, caller: Caller, body: bytes) -> Claim | None:
         return None
     form = _FORM.fullmatch(given[0].strip()) if len(given) == 1 else None
     if form is None or caller.key_id is None:
-        fault = "must be one key of 1 to 255 printable ASCII characters"
-        raise BadInputError(f"{HEADER}: {fault}", (Fault(f"/{HEADER}", fault),))
+        error = "must be one key of 1 to 255 printable ASCII characters"
+        raise BadInputError(f"{HEADER}: {error}", (FieldError(f"/{HEADER}", error),))
     digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
     digest.update(body)
     return Claim(caller.key_id, form[1] or form[2], digest.digest())

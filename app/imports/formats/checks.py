@@ -10,7 +10,7 @@ from app.imports.formats.moments import MOMENT, moment_fault, parse_moments
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
 from app.imports.formats.schemas.schema import SAY_MORE
 from app.imports.formats.sources import RawBatch
-from app.naming.names import name_fault
+from app.naming.names import name_error
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id")
 OPTIONAL = ("battle_id", "voted_at", "tags", "metadata", "annotator", "model_a", "model_b", "winner")
@@ -166,7 +166,7 @@ def _bad_names(values: pl.Series, name: Input) -> _Broken:
     """Find the names that are none; a battle may go without."""
     optional = name == "battle_id"
     suspects = values.filter(~values.str.contains(_PLAIN_NAME).fill_null(value=False)).unique()
-    bad = {text: fault for text in suspects if (fault := name_fault(text or ""))}
+    bad = {text: fault for text in suspects if (fault := name_error(text or ""))}
     if optional:
         bad = {text: fault for text, fault in bad.items() if text}
     rows = values.is_in([text for text in bad if text is not None])

@@ -2,7 +2,7 @@
 
 import json
 
-from app.votes.extras import metadata_fault, tag_faults
+from app.votes.extras import metadata_error, tag_errors
 
 
 def parse_tags(text: str) -> list[str]:
@@ -15,7 +15,7 @@ def parse_tags(text: str) -> list[str]:
     tags = _decoded(text) if text.lstrip().startswith(("[", "{")) else [tag.strip() for tag in text.split(";")]
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ValueError("must be a list of texts")
-    for fault in tag_faults(tags):
+    for fault in tag_errors(tags):
         raise ValueError(fault.detail if fault.pointer == "/tags" else f"a tag {fault.detail}")
     return tags
 
@@ -30,7 +30,7 @@ def parse_metadata(text: str) -> str:
     metadata = _decoded(text)
     if not isinstance(metadata, dict):
         raise ValueError("must be a JSON object")  # noqa: TRY004  the text is at fault, not a caller's type
-    if fault := metadata_fault(metadata):
+    if fault := metadata_error(metadata):
         raise ValueError(fault)
     return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.column_names import ColumnsError
 from app.imports.formats.csv import CsvSource
@@ -114,12 +114,12 @@ class VoteReader:
         """Return where in the file these records are (`line 7`), by their number: the frame's column `row`."""
         return self._source.places(records) if records else {}
 
-    def placed(self, found: Sequence[RecordFault]) -> list[Fault]:
+    def placed(self, found: Sequence[RecordFault]) -> list[FieldError]:
         """Return the faults with their places as a user would look for them: `line 7, winner`."""
         columns = self._form.columns
         places = self.places([row for row, _, _ in found])
         return [
-            Fault(f"{places[row]}, {columns.get(name, name)}" if name else places[row], detail)
+            FieldError(f"{places[row]}, {columns.get(name, name)}" if name else places[row], detail)
             for row, name, detail in found
         ]
 
@@ -154,7 +154,7 @@ class VoteFile:
     skipped: int
     rejected: int
     duplicates: int
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[FieldError] = field(default_factory=list)
     pooled: bool = False
 
 

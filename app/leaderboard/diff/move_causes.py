@@ -15,7 +15,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app.annotators.queries import read_crowd, read_model_ids
 from app.database.engine import Database
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.leaderboard.diff.service import ModelChange, Shares, SnapshotDiff, keep_company
 from app.leaderboard.diff.states import Between, Counted, Crowd, State, States, fit_states
 from app.policy.service import past_policy
@@ -83,8 +83,8 @@ class DiffCauses:
             A state between the two has no ranking.
         """
         if diff.method not in ("am-elo", "m-elo"):
-            fault = Fault("/method", "causes are told of the boards am-elo and m-elo")
-            raise BadInputError(f"{fault.pointer}: {fault.detail}", (fault,))
+            error = FieldError("/method", "causes are told of the boards am-elo and m-elo")
+            raise BadInputError(f"{error.pointer}: {error.detail}", (error,))
         key: _Key = diff.before.id, diff.after.id, diff.method
         with self._database.read() as conn:
             old, new = (find_snapshot(conn, str(head.id)) for head in (diff.before, diff.after))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 from pydantic import BaseModel, Field, TypeAdapter
 
 from app.database.timestamps import Moment
-from app.errors import BadInputError, Fault
+from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ReadView, get_board_files
 from app.http.etags import tag_matches
 from app.http.pagination import Number, PageSize, read_cursor, write_cursor
@@ -71,7 +71,7 @@ def list_matchups(
     paged = position is not None and snapshot is None  # then its first page has settled the snapshot
     version = choose_matchups(conn, position[0] if paged and position else snapshot, None if paged else as_of)
     if position is not None and position[0] != version.snapshot.id:
-        raise BadInputError("the cursor is not one of this list", (Fault("/cursor", "is of another snapshot"),))
+        raise BadInputError("the cursor is not one of this list", (FieldError("/cursor", "is of another snapshot"),))
     model_id = None if model is None else find_model(conn, model).model_id
     key = (version.snapshot.id, version.models_hash, model_id, format)
     digest = hashlib.sha256(repr((*key, limit, position)).encode()).hexdigest()[:32]

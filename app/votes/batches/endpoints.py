@@ -12,12 +12,12 @@ from sqlalchemy import Connection
 
 from app.auth.service import Caller
 from app.database.engine import Database
-from app.errors import Fault, UnavailableError
+from app.errors import FieldError, UnavailableError
 from app.http.bodies import documented_body, json_content
 from app.http.dependencies import authorise, bearer_secret, database_turn, get_database, require
 from app.http.idempotency.headers import claim_of, documented_key, keep_hours, respond
 from app.http.idempotency.service import Answer, Claim, answer_once
-from app.http.problems import ProblemFault, problem_responses
+from app.http.problems import ProblemFieldError, problem_responses
 from app.http.process_metrics import note_votes
 from app.naming.known_names import Known, KnownNames
 from app.votes.schemas import VoteBatch, parse_batch
@@ -44,7 +44,7 @@ class VoteResult(BaseModel):
     id: UUID | None = Field(None, description="The vote on record: also the earlier one that this one contradicts.")
     replaces: UUID | None = Field(None, description="The annotator's earlier vote that this one takes the place of.")
     detail: str | None = Field(None, description="Why it was not recorded.")
-    errors: list[ProblemFault] | None = Field(None, description="The places in an invalid vote.")
+    errors: list[ProblemFieldError] | None = Field(None, description="The places in an invalid vote.")
 
 
 class VoteCounts(BaseModel):
@@ -146,10 +146,10 @@ def _take_batch(
         )
 
 
-def _if_allowed(parsed: NewVote | tuple[Fault, ...], caller: Caller) -> NewVote | tuple[Fault, ...]:
+def _if_allowed(parsed: NewVote | tuple[FieldError, ...], caller: Caller) -> NewVote | tuple[FieldError, ...]:
     if isinstance(parsed, tuple) or caller.may_vote_as(parsed.annotator):
         return parsed
-    return (Fault("/annotator", "is not the annotator whom the token may vote for"),)
+    return (FieldError("/annotator", "is not the annotator whom the token may vote for"),)
 
 
 def _record(
@@ -176,6 +176,6 @@ def _result(index: int, receipt: VoteReceipt) -> dict[str, object]:
         result["replaces"] = receipt.replaces
     if receipt.detail is not None:
         result["detail"] = receipt.detail
-    if receipt.faults:
-        result["errors"] = [{"pointer": fault.pointer, "detail": fault.detail} for fault in receipt.faults]
+    if receipt.errors:
+        result["errors"] = [{"pointer": error.pointer, "detail": error.detail} for error in receipt.errors]
     return result

@@ -12,7 +12,7 @@ from app.auth.service import Caller, ScopeMissingError
 from app.errors import ConflictError, NotFoundError
 from app.models.service import find_model
 from app.naming.kept_texts import require_nameless
-from app.naming.names import name_fault
+from app.naming.names import name_error
 from app.votes.retractions import queries as store
 from app.votes.retractions.queries import Target
 from app.votes.vote import WINNERS, Winner
@@ -146,7 +146,7 @@ def _find_vote(conn: Connection, reference: str) -> tuple[UUID, str]:
 
 
 def _find_battle(conn: Connection, reference: str) -> tuple[str, str]:
-    if name_fault(reference) is not None or not store.any_vote(conn, store.votes_of("battle", reference)):
+    if name_error(reference) is not None or not store.any_vote(conn, store.votes_of("battle", reference)):
         raise NotFoundError("there is no vote on this battle")
     return reference, reference
 

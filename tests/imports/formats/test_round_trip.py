@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.imports.formats import encode, read_vote_file
-from app.naming.names import name_fault
+from app.naming.names import name_error
 
 AWKWARD = ["580", "007", "1e3", "nan", "NaN", "null", "None", "true", '"', 'a"b', "a,b", "=1+1", "'", "a;b", "#x", "\\"]
-names = st.one_of(st.sampled_from(AWKWARD), st.text(min_size=1, max_size=12)).filter(lambda name: not name_fault(name))
+names = st.one_of(st.sampled_from(AWKWARD), st.text(min_size=1, max_size=12)).filter(lambda name: not name_error(name))
 outcomes = st.sampled_from(["model_a", "model_b", "tie", "tie (bothbad)"])
 votes = st.tuples(names, names, names, outcomes).filter(lambda vote: vote[1] != vote[2])
 
