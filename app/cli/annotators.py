@@ -21,9 +21,7 @@ from app.review.evidence.case import make_case
 
 _ALL = 2**31 - 1
 
-annotators = typer.Typer(
-    help="List annotators, see the evidence, and decide on them.", invoke_without_command=True, add_completion=False
-)
+annotators = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
 @annotators.callback()
@@ -34,7 +32,10 @@ def list_all(
         Literal["table", "json", "csv"], typer.Option("--format", help="How to print them.")
     ] = "table",
 ) -> None:
-    """List annotators with their figures in the newest snapshot, the worst ability first, and decide on them."""
+    """List annotators, see the evidence, and decide on them.
+
+    Without a command: the annotators with their figures in the newest snapshot, the lowest ability first.
+    """
     if context.invoked_subcommand is not None:
         return
     with open_session() as session, session.database.read() as conn:

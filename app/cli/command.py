@@ -1,45 +1,96 @@
-"""The command `stable-arena`: a table of commands, each imported only when it is asked for.
+"""The command `stable-arena`: a table of commands. A command's module is imported when the command runs.
 
 To add a command, write `app/cli/<name>.py` with one function of that name (its docstring is the help, its
-parameters the options) or, for a family such as `keys create` and `keys list`, a `typer.Typer` of that name; then
-add its line to `COMMANDS`. The command raises what went wrong; `app.cli.failures` says it and exits.
+parameters are the options) or, for a family such as `keys create` and `keys list`, a `typer.Typer` of that name.
+Then add its line to `COMMANDS`. A command raises what went wrong; `app.cli.failures` prints it and sets the exit code.
 """
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 import app
 from app.cli.failures import run_guarded
-from app.cli.lazy import LazyGroup
+
+
+class Listed(NamedTuple):
+    """Where a command is, as `module:name`, and its line on the help page: the first of its own help."""
+
+    place: str
+    line: str
+
 
 COMMANDS = {
-    "demo": "app.cli.demo.command",
-    "rate": "app.cli.rate.command",
-    "worker": "app.cli.worker",
-    "refit": "app.cli.refit",
-    "leaderboard": "app.cli.leaderboard",
-    "annotators": "app.cli.annotators",
-    "policy": "app.cli.policy",
-    "models": "app.cli.models",
-    "audit": "app.cli.audit",
-    "serve": "app.cli.serve",
-    "migrate": "app.cli.migrate",
-    "import": "app.cli.import_votes:import_votes",
-    "export": "app.cli.export",
-    "keys": "app.cli.keys",
-    "lab": "app.cli.lab",
+    "demo": Listed(
+        "app.cli.demo.command:demo",
+        "Start the service on an embedded database with a simulated crowd voting, and watch the leaderboard converge.",
+    ),
+    "rate": Listed(
+        "app.cli.rate.command:rate", "Rate the models of a vote file: no database, votes in, a leaderboard out."
+    ),
+    "worker": Listed(
+        "app.cli.worker:worker", "Run refits, imports and exports until told to stop (Ctrl-C, SIGTERM or SIGHUP)."
+    ),
+    "refit": Listed("app.cli.refit:refit", "Refit now and print the new leaderboard."),
+    "leaderboard": Listed("app.cli.leaderboard:leaderboard", "Print a published leaderboard."),
+    "annotators": Listed("app.cli.annotators:annotators", "List annotators, see the evidence, and decide on them."),
+    "policy": Listed("app.cli.policy:policy", "Show the policy in force, change it, or see what a change would do."),
+    "models": Listed("app.cli.models:models", "List, add, rename and archive models, and record facts about them."),
+    "audit": Listed("app.cli.audit:audit", "Show and verify the audit log."),
+    "serve": Listed(
+        "app.cli.serve:serve",
+        "Run the HTTP service until told to stop (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers.",
+    ),
+    "migrate": Listed(
+        "app.cli.migrate:migrate",
+        "Bring the database to the schema of this version; harmless when it is there already.",
+    ),
+    "import": Listed("app.cli.import_votes:import_votes", "Record the votes of a file."),
+    "export": Listed("app.cli.export:export", "Write votes, annotators or the leaderboard to a file."),
+    "keys": Listed("app.cli.keys:keys", "Make, list, rotate and revoke API keys."),
+    "lab": Listed("app.cli.lab:lab", "Repeat the field's experiments on a vote file or a simulated arena."),
 }
-"""Command → the module with the function or Typer of that name, in the order of the help page."""
+"""The commands in the order of the help page."""
+
+
+class LazyGroup(TyperGroup):
+    """A group whose help page is made from `table`; it imports a command's module only to run the command."""
+
+    table: ClassVar[Mapping[str, Listed]]
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=listed.line) for name, listed in self.table.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Import the command that the arguments name."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(str(name), self.table[str(name)]), rest
+
+
+def load_command(name: str, listed: Listed) -> Any:
+    """Import a command: a function, or a `typer.Typer` with a family of them."""
+    module, _, attribute = listed.place.partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(add_completion=False)
+        single.command(name)(found)
+        found = single
+    command = get_command(found)
+    command.name = name  # a family has no name of its own
+    return command
 
 
 class _Commands(LazyGroup):
     table = COMMANDS
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
-        """Run a command and exit, failures told in one line; no arguments at all show the help."""
+        """Run a command and exit; a failure is one line. Without arguments the help is shown."""
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
         extra["standalone_mode"] = False
         sys.exit(run_guarded(lambda: super(_Commands, self).main(words, *rest, **extra)))

@@ -30,7 +30,7 @@ Link = Annotated[str | None, typer.Option(help="Where to read more, http or http
 Released = Annotated[str | None, typer.Option(help="When it was released, as 2026-01-31; empty forgets it.")]
 
 models = typer.Typer(
-    help="List models, add, rename and archive them, say what is known of them.",
+    help="List, add, rename and archive models, and record facts about them.",
     add_completion=False,
     no_args_is_help=True,
 )

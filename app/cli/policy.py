@@ -25,16 +25,12 @@ Changes = Annotated[
     typer.Argument(metavar="NAME=VALUE…", help="Settings to change, for example min_votes=20; null for none."),
 ]
 
-policy = typer.Typer(
-    help="Show the policy in force, change it, or see first what a change would do.",
-    invoke_without_command=True,
-    add_completion=False,
-)
+policy = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
 @policy.callback()
 def show_alone(context: typer.Context, output_format: Format = "table") -> None:
-    """Show the policy in force, change it, or see first what a change would do."""
+    """Show the policy in force, change it, or see what a change would do."""
     if context.invoked_subcommand is None:
         show(output_format)
 

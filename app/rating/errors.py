@@ -1,5 +1,10 @@
-import numpy as np
-from numpy.typing import NDArray
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the command line imports this module to print its help
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class RatingError(Exception):

@@ -1,14 +1,16 @@
-"""The screen that lists the commands."""
+"""The screen that lists the commands, and what is imported to show it."""
 
+import inspect
 import os
 import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from app.cli.command import COMMANDS
+from app.cli.command import COMMANDS, Listed, load_command
 from app.cli.lab import EXPERIMENTS
 
 ENTER = "from app.cli.command import run; run()"
@@ -60,3 +62,56 @@ def test_every_command_is_listed_by_its_name(watched: bool, environment: dict[st
 
 def test_every_experiment_is_listed_by_its_name() -> None:
     assert listed(help_screen("lab", watched=False)) == list(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("table", [COMMANDS, EXPERIMENTS], ids=["commands", "experiments"])
+def test_the_list_says_what_the_commands_own_help_says(table: dict[str, Listed]) -> None:
+    for name, listed in table.items():
+        own = load_command(name, listed).help
+        assert inspect.cleandoc(own).partition("\n\n")[0].replace("\n", " ") == listed.line
+
+
+def imported(*arguments: str) -> set[str]:
+    """Return the packages and the modules of ours that `stable-arena` with these arguments imports."""
+    code = (
+        "import sys\n"
+        "from app.cli.command import run\n"
+        "try: run()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return set(ran.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["lab", "--help"]])
+def test_the_help_imports_no_command(arguments: list[str]) -> None:
+    """The help takes 0.3 s instead of 2: it lists the commands from a table."""
+    modules = imported(*arguments)
+    assert {name for name in modules if name.partition(".")[0] == "app"} <= {
+        "app",
+        "app.cli",
+        "app.cli.command",
+        "app.cli.failures",
+        "app.cli.lab",
+        "app.errors",
+        "app.rating",
+        "app.rating.errors",
+    }
+    assert not modules & {"numpy", "numba", "scipy", "polars", "sqlalchemy", "fastapi"}
+
+
+def test_rate_imports_what_rating_needs(vote_file: Path) -> None:
+    """A small file takes less than 1 s: no database, no server."""
+    modules = imported("rate", str(vote_file), "--output", os.devnull)
+    assert not modules & {
+        "sqlalchemy",
+        "psycopg",
+        "alembic",
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "httpx",
+        "pydantic_settings",
+        "prometheus_client",
+    }

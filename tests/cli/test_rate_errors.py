@@ -174,21 +174,6 @@ def test_a_reader_that_leaves_early_is_not_an_error_to_talk_about(vote_file: Pat
         assert process.stderr.read() == b""
 
 
-def test_rate_brings_neither_database_nor_server(vote_file: Path) -> None:
-    code = (
-        "import sys\n"
-        "from app.cli.command import run\n"
-        "try: run()\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "print([name for name in ('sqlalchemy', 'psycopg', 'fastapi', 'pydantic_settings') if name in sys.modules])"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code, "rate", str(vote_file), "--output", os.devnull],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (result.stdout, result.stderr, result.returncode) == ("[]\n", "", 0)
-
-
 def test_the_group_itself(run_cli: RunCli) -> None:
     assert run_cli("--version").stdout.startswith("stable-arena ")
     assert run_cli("nonsense").stderr == "error: No such command 'nonsense'.\n"

@@ -1,24 +1,50 @@
-"""The command `stable-arena lab`: experiments, each imported only when it is asked for.
+"""The command `stable-arena lab`: experiments, each imported only when it runs.
 
 To add one, write `app/cli/lab/<name>.py` with one function of that name and add its line to `EXPERIMENTS`.
 """
 
 import typer
 
-from app.cli.lazy import LazyGroup
+from app.cli.command import LazyGroup, Listed
 
 EXPERIMENTS = {
-    "prediction": "app.cli.lab.prediction",
-    "consistency": "app.cli.lab.consistency",
-    "perturb": "app.cli.lab.perturb",
-    "order": "app.cli.lab.order",
-    "transitivity": "app.cli.lab.transitivity",
-    "attacks": "app.cli.lab.attacks",
-    "fragility": "app.cli.lab.fragility",
-    "budget": "app.cli.lab.budget",
-    "wronged": "app.cli.lab.wronged",
+    "prediction": Listed(
+        "app.cli.lab.prediction:prediction", "Predict held-out votes by every method (the am-ELO paper's Table 2)."
+    ),
+    "consistency": Listed(
+        "app.cli.lab.consistency:consistency",
+        "Run the paper's gradient descent from random starts and compare the rankings (the am-ELO paper's Figure 5).",
+    ),
+    "perturb": Listed(
+        "app.cli.lab.perturb:perturb",
+        "Make annotators vote badly; see which ranking holds and who is found (the am-ELO paper's Figures 6 and 7).",
+    ),
+    "order": Listed(
+        "app.cli.lab.order:order",
+        "Shuffle the votes: how far Elo moves by K and averaging, beside m-ELO and am-ELO (Elo Uncovered).",
+    ),
+    "transitivity": Listed(
+        "app.cli.lab.transitivity:transitivity",
+        "Rate A > B > C in four scenarios: which methods get the order right (Elo Uncovered, Table 1).",
+    ),
+    "attacks": Listed(
+        "app.cli.lab.attacks:attacks",
+        "Attack simulated arenas: how far each leaderboard moves, which annotators each rule flags, and how rightly.",
+    ),
+    "fragility": Listed(
+        "app.cli.lab.fragility:fragility",
+        "Find how few votes, and how few annotators, decide the order of each two neighbours on the leaderboard.",
+    ),
+    "budget": Listed(
+        "app.cli.lab.budget:budget",
+        "Find how many attackers, and how many votes, lift a model by one rank, for each defence.",
+    ),
+    "wronged": Listed(
+        "app.cli.lab.wronged:wronged",
+        "Count the annotators that each test flags, and those it would flag if every annotator were honest.",
+    ),
 }
-"""Experiment → the module with the function of that name, in the order of the help page."""
+"""The experiments in the order of the help page."""
 
 
 class _Experiments(LazyGroup):
@@ -30,4 +56,7 @@ lab = typer.Typer(cls=_Experiments, add_completion=False, no_args_is_help=True)
 
 @lab.callback()
 def about() -> None:
-    """Repeat the field's experiments on a vote file or a simulated arena: docs/laboratory.md has the results."""
+    """Repeat the field's experiments on a vote file or a simulated arena.
+
+    docs/laboratory.md has the results.
+    """

@@ -47,7 +47,7 @@ def attacks(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Attack simulated arenas: what every board gives away, whom every rule finds and whom it wrongs."""
+    """Attack simulated arenas: how far each leaderboard moves, which annotators each rule flags, and how rightly."""
     check_figure(figure)
     chosen = tuple(strategy or (NO_ATTACK, *STRATEGIES))
     for name in chosen:

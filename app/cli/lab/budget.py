@@ -39,7 +39,7 @@ def budget(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Find how many attackers, and votes, lift a model by one rank, defence by defence."""
+    """Find how many attackers, and how many votes, lift a model by one rank, for each defence."""
     check_figure(figure)
     known = [name for name in STRATEGIES if name not in NEED_OTHERS]
     if strategy not in known:

@@ -29,7 +29,7 @@ def fragility(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Find how few votes, and how few annotators, decide the order of each two neighbours on the board."""
+    """Find how few votes, and how few annotators, decide the order of each two neighbours on the leaderboard."""
     check_figure(figure)
     started = time.perf_counter()
     settings = LoopSettings(method=method, min_votes=min_votes, interval="none")

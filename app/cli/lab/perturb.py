@@ -53,7 +53,7 @@ def perturb(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Make annotators vote badly; see whose ranking holds and who is found (the am-ELO paper's Figures 6 and 7)."""
+    """Make annotators vote badly; see which ranking holds and who is found (the am-ELO paper's Figures 6 and 7)."""
     check_figure(figure)
     strategies = _strategies(strategy)
     shares = _shares(share)

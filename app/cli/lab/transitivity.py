@@ -22,7 +22,7 @@ def transitivity(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Rate A > B > C in four scenarios: who gets the order right (Elo Uncovered, Table 1)."""
+    """Rate A > B > C in four scenarios: which methods get the order right (Elo Uncovered, Table 1)."""
     check_figure(figure)
     started = time.perf_counter()
     with showing_stages() as stages:

@@ -28,7 +28,7 @@ def wronged(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Count whom every test marks in a crowd, and whom it would wrong if everybody in it were honest."""
+    """Count the annotators that each test flags, and those it would flag if every annotator were honest."""
     check_figure(figure)
     started = time.perf_counter()
     with showing_stages() as stages:
