@@ -13,10 +13,10 @@ from app.annotators.erasure.queries import clear_metadata_of_erased
 from app.audit.service import audit_head
 from app.leaderboard.rows import finite
 from app.rating.results import Board
-from app.rating.robustness.fragility import HANDFUL
+from app.rating.robustness.fragility import Fragility
 from app.refits.alarms.service import find_alarms
 from app.refits.fit.evidence import count_rules, evidence_rows
-from app.refits.fit.task import Disclosures, Fitted, FragilePair, PairTable
+from app.refits.fit.task import Fitted, PairTable
 from app.refits.load import Material
 from app.snapshots.queries import (
     carry_standings_over,
@@ -46,7 +46,7 @@ def write_snapshot(
         "seconds": dict(seconds),
         "votes": account_votes(material, fitted),
         "rules": count_rules(rating),
-        **disclosed(fitted.disclosures, names),
+        "fragility": None if fitted.fragility is None else fragility_rows(fitted.fragility, names),
         "audit": audit_head(conn),
     }
     values = {
@@ -170,30 +170,20 @@ def crowd_columns(
     }
 
 
-def disclosed(disclosures: Disclosures | None, names: Mapping[int, str]) -> dict[str, Any]:
-    """Return what is published of how easily a board gives way, models by name."""
-    if disclosures is None:
-        return {}
-    fragility = None
-    if disclosures.fragility is not None:
-        fragility = [_fragile_row(pair, names) for pair in disclosures.fragility]
-    places = [
-        {**dataclasses.asdict(place), "model": names[place.model], "complete": place.complete}
-        for place in disclosures.budget.places
+def fragility_rows(fragility: Fragility, names: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Return neighbours on the board and how many removals swap them, None where no number is known to."""
+    columns = fragility.upper, fragility.lower, fragility.gap, fragility.votes, fragility.annotators, fragility.tied
+    return [
+        {
+            "above": names[upper],
+            "below": names[lower],
+            "gap": gap,
+            "votes": votes if votes >= 0 else None,
+            "annotators": annotators if annotators >= 0 else None,
+            "tied": tied,
+        }
+        for upper, lower, gap, votes, annotators, tied in zip(*(x.tolist() for x in columns), strict=True)
     ]
-    budget = {**dataclasses.asdict(disclosures.budget), "places": places}
-    return {"fragility": fragility, "attack_budget": budget}
-
-
-def _fragile_row(pair: FragilePair, names: Mapping[int, str]) -> dict[str, Any]:
-    return {
-        "above": names[pair.upper],
-        "below": names[pair.lower],
-        "gap": pair.gap,
-        "votes": pair.votes,
-        "annotators": pair.annotators,
-        "tied": pair.votes is not None and pair.votes <= HANDFUL,
-    }
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:

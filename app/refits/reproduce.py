@@ -86,7 +86,7 @@ def reproduce(database: Database, reference: str) -> Reproduction:
         task, overrides = past_task(conn, snapshot)
         names = model_names(conn, task.model_ids)
         models, annotators = read_models(conn, snapshot.id), read_annotators(conn, snapshot.id)
-    fitted = fit(task, disclosing=False)
+    fitted = fit(task)
     made = _published(board_rows(fitted, task.model_ids), models)
     if annotators:  # old snapshots lose them to save space
         made += _crowd_rows(fitted, task, overrides, names)

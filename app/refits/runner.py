@@ -59,12 +59,24 @@ class _Run:
 class RefitRunner:
     """Runs refits, one at a time among all processes on the database.
 
-    It owns its transactions: a claim, a read, and the publication, each short; none is open while a fit runs. Runners
-    that take turns may share the `process` that fits.
+    It owns its transactions: a claim, a read, and the publication. Each is short; none is open while a fit runs.
+
+    Parameters
+    ----------
+    process : fits in a child process; several runners may share one
+    comparisons : also publish boards by other methods and by tag, and how few votes decide the order of neighbours
     """
 
-    def __init__(self, database: Database, *, lease_seconds: float, process: FitProcess | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        lease_seconds: float,
+        process: FitProcess | None = None,
+        comparisons: bool = True,
+    ) -> None:
         self._database = database
+        self._comparisons = comparisons
         self._lease_seconds = lease_seconds
         self._holder = holder_name()
         self._process = process or FitProcess()
@@ -151,7 +163,9 @@ class RefitRunner:
             material = read_material(conn)
         run.seconds["read"] = time.perf_counter() - started
         self._advance(run, "fitting")
-        fitted = self._process.fit(material.task, cancelled=lambda: self._is_cancelled(run))
+        fitted = self._process.fit(
+            material.task, comparisons=self._comparisons, cancelled=lambda: self._is_cancelled(run)
+        )
         run.seconds.update(fitted.seconds)
         reason = None if run.accept_exclusions else reason_to_hold(fitted, material)
         if reason is not None:

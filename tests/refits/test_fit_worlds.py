@@ -29,5 +29,20 @@ def test_no_model_has_a_score(world: str, exclude: bool) -> None:
     fitted = fit(task)
     assert not fitted.rating.board.identified.any()
     assert np.isnan(fitted.boards[BoardName("am-elo")].score).all()
-    assert fitted.disclosures is not None
-    assert fitted.disclosures.fragility == []
+    assert fitted.fragility is not None
+    assert not len(fitted.fragility.upper)
+
+
+def test_a_fit_without_comparisons_has_the_same_leaderboard() -> None:
+    rng = np.random.default_rng(3)
+    annotator, model_a = rng.integers(0, 5, 200, dtype=np.int32), rng.integers(0, 4, 200, dtype=np.int32)
+    nobody = np.zeros(5, dtype=np.bool_)
+    task = FitTask(
+        annotator, model_a, ((model_a + rng.integers(1, 4, 200)) % 4).astype(np.int32), rng.integers(0, 3, 200) / 2.0,
+        np.arange(5, dtype=np.int32), np.arange(4, dtype=np.int32), nobody, nobody, nobody, LoopSettings(min_votes=0),
+    )  # fmt: skip
+    whole, quick = fit(task), fit(task, comparisons=False)
+    assert list(quick.boards) == [BoardName("am-elo")]
+    assert {name.method for name in whole.boards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
+    assert (quick.fragility is None, whole.fragility is None) == (True, False)
+    np.testing.assert_array_equal(quick.rating.board.score, whole.rating.board.score)

@@ -13,7 +13,6 @@ from app.annotators.service import find_annotator
 from app.database.engine import Database
 from app.database.tables import annotators, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots, votes
 from app.errors import ConflictError
-from app.lab.budget import AttackBudget
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
 from app.rating.loop.slices import Held, rate_slice
@@ -21,9 +20,9 @@ from app.rating.results import Board, LoopSettings
 from app.rating.robustness.fragility import Fragility
 from app.refits.fit import boards
 from app.refits.fit.fitting import fit, fit_turn, task_cells
-from app.refits.fit.task import BoardName, Disclosures, FragilePair
+from app.refits.fit.task import BoardName
 from app.refits.load import read_material
-from app.refits.publish import disclosed
+from app.refits.publish import fragility_rows
 from app.refits.reproduce import reproduce
 from app.refits.service import Refit
 from app.snapshots.service import find_snapshot
@@ -83,7 +82,7 @@ def test_elo_is_left_out_where_it_is_not_cheap(
     assert names == {"m-elo", "m-elo-all", "elo"}
     monkeypatch.setattr(boards, "ELO_UPDATES", 19 * 1680)
     assert {name.method for name in boards.other_boards(task, cells, turn)[0]} == {"m-elo", "m-elo-all"}
-    assert {name.method for name in fit(task, disclosing=False).boards} == {"am-elo", "m-elo", "m-elo-all"}
+    assert {name.method for name in fit(task).boards} == {"am-elo", "m-elo", "m-elo-all"}
 
 
 def test_whoever_counts_counts_on_every_board(database: Database, stored_crowd: None) -> None:
@@ -104,7 +103,7 @@ def test_whoever_counts_counts_on_every_board(database: Database, stored_crowd: 
         keep_never=np.append(task.keep_never, [False, False]),
         was_low=np.append(task.was_low, [False, False]),
     )
-    made = fit(task, disclosing=False).boards
+    made = fit(task).boards
     counted = {name.method: int(board.votes.sum()) // 2 for name, board in made.items()}
     assert set(counted.values()) == {len(task.outcome)}
     assert not made[BoardName("am-elo")].identified[unbeaten]
@@ -116,7 +115,7 @@ def test_one_vote_is_a_board(database: Database, stored_crowd: None, store_polic
     with database.read() as conn:
         task = read_material(conn).task
     first = {name: getattr(task, name)[:1] for name in ("annotator", "model_a", "model_b", "outcome")}
-    made = fit(replace(task, **first), disclosing=False)
+    made = fit(replace(task, **first))
     assert {name.method for name in made.boards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
     for board in made.boards.values():
         assert (board.votes.sum(), board.wins.sum(), board.losses.sum()) == (2, 1, 1)
@@ -156,7 +155,7 @@ def test_a_tag_that_cannot_be_rated_holds_nothing_up(
         return rate_slice(cells, held, settings)
 
     monkeypatch.setattr(boards, "rate_slice", rate)
-    made = fit(task, disclosing=False)
+    made = fit(task)
     assert {name.tag for name in made.boards} == {"", "all"}
     assert [notice.code for notice in made.notices] == ["tag-board-omitted"]
 
@@ -178,7 +177,7 @@ def test_a_tag_of_nobody_in_the_fit_has_no_board(
 
 
 def test_a_tag_that_coins_judged_has_no_scores_and_says_so(
-    database: Database, crowd_with_coins: None, run_refit: DoRefit
+    database: Database, stored_crowd_with_coins: None, run_refit: DoRefit
 ) -> None:
     """Divided by abilities that may be 0, scores could be anything."""
     tag_votes(database, "annotator_id > 12", "coins")
@@ -235,22 +234,16 @@ def test_how_easily_the_board_gives_way_is_on_it(database: Database, stored_crow
         assert pair["gap"] == pytest.approx(above.score - below.score)
         assert pair["votes"] is None or pair["votes"] >= 1
         assert pair["tied"] == (pair["votes"] is not None and pair["votes"] <= 5)
-    budget = diagnostics["attack_budget"]
-    assert budget["complete"]
-    assert [place["rank"] for place in budget["places"]] == [2, 3, 4, 5, 6]
-    for place in budget["places"]:
-        assert place["model"] == f"model {by_rank[place['rank'] - 1].model_id - 1}"
-        assert place["annotators"] is None or place["votes"] == place["annotators"] * budget["votes_each"]
+    assert "attack_budget" not in diagnostics
 
 
 @pytest.mark.parametrize(("votes", "tied"), [(None, False), (1, True), (5, True), (6, False)])
 def test_a_handful_of_votes_is_five(votes: int | None, tied: bool) -> None:
-    nothing = AttackBudget("target-only", 51, [], complete=True, seconds=0.0)
-    published = disclosed(Disclosures([FragilePair(0, 1, 12.5, votes, None)], nothing), {0: "a", 1: "b"})
-    assert [pair["tied"] for pair in published["fragility"]] == [tied]
     one = np.array([0])
     found = Fragility(one, one, one.astype(float), np.array([-1 if votes is None else votes]), one)
     assert found.tied.tolist() == [tied]
+    row = fragility_rows(found, {0: "a"})[0]
+    assert (row["tied"], row["votes"]) == (tied, votes)
 
 
 def test_a_flag_says_why(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:

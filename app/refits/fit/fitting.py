@@ -10,10 +10,14 @@ from app.rating.data.sums import Floats
 from app.rating.data.votes import Cells, aggregate
 from app.rating.detection.judge import Evidence, weigh
 from app.rating.loop.stable_arena import Mask, Turn, Weigher, turn_loop
+from app.rating.robustness.fragility import Fragility, find_fragility
+from app.rating.solver.likelihood import MOST_DENSE
 from app.refits.fit.boards import other_boards
-from app.refits.fit.disclosing import disclose
 from app.refits.fit.pairs import tabulate_pairs
 from app.refits.fit.task import BoardName, FitTask, Fitted
+
+MOST_LOOKS = 1_000_000_000
+"""Fragility looks at every cell once for each model: up to so many looks it takes about four seconds."""
 
 
 class _Stages:
@@ -33,12 +37,13 @@ class _Stages:
         self.seconds[name], self._since = now - self._since, now
 
 
-def fit(task: FitTask, *, disclosing: bool = True) -> Fitted:
+def fit(task: FitTask, *, comparisons: bool = True) -> Fitted:
     """Turn the loop once, and make of its fit what a snapshot carries beside the board.
 
     Parameters
     ----------
-    disclosing : whether to find out how easily the board gives way, which takes a multiple of the fit's time
+    comparisons : also compute what is compared with the loop's own board: boards by other methods and by tag, and how
+        few votes decide the order of neighbours
     """
     stages = _Stages()
     cells = task_cells(task)
@@ -46,14 +51,14 @@ def fit(task: FitTask, *, disclosing: bool = True) -> Fitted:
     stages.end("aggregate")
     turn = fit_turn(task, cells)
     stages.skip()
-    others, notices = other_boards(task, cells, turn)
+    others, notices = other_boards(task, cells, turn) if comparisons else ({}, ())
     boards = {BoardName(task.settings.method): turn.rating.board, **others}
     pairs = tabulate_pairs(turn, task.settings)
     stages.end("other_boards")
-    disclosures = disclose(cells, turn, task) if disclosing else None
-    stages.end("disclosures")
+    fragility = _find_fragility(turn) if comparisons else None
+    stages.end("fragility")
     seconds = {**stages.seconds, **turn.rating.diagnostics.seconds}
-    return Fitted(turn.rating, boards, pairs, disclosures, votes_hash, seconds, notices)
+    return Fitted(turn.rating, boards, pairs, fragility, votes_hash, seconds, notices)
 
 
 def task_cells(task: FitTask) -> Cells:
@@ -71,6 +76,13 @@ def fit_turn(task: FitTask, cells: Cells) -> Turn:
         keep_always=task.keep_always, keep_never=task.keep_never, was_low=task.was_low,
         weigher=_weigher(task, cells),
     )  # fmt: skip
+
+
+def _find_fragility(turn: Turn) -> Fragility | None:
+    models, cells = turn.estimate.small.cells.n_models, len(turn.estimate.small.cells.n)
+    if models > MOST_DENSE or models * cells > MOST_LOOKS:
+        return None
+    return find_fragility(turn.estimate)
 
 
 def hash_cells(cells: Cells, annotator_ids: NDArray[np.int32], model_ids: NDArray[np.int32]) -> str:

@@ -64,9 +64,9 @@ class FitProcess:
         self._child: Future[int] | None = None
         self._stopped = False
 
-    def fit(self, task: FitTask, *, disclosing: bool = True, cancelled: Callable[[], bool] = lambda: False) -> Fitted:
+    def fit(self, task: FitTask, *, comparisons: bool = True, cancelled: Callable[[], bool] = lambda: False) -> Fitted:
         """Fit in the child, as `app.refits.fit.fitting.fit` does; see `run`."""
-        return self.run(partial(fit, task, disclosing=disclosing), cancelled=cancelled)
+        return self.run(partial(fit, task, comparisons=comparisons), cancelled=cancelled)
 
     def run(self, work: Callable[[], T], *, cancelled: Callable[[], bool] = lambda: False) -> T:
         """Call something in the child; its errors are raised here.

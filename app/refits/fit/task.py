@@ -3,8 +3,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from app.lab.budget import AttackBudget
 from app.rating.results import Board, LoopSettings, Rating, RatingNotice
+from app.rating.robustness.fragility import Fragility
 
 
 @dataclass(frozen=True)
@@ -70,37 +70,6 @@ class PairTable:
 
 
 @dataclass(frozen=True)
-class FragilePair:
-    """Two neighbours on the board and how few removals swap them, approximately; None where no number is known to.
-
-    Attributes
-    ----------
-    upper, lower : indices of the models
-    gap : Elo points
-    """
-
-    upper: int
-    lower: int
-    gap: float
-    votes: int | None
-    annotators: int | None
-
-
-@dataclass(frozen=True)
-class Disclosures:
-    """What is published with a board about how easily it gives way.
-
-    Attributes
-    ----------
-    fragility : every two neighbours; None where the models are too many for it
-    budget : what attackers would need for the places below the first, under the rule in force
-    """
-
-    fragility: list[FragilePair] | None
-    budget: AttackBudget
-
-
-@dataclass(frozen=True)
 class Fitted:
     """What a refit has computed.
 
@@ -109,7 +78,8 @@ class Fitted:
     rating : the loop's turn, with abilities
     boards : all the snapshot's boards, the rating's own among them
     pairs : of the votes that the turn kept
-    disclosures : None where they were not asked for
+    fragility : how few votes decide the order of neighbours; None where the board is too large for it, or it was not
+        asked for
     votes_hash : sha256 of the cells of every vote read
     seconds : stage → seconds
     notices : what to know of the boards by tag
@@ -118,7 +88,7 @@ class Fitted:
     rating: Rating
     boards: dict[BoardName, Board]
     pairs: PairTable
-    disclosures: Disclosures | None
+    fragility: Fragility | None
     votes_hash: str
     seconds: dict[str, float] = field(default_factory=dict)
     notices: tuple[RatingNotice, ...] = ()

@@ -110,7 +110,7 @@ class PolicyPreviews:
                 material = read_material(conn, settings)
             self._process = FitProcess(self._limits)
             try:
-                fitted = self._process.fit(material.task, disclosing=False)
+                fitted = self._process.fit(material.task, comparisons=False)
             except RatingError as error:
                 raise CannotFitError(str(error)) from error
             finally:
