@@ -19,7 +19,6 @@ from app.http.rate_limits import RateLimitHeaders, RateLimits
 from app.http.request_log import RequestTrail
 from app.leaderboard.board_files import BoardFiles
 from app.leaderboard.board_reads import BoardReads
-from app.leaderboard.diff.move_causes import DiffCauses
 from app.monitoring.metrics.endpoints import MetricsReaders, keep_settling
 from app.monitoring.metrics.service import FiguresReader
 from app.naming.known_names import KnownNames
@@ -109,7 +108,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.previews = previews = PolicyPreviews(database, limits)
         review_fits = ReviewFits(limits)
         app.state.impacts = Impacts(database, review_fits)
-        app.state.diff_causes = DiffCauses(database, review_fits)
         app.state.metrics_readers = MetricsReaders()
         app.state.figures = figures = FiguresReader(database)
         settling = asyncio.create_task(keep_settling(app))

@@ -11,7 +11,9 @@ from app.http.direct import DirectEndpoint
 from app.http.paths import PREFIX
 from app.imports import endpoints as imports
 from app.leaderboard import endpoints as leaderboard
+from app.leaderboard.diff import endpoints as diff
 from app.leaderboard.matchups import endpoints as matchups
+from app.leaderboard.model_page import endpoints as model_page
 from app.models import endpoints as models
 from app.monitoring.health import endpoints as health
 from app.monitoring.metrics import endpoints as metrics
@@ -44,7 +46,9 @@ def install_routes(app: FastAPI) -> None:
         leaderboard,
         matchups,
         models,
+        model_page,
         snapshots,
+        diff,
         reviews,  # before annotators, whose keys may hold slashes
         appeals,
         annotators,

@@ -6,8 +6,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, RootModel
 from sqlalchemy import Connection, RowMapping
 
-from app.leaderboard.queries import list_boards, read_board
+from app.leaderboard.queries import read_board
 from app.leaderboard.service import LeaderboardVersion, read_published
+from app.snapshots.queries import list_leaderboards
 
 WHOLE = "full"
 """The category of all votes, by arena-catalog's custom; it hides a tag of this name, whose board `tag=full` shows."""
@@ -44,7 +45,7 @@ def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:
     categories = {version.tag or WHOLE: _category(row.model_dump() for row in board.models)}
     if version.tag is None:
         snapshot, method = version.snapshot.id, version.method
-        tags = [tag for one, tag in list_boards(conn, snapshot) if one == method and tag not in ("", WHOLE)]
+        tags = [tag for one, tag in list_leaderboards(conn, snapshot) if one == method and tag not in ("", WHOLE)]
         categories |= {tag: _category(read_board(conn, snapshot, method, tag)) for tag in tags}
     return ArenaCatalog(categories)
 

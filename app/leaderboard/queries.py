@@ -45,13 +45,6 @@ def find_head(
     return found.mappings().one_or_none()
 
 
-def list_boards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, str]]:
-    """Return the (method, tag) of every board that a snapshot has, by method and tag; "" is all votes."""
-    c = snapshot_models.c
-    statement = select(c.method, c.tag).where(c.snapshot_id == snapshot_id).distinct()
-    return sorted((row.method, row.tag) for row in conn.execute(statement))
-
-
 def read_board(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> Sequence[RowMapping]:
     """Return the models of one board that are not archived, by component, rank and name.
 

@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
-from app.leaderboard.queries import count_archived, find_head, list_boards, read_board, read_places
+from app.leaderboard.queries import count_archived, find_head, read_board, read_places
 from app.snapshots.freshness import CountNewVotes, Freshness, judge_freshness
 from app.snapshots.methods import BoardMethod
+from app.snapshots.queries import list_leaderboards
 from app.snapshots.service import NoSuchBoardError, SnapshotHead, find_snapshot, missing_snapshot, parse_reference
 from app.snapshots.vote_sets import new_votes_since
 
@@ -211,7 +212,7 @@ def check_board(conn: Connection, snapshot: SnapshotHead, *methods: BoardMethod,
     ------
     NoSuchBoardError
     """
-    kept = list_boards(conn, snapshot.id)
+    kept = list_leaderboards(conn, snapshot.id)
     here = [method for method, name in kept if name == (tag or "")]
     missing = next((method for method in methods if method not in here), None)
     if missing is None:

@@ -8,12 +8,10 @@ from app.auth.service import Caller
 from app.http.dependencies import ReadView, Transaction, require
 from app.http.pagination import Name, PageSize, read_cursor, write_cursor
 from app.http.problems import problem_responses
-from app.leaderboard.model_page.service import ModelDetail, describe_model
 from app.models import changes as model_changes
 from app.models import service as models
 from app.models.changes import ModelChange, NewAlias, NewModel
 from app.models.service import Alias, Model
-from app.snapshots.methods import BoardMethod
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -76,21 +74,6 @@ def delete_alias(name: str, alias_id: UUID, caller: _Admin, conn: Transaction) -
     `scope-missing`, `not-found`.
     """
     model_changes.remove_alias(conn, name, alias_id, removed_by=caller.name)
-
-
-@router.get("/{name:path}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503))
-def get_model(
-    name: str,
-    conn: ReadView,
-    method: Annotated[BoardMethod, Query(description="Whose board `newest`, `history` and `chart` are of.")] = "am-elo",
-) -> ModelDetail:
-    """Show a model, by its name or an alias: figures, history, votes against each other model, other names.
-
-    Where it stands on every board of the newest snapshot, how it came there, how it fared against each other model in
-    the votes that this snapshot counts, and how much it would take to swap it with its neighbours. Needs scope `read`.
-    Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown method.
-    """
-    return describe_model(conn, models.find_model(conn, name), method)
 
 
 @router.patch("/{name:path}", responses=problem_responses(401, 403, 404, 409, 422, 503))

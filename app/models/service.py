@@ -9,9 +9,6 @@ from app.models import queries as models
 from app.naming import aliases
 from app.naming.aliases import read_names
 from app.naming.names import name_error
-from app.snapshots.methods import BoardMethod
-
-HISTORY_LENGTH = 100
 
 
 class Alias(BaseModel):
@@ -51,24 +48,6 @@ class FoundModel(Model):
         return Model.model_validate(self.model_dump())
 
 
-class PastFigures(BaseModel):
-    """How a model stood in one snapshot's board."""
-
-    model_config = ConfigDict(frozen=True)
-
-    snapshot_id: UUID
-    number: int = Field(description="The snapshot's number.")
-    published_at: datetime
-    score: float | None = Field(description="Elo points; null where the votes do not determine it.")
-    se: float | None
-    lower: float | None
-    upper: float | None
-    rank: int | None = Field(description="1 is best, within the component.")
-    best_rank: int | None
-    worst_rank: int | None
-    votes: int
-
-
 def list_models(conn: Connection, *, limit: int, archived: bool = False, after: str | None = None) -> list[FoundModel]:
     """Return models by name, those after a name, the archived ones only where asked for."""
     rows = models.list_models(conn, archived=archived, limit=limit, after=after)
@@ -94,15 +73,6 @@ def find_model(conn: Connection, reference: str) -> FoundModel:
 def list_aliases(conn: Connection, model: FoundModel) -> list[Alias]:
     """Return the model's other names, by name and time."""
     return [Alias.model_validate(dict(row)) for row in aliases.list_aliases(conn, model.model_id)]
-
-
-def list_figures(
-    conn: Connection, model: FoundModel, method: BoardMethod, *, limit: int = HISTORY_LENGTH
-) -> list[PastFigures]:
-    """Return how the model stood in the boards it was on, the newest first."""
-    return [
-        PastFigures.model_validate(dict(row)) for row in models.list_figures(conn, model.model_id, method, limit=limit)
-    ]
 
 
 def get_model(conn: Connection, number: int) -> FoundModel:

@@ -20,7 +20,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from app.database.tables import models, retracted_votes, snapshot_annotators, snapshot_models, snapshots, votes
+from app.database.tables import models, retracted_votes, snapshot_annotators, snapshot_models, votes
 
 MOST_DIGITS = 16.0
 """Odds beyond 10^16 are not told apart: a probability as a float has no more digits."""
@@ -97,12 +97,6 @@ def read_published(conn: Connection, snapshot_id: UUID, method: str = "am-elo") 
     return conn.execute(statement).mappings().all()
 
 
-def read_model_names(conn: Connection, model_ids: Sequence[int]) -> dict[int, str]:
-    """Return the names of these models."""
-    statement = select(models.c.id, models.c.name).where(models.c.id.in_(model_ids))
-    return {row.id: row.name for row in conn.execute(statement)}
-
-
 def read_evidence(conn: Connection, snapshot_id: UUID, annotator_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Return what the snapshot's refit noted against annotators, by number; those against whom it noted something."""
     c = snapshot_annotators.c
@@ -116,19 +110,6 @@ def read_fitted(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
     """Return the numbers of the annotators who were in the snapshot's fit."""
     c = snapshot_annotators.c
     return conn.execute(select(c.annotator_id).where(c.snapshot_id == snapshot_id, _fitted)).scalars().all()
-
-
-def read_voters(conn: Connection, snapshot_id: UUID) -> Sequence[Row[tuple[int, bool]]]:
-    """Return `annotator_id, fitted` of everybody with votes in the snapshot: whether they were in its fit."""
-    c = snapshot_annotators.c
-    statement = select(c.annotator_id, _fitted.label("fitted")).where(c.snapshot_id == snapshot_id)
-    return conn.execute(statement).all()
-
-
-def crowd_is_pruned(conn: Connection, snapshot_id: UUID) -> bool:
-    """Whether the snapshot's annotators were removed to save space."""
-    pruned = snapshots.c.crowd_pruned_at.is_not(None)
-    return bool(conn.execute(select(pruned).where(snapshots.c.id == snapshot_id)).scalar_one())
 
 
 def order_by_reason(rows: Select[Any], *, limit: int, after: tuple[float, int] | None, standing: str) -> Select[Any]:

@@ -197,6 +197,13 @@ def read_held(conn: Connection, snapshot_id: UUID) -> list[int]:
     return list(conn.execute(select(snapshots.c.held).where(snapshots.c.id == snapshot_id)).scalar_one())
 
 
+def list_leaderboards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, str]]:
+    """Return the (method, tag) of every leaderboard of a snapshot, by method and tag; "" means all votes."""
+    c = snapshot_models.c
+    statement = select(c.method, c.tag).where(c.snapshot_id == snapshot_id).distinct()
+    return sorted((row.method, row.tag) for row in conn.execute(statement))
+
+
 def list_tags(conn: Connection, snapshot_id: UUID) -> list[str]:
     """Return the tags that the snapshot has boards for, by name."""
     c = snapshot_models.c

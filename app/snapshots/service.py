@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.errors import NotFoundError
-from app.leaderboard.queries import list_boards
 from app.snapshots import queries as store
 from app.snapshots.methods import BoardMethod
 
@@ -86,7 +85,7 @@ def find_snapshot_detail(conn: Connection, reference: str) -> SnapshotDetail:
     NotFoundError
     """
     snapshot = find_snapshot(conn, reference)
-    kept = list_boards(conn, snapshot.id)
+    kept = store.list_leaderboards(conn, snapshot.id)
     methods = [method for method, tag in kept if not tag]
     tags = sorted({tag for _, tag in kept if tag})
     return SnapshotDetail.model_validate({**snapshot.model_dump(), "boards": methods, "tags": tags})

@@ -1,6 +1,8 @@
 """What is told of a model between two boards: never a move across components, and always a lost score."""
 
-from app.leaderboard.diff.service import ModelChange, compare_boards, keep_company, tell_moves
+from app.leaderboard.diff.moves import describe_moves
+from app.leaderboard.diff.schemas import ModelChange
+from app.leaderboard.diff.service import compare_boards, find_comparable
 from app.leaderboard.service import BoardRow
 
 Row = tuple[str, int, float | None]
@@ -21,7 +23,7 @@ def board(*rows: Row) -> dict[str, BoardRow]:
 
 def compare(old: list[Row], new: list[Row]) -> tuple[dict[str, ModelChange], list[str]]:
     models = list(compare_boards(board(*old), board(*new)))
-    return {one.model: one for one in models}, list(tell_moves(models))
+    return {one.model: one for one in models}, list(describe_moves(models))
 
 
 ONE: list[Row] = [("a", 0, 1100.0), ("b", 0, 1050.0), ("y", 0, 950.0), ("z", 0, 900.0)]
@@ -31,19 +33,19 @@ TWO: list[Row] = [("a", 0, 1025.0), ("b", 0, 975.0), ("y", 1, 1025.0), ("z", 1, 
 def test_a_board_that_falls_apart_has_no_moves() -> None:
     models, words = compare(ONE, TWO)
     for one in models.values():
-        assert (one.same_company, one.change, one.beyond_interval) == (False, None, None)
+        assert (one.comparable, one.change, one.beyond_interval) == (False, None, None)
         assert None not in (one.score_before, one.score_after)
     assert [(models[m].component_before, models[m].component_after) for m in "az"] == [(0, 0), (0, 1)]
     assert words == [
         f"{pair} are now compared with other models: their ranks and points do not compare with those before."
         for pair in ("a and b", "y and z")
     ]
-    assert [one.same_company for one in compare(TWO, ONE)[0].values()] == [False] * 4, "nor has one that grows together"
+    assert [one.comparable for one in compare(TWO, ONE)[0].values()] == [False] * 4, "nor has one that grows together"
 
 
 def test_who_changes_sides_is_told_and_named_alone() -> None:
     models, words = compare([*TWO, ("c", 0, 990.0)], [*TWO, ("c", 1, 990.0)])
-    assert not any(one.same_company for one in models.values())
+    assert not any(one.comparable for one in models.values())
     assert len(words) == 2
     _, words = compare(
         [("a", 0, 1000.0), ("b", 0, 990.0), ("c", 0, 980.0)], [("a", 0, 1.0), ("b", 0, 2.0), ("c", 1, 3.0)]
@@ -60,7 +62,7 @@ def test_many_are_counted_and_not_all_named() -> None:
 def test_numbers_of_components_say_nothing() -> None:
     swapped: list[Row] = [("y", 0, 1025.0), ("z", 0, 1035.0), ("a", 1, 1025.0), ("b", 1, 975.0)]
     models, words = compare(TWO, swapped)
-    assert all(one.same_company for one in models.values())
+    assert all(one.comparable for one in models.values())
     assert (models["z"].change, models["z"].beyond_interval) == (60.0, True)
     assert words == [
         "z rose from rank 2 to 1 in its component, +60.0 points, beyond its interval.",
@@ -70,14 +72,14 @@ def test_numbers_of_components_say_nothing() -> None:
 
 def test_who_comes_and_goes_does_not_part_the_others() -> None:
     models, words = compare([*ONE, ("old", 0, 800.0)], [*ONE, ("new", 0, 1075.0), ("open", 0, None)])
-    assert models["b"].same_company
+    assert models["b"].comparable
     assert words == [
         "b fell from rank 2 to 3, +0.0 points, within its interval.",
         "y fell from rank 3 to 4, +0.0 points, within its interval.",
         "z fell from rank 4 to 5, +0.0 points, within its interval.",
         "new is new, at rank 2.",
         "open is new, without a score.",
-        "old is no longer on the board; it was at rank 5.",
+        "old is no longer on the leaderboard; it was at rank 5.",
     ]
     _, words = compare(ONE, [*ONE, ("new", 1, 1000.0)])
     assert words == ["new is new, at rank 1 in its component."]
@@ -87,9 +89,9 @@ def test_a_score_lost_or_found_is_told_and_no_move() -> None:
     without: list[Row] = [*ONE[:3], ("z", 0, None)]
     models, words = compare(ONE, without)
     assert (models["z"].identified_before, models["z"].identified_after, models["z"].change) == (True, False, None)
-    assert words == ["z has no score any more."]
-    assert compare(without, ONE)[1] == ["z has a score now: 900.0 points, at rank 4."]
-    assert compare(ONE, [*TWO[:3], ("z", 1, None)])[1][0] == "z has no score any more.", "whatever its company"
+    assert words == ["z no longer has a score."]
+    assert compare(without, ONE)[1] == ["z now has a score: 900.0 points, at rank 4."]
+    assert compare(ONE, [*TWO[:3], ("z", 1, None)])[1][0] == "z no longer has a score.", "whatever its company"
     assert compare(without, without)[1][0].startswith("No model changed its rank")
 
 
@@ -99,6 +101,6 @@ def test_a_place_without_a_score_is_called_so() -> None:
 
 
 def test_company_is_who_is_on_both_boards() -> None:
-    assert keep_company({"a": 0, "b": 0, "gone": 0}, {"a": 3, "b": 3, "new": 3}) == {"a", "b"}
-    assert keep_company({"a": 0, "b": 0, "c": 1}, {"a": 0, "b": 1, "c": 2}) == {"c"}
-    assert keep_company({"a": 0}, {}) == set()
+    assert find_comparable({"a": 0, "b": 0, "gone": 0}, {"a": 3, "b": 3, "new": 3}) == {"a", "b"}
+    assert find_comparable({"a": 0, "b": 0, "c": 1}, {"a": 0, "b": 1, "c": 2}) == {"c"}
+    assert find_comparable({"a": 0}, {}) == set()

@@ -76,7 +76,7 @@ def test_a_quota_is_named_and_what_it_splits_is_not_compared(
         fields = [f"{name}_{side}" for name in ("component", "identified", "rank")]
         assert {row["model"]: tuple(row[name] for name in fields) for row in diff["models"]} == shown
     assert {row["component_after"] for row in diff["models"]} == {0, 1}
-    assert {(row["same_company"], row["change"], row["beyond_interval"]) for row in diff["models"]} == {
+    assert {(row["comparable"], row["change"], row["beyond_interval"]) for row in diff["models"]} == {
         (False, None, None)
     }
     told = [line for line in diff["summary"] if "now compared with other models" in line]
@@ -95,10 +95,10 @@ def test_a_quota_that_takes_scores_away(ask: Ask, halves: None, refit: Ask, chan
     assert diff["causes"]["settings"] == {"max_votes_per_day": [20, 5]}
     lost = [row["model"] for row in diff["models"] if row["identified_before"] and not row["identified_after"]]
     assert sorted(lost) == ["b0", "b1", "b2", "b3"]
-    assert diff["summary"][:4] == [f"{model} has no score any more." for model in lost]
+    assert diff["summary"][:4] == [f"{model} no longer has a score." for model in lost]
     assert not any("rose" in line or "fell" in line for line in diff["summary"])
     back = ask("GET", "/snapshots/2/diff/1").json()["summary"]
-    assert sum("has a score now: " in line for line in back) == 4
+    assert sum("now has a score: " in line for line in back) == 4
 
 
 def test_a_policy_that_no_score_depends_on(ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask) -> None:

@@ -1,118 +1,41 @@
-"""Everything there is to show of one model: where it stands, how it came there, whom it beats."""
+"""Everything about one model: its places, its history, its opponents."""
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard.fragility import Gap, read_neighbours
 from app.leaderboard.matchups.queries import list_matchups
 from app.leaderboard.matchups.service import Matchup
-from app.models import queries as store
-from app.models.service import HISTORY_LENGTH, Alias, FoundModel, Model, PastFigures, list_aliases, list_figures
+from app.leaderboard.model_page import queries as store
+from app.leaderboard.model_page.schemas import (
+    CHART_LENGTH,
+    HISTORY_LENGTH,
+    OPPONENTS_NAMED,
+    HeadToHead,
+    ModelDetail,
+    Neighbour,
+    PastFigures,
+    Point,
+    Standing,
+)
+from app.models.service import FoundModel, get_model, list_aliases
 from app.snapshots.methods import BoardMethod
 from app.snapshots.queries import newest_snapshot
 
-CHART_LENGTH = 200
-OPPONENTS_NAMED = 5
 _NORMAL_95 = 1.959964
 
 
-class Standing(BaseModel):
-    """Where a model stands on one board of the newest snapshot."""
-
-    model_config = ConfigDict(frozen=True)
-
-    method: BoardMethod
-    tag: str | None = Field(description="Only votes with this tag are in the score; null for all votes.")
-    score: float | None
-    se: float | None
-    lower: float | None
-    upper: float | None
-    rank: int | None
-    best_rank: int | None
-    worst_rank: int | None
-    votes: int
-
-
-class Point(BaseModel):
-    """A model's figures in one snapshot, for a chart."""
-
-    model_config = ConfigDict(frozen=True)
-
-    number: int = Field(description="The snapshot's number.")
-    published_at: datetime
-    score: float | None
-    lower: float | None
-    upper: float | None
-    rank: int | None
-    votes: int = Field(description="Votes on the model that had been counted by then.")
-
-
-class HeadToHead(BaseModel):
-    """How a model fared against another in the newest snapshot's counted votes, and what the board predicts."""
-
-    model_config = ConfigDict(frozen=True)
-
-    opponent: str
-    votes: int
-    wins: int
-    ties: int
-    losses: int
-    observed: float | None = Field(description="Share of the votes that the model won, a tie half; null without votes.")
-    predicted: float | None = Field(description="Probability that it wins with a typical annotator, by the scores.")
-    lower: float | None = Field(description="Lower end of the prediction's interval.")
-    upper: float | None = Field(description="Upper end of the prediction's interval.")
-
-    @classmethod
-    def of(cls, matchup: Matchup) -> Self:
-        """Return the pair as its first model sees it."""
-        figures = matchup.model_dump(exclude={"model_a", "model_b", "wins_a", "wins_b"})
-        return cls(opponent=matchup.model_b, wins=matchup.wins_a, losses=matchup.wins_b, **figures)
-
-
-class Neighbour(Gap):
-    """A model's neighbour on the am-elo board of all votes, and what it would take to swap the two."""
-
-    model: str
-
-
-class ModelDetail(Model):
-    """A model with its other names, its figures and its opponents."""
-
-    aliases: list[Alias]
-    newest: PastFigures | None = Field(description="In the newest snapshot; null where it is not on that board.")
-    standings: list[Standing] = Field(description="On every board of the newest snapshot, by method and tag.")
-    tie_share: float | None = Field(description="Share of ties in its votes on the newest board; null without votes.")
-    above: Neighbour | None = Field(description="The model above it; null for the first and where it is not known.")
-    below: Neighbour | None = Field(description="The model below it; null for the last and where it is not known.")
-    history: list[PastFigures] = Field(
-        description=f"In the boards it was on, the newest first, at most {HISTORY_LENGTH}."
-    )
-    chart: list[Point] = Field(
-        description=f"In at most {CHART_LENGTH} snapshots spread over all there are, the oldest first."
-    )
-    head_to_head: list[HeadToHead] = Field(
-        description="Against each other model that is not archived, by name; empty where the newest snapshot kept none."
-    )
-    best_opponents: list[str] = Field(
-        description=f"At most {OPPONENTS_NAMED}, and half of those it met: those it surely beats most often, by the "
-        "95 % interval of the observed win rate."
-    )
-    worst_opponents: list[str] = Field(description="The same of those that surely beat it most often.")
-
-
 def describe_model(conn: Connection, model: FoundModel, method: BoardMethod = "am-elo") -> ModelDetail:
-    """Return everything there is to show of a model; figures and history are of one method's board of all votes."""
-    history = list_figures(conn, model, method)
+    """Return everything about a model; `newest`, `history` and `chart` are of one method's leaderboard of all votes."""
+    number = model.model_id
+    history = [PastFigures(**row) for row in store.list_figures(conn, number, method, limit=HISTORY_LENGTH)]
     newest = newest_snapshot(conn)
-    places = [] if newest is None else store.list_places(conn, model.model_id, newest["id"])
-    met = [] if newest is None else _opponents(conn, newest, model)
-    above, below = (None, None) if newest is None else _neighbours(conn, newest, model)
-    best, worst = _extremes(met)
+    places = [] if newest is None else store.list_places(conn, number, newest["id"])
+    opponents = [] if newest is None else _opponents(conn, newest, number)
+    above, below = (None, None) if newest is None else _neighbours(conn, newest, number)
+    best, worst = _extremes(opponents)
     return ModelDetail(
         **model.public().model_dump(),
         aliases=list_aliases(conn, model),
@@ -122,33 +45,26 @@ def describe_model(conn: Connection, model: FoundModel, method: BoardMethod = "a
         above=above,
         below=below,
         history=history,
-        chart=[
-            Point.model_validate(dict(row))
-            for row in store.list_points(conn, model.model_id, method, most=CHART_LENGTH)
-        ],
-        head_to_head=met,
+        chart=[Point(**row) for row in store.list_points(conn, number, method, most=CHART_LENGTH)],
+        head_to_head=opponents,
         best_opponents=best,
         worst_opponents=worst,
     )
 
 
-def _opponents(conn: Connection, snapshot: RowMapping, model: FoundModel) -> list[HeadToHead]:
-    number = model.model_id
-    pairs = [(Matchup.of(row), row["model_b_id"]) for row in list_matchups(conn, snapshot["id"], model_id=number)]
-    seen = [pair.swapped() if second == number else pair for pair, second in pairs]
+def _opponents(conn: Connection, snapshot: RowMapping, model_id: int) -> list[HeadToHead]:
+    pairs = [(Matchup.of(row), row["model_b_id"]) for row in list_matchups(conn, snapshot["id"], model_id=model_id)]
+    seen = [pair.swapped() if second == model_id else pair for pair, second in pairs]
     return sorted((HeadToHead.of(pair) for pair in seen), key=lambda one: one.opponent)
 
 
-def _neighbours(conn: Connection, snapshot: RowMapping, model: FoundModel) -> tuple[Neighbour | None, Neighbour | None]:
+def _neighbours(conn: Connection, snapshot: RowMapping, model_id: int) -> tuple[Neighbour | None, Neighbour | None]:
     found = read_neighbours(conn, snapshot["diagnostics"])
-    above, below = found.above.get(model.model_id), found.below.get(model.model_id)
-    return _named(conn, above), _named(conn, below)
+    return _named(conn, found.above.get(model_id)), _named(conn, found.below.get(model_id))
 
 
 def _named(conn: Connection, gap: Gap | None) -> Neighbour | None:
-    if gap is None:
-        return None
-    return Neighbour(model=store.get_model(conn, gap.neighbour)["name"], **dict(gap))
+    return None if gap is None else Neighbour(model=get_model(conn, gap.neighbour).name, **dict(gap))
 
 
 def _tie_share(places: Sequence[RowMapping], method: str) -> float | None:
@@ -156,9 +72,9 @@ def _tie_share(places: Sequence[RowMapping], method: str) -> float | None:
     return row["ties"] / row["votes"] if row is not None and row["votes"] else None
 
 
-def _extremes(met: list[HeadToHead]) -> tuple[list[str], list[str]]:
-    """Name the opponents that are surely beaten most often, and those that surely beat most often."""
-    bounds = [(_wilson(one.observed, one.votes), one.opponent) for one in met if one.observed is not None]
+def _extremes(opponents: list[HeadToHead]) -> tuple[list[str], list[str]]:
+    """Name the opponents that the model beats most reliably, and those that beat it most reliably."""
+    bounds = [(_wilson(one.observed, one.votes), one.opponent) for one in opponents if one.observed is not None]
     most = min(OPPONENTS_NAMED, len(bounds) // 2)
     best = sorted(bounds, key=lambda one: (-one[0][0], one[1]))[:most]
     worst = sorted(bounds, key=lambda one: (one[0][1], one[1]))[:most]
@@ -166,7 +82,7 @@ def _extremes(met: list[HeadToHead]) -> tuple[list[str], list[str]]:
 
 
 def _wilson(share: float, votes: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of so many votes, a tie taken as half of one."""
+    """Return Wilson's 95 % interval of a share of `votes` votes; a tie counts half."""
     z2 = _NORMAL_95**2
     middle = (share + z2 / (2 * votes)) / (1 + z2 / votes)
     half = _NORMAL_95 * math.sqrt(share * (1 - share) / votes + z2 / (4 * votes**2)) / (1 + z2 / votes)

@@ -8,7 +8,9 @@ from sqlalchemy import Connection
 
 from app.database.engine import Database
 from app.errors import ConflictError, UnavailableError
-from app.leaderboard.diff.service import ModelChange, compare_boards, tell_moves
+from app.leaderboard.diff.moves import describe_moves
+from app.leaderboard.diff.schemas import ModelChange
+from app.leaderboard.diff.service import compare_boards
 from app.leaderboard.queries import read_board
 from app.leaderboard.service import BoardRow
 from app.models.queries import read_archived
@@ -144,7 +146,7 @@ def _compare(conn: Connection, material: Material, fitted: Fitted) -> PolicyPrev
         review_reason=reason,
         counts={fate: fates[fate] for fate in get_args(Fate)},
         annotators=changes[:MAX_LISTED],
-        summary=list(tell_moves(models)),
+        summary=list(describe_moves(models)),
         models=models,
     )
 

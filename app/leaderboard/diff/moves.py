@@ -1,0 +1,61 @@
+"""Changes of models between two leaderboards, in sentences."""
+
+from collections.abc import Iterator, Sequence
+
+from app.leaderboard.diff.schemas import ModelChange
+
+MOST_NAMED = 5
+
+
+def describe_moves(models: Sequence[ModelChange]) -> Iterator[str]:
+    """Describe score changes, component changes, moves (the largest first), and models that entered or left."""
+    apart = any((one.component_before or 0) > 0 or (one.component_after or 0) > 0 for one in models)
+    place = " in its component" if apart else ""
+    stayed = [one for one in models if one.kind == "stayed"]
+    rescored = [one for one in stayed if one.identified_before != one.identified_after]
+    same_state = [one for one in stayed if one.identified_before == one.identified_after]
+    comparable = [one for one in same_state if one.comparable]
+    moved = [one for one in comparable if one.rank_before != one.rank_after or one.beyond_interval]
+    for one in sorted(rescored, key=lambda m: bool(m.identified_after)):
+        yield _describe_score(one, place)
+    yield from _describe_components([one for one in same_state if not one.comparable])
+    for one in sorted(moved, key=lambda m: -abs(m.change or 0.0)):
+        yield _describe_move(one, place)
+    for one in models:
+        if one.kind == "entered":
+            rank = f"at rank {one.rank_after}{place}" if one.identified_after else "without a score"
+            yield f"{one.model} is new, {rank}."
+        elif one.kind == "left":
+            yield f"{one.model} is no longer on the leaderboard; it was at rank {one.rank_before}{place}."
+    if len(comparable) == len(models) and not moved:
+        largest = max((abs(one.change) for one in models if one.change is not None), default=0.0)
+        yield f"No model changed its rank or left its interval; the largest change is {largest:.1f} points."
+
+
+def _describe_score(one: ModelChange, place: str) -> str:
+    if one.score_after is None:
+        return f"{one.model} no longer has a score."
+    return f"{one.model} now has a score: {one.score_after:.1f} points, at rank {one.rank_after}{place}."
+
+
+def _describe_components(models: Sequence[ModelChange]) -> Iterator[str]:
+    """Name the models whose component changed; models of one later component share a sentence."""
+    for component in sorted({one.component_after or 0 for one in models}):
+        names = [one.model for one in models if (one.component_after or 0) == component]
+        if len(names) == 1:
+            yield f"{names[0]} is now compared with other models: its rank and points do not compare with those before."
+            continue
+        named, rest = names[:MOST_NAMED], len(names) - MOST_NAMED
+        listed = f"{', '.join(named)} and {rest:,} more" if rest > 0 else f"{', '.join(named[:-1])} and {named[-1]}"
+        yield f"{listed} are now compared with other models: their ranks and points do not compare with those before."
+
+
+def _describe_move(one: ModelChange, place: str) -> str:
+    before, after = one.rank_before or 0, one.rank_after or 0
+    if after == before:
+        text = f"{one.model} keeps rank {after}{place}"
+    else:
+        text = f"{one.model} {'rose' if after < before else 'fell'} from rank {before} to {after}{place}"
+    if one.change is None:
+        return f"{text}, without a score."
+    return f"{text}, {one.change:+.1f} points, {'beyond' if one.beyond_interval else 'within'} its interval."
