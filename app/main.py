@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 import app as package
 from app.auth.known_callers import KnownCallers
+from app.database.engine import Database
 from app.database.schema import needed_revision
 from app.environment import read_settings
 from app.http.cors import install_cors
@@ -28,6 +29,7 @@ from app.refits.previews.service import PolicyPreviews
 from app.review.impact.fits import ReviewFits
 from app.review.impact.service import Impacts
 from app.routes import DIRECT_ENDPOINTS, install_routes
+from app.services import Services
 from app.settings import Settings
 from app.votes.queue import VoteQueue
 from app.worker.assembly import build_worker, fit_limits
@@ -51,12 +53,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.settings = settings
-    app.state.rate_limits = RateLimits(
-        per_key=settings.server.requests_per_minute, per_address=settings.server.anonymous_requests_per_minute
-    )
     install_routes(app)
     install_problem_handlers(app)
-    install_openapi(app)
+    install_openapi(app, public_leaderboard=settings.public_leaderboard)
     app.add_middleware(DirectEndpoints, endpoints=DIRECT_ENDPOINTS)
     app.add_middleware(HeadAsGet)
     app.add_middleware(
@@ -75,11 +74,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     url = settings.database_url.get_secret_value() if settings.database_url else None
-    pool_size = settings.database.pool_size
     with open_database(
         url,
         settings.data_dir,
-        pool_size=pool_size + _RESERVED_CONNECTIONS,
+        pool_size=settings.database.pool_size + _RESERVED_CONNECTIONS,
         connect_timeout=settings.database.connect_timeout_seconds,
         naming=Naming.chosen(
             settings.ingest.unknown_models,
@@ -88,29 +86,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             raw_beside=settings.allow_raw_keys,
         ),
     ) as database:
-        app.state.database = database
-        app.state.schema_revision = needed_revision()
-        app.state.request_slots = asyncio.Semaphore(pool_size)
-        app.state.known_callers = KnownCallers(database)
-        app.state.known_names = KnownNames(database)
-        app.state.board_files = BoardFiles()
-        app.state.board_reads = BoardReads(database, app.state.board_files)
-        app.state.batch_bytes = 0
-        queue = VoteQueue(
-            database,
-            queue_size=settings.ingest.queue_size,
-            commit_size=settings.ingest.commit_size,
-            names=app.state.known_names,
-            idempotency_hours=settings.ingest.idempotency_hours,
-        )
-        app.state.vote_queue = queue
-        limits = fit_limits(settings)
-        app.state.previews = previews = PolicyPreviews(database, limits)
-        review_fits = ReviewFits(limits)
-        app.state.impacts = Impacts(database, review_fits)
-        app.state.metrics_readers = MetricsReaders()
-        app.state.figures = figures = FiguresReader(database)
-        settling = asyncio.create_task(keep_settling(app))
+        services = build_services(settings, database)
+        app.state.services = services
+        settling = asyncio.create_task(keep_settling(services))
         worker = build_worker(database, settings)
         if settings.worker.run_in_server:
             worker.start()
@@ -118,8 +96,36 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             yield
         finally:
             settling.cancel()
-            figures.close()
-            previews.stop()
-            review_fits.stop()
-            await queue.close()
+            await services.close()
             await asyncio.to_thread(worker.stop)
+
+
+def build_services(settings: Settings, database: Database) -> Services:
+    """Build what a process holds, with nothing remembered yet. Needs a running event loop."""
+    known_names, limits, files = KnownNames(database), fit_limits(settings), BoardFiles()
+    review_fits = ReviewFits(limits)
+    return Services(
+        settings=settings,
+        database=database,
+        schema_revision=needed_revision(),
+        request_slots=asyncio.Semaphore(settings.database.pool_size),
+        rate_limits=RateLimits(
+            per_key=settings.server.requests_per_minute, per_address=settings.server.anonymous_requests_per_minute
+        ),
+        known_callers=KnownCallers(database),
+        known_names=known_names,
+        vote_queue=VoteQueue(
+            database,
+            queue_size=settings.ingest.queue_size,
+            commit_size=settings.ingest.commit_size,
+            names=known_names,
+            idempotency_hours=settings.ingest.idempotency_hours,
+        ),
+        board_files=files,
+        board_reads=BoardReads(database, files),
+        review_fits=review_fits,
+        impacts=Impacts(database, review_fits),
+        previews=PolicyPreviews(database, limits),
+        figures=FiguresReader(database),
+        metrics_readers=MetricsReaders(),
+    )

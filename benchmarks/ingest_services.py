@@ -42,12 +42,12 @@ def one_insert_each() -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
         async with inner(app) as state:
-            queue = app.state.vote_queue
-            url = app.state.database.url.set(drivername="postgresql").render_as_string(hide_password=False)
+            queue = app.state.services.vote_queue
+            url = app.state.services.database.url.set(drivername="postgresql").render_as_string(hide_password=False)
             connections = [await psycopg.AsyncConnection.connect(url, autocommit=True) for _ in range(_CONNECTIONS)]
-            app.state.vote_queue = _OneInsertEach(app.state.known_names, connections)
+            app.state.services.vote_queue = _OneInsertEach(app.state.services.known_names, connections)
             yield state
-            app.state.vote_queue = queue
+            app.state.services.vote_queue = queue
             for connection in connections:
                 await connection.close()
 

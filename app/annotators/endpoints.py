@@ -1,7 +1,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from app.annotators import service as annotators
@@ -11,12 +11,10 @@ from app.annotators.erasure import service as erasure
 from app.annotators.erasure.service import Erasure
 from app.annotators.service import Annotator, FoundAnnotator, PastEvidence, VotesSummary
 from app.auth.service import Caller
-from app.database.engine import Database
-from app.http.dependencies import ReadView, Transaction, get_database, get_known_names, require
+from app.http.dependencies import ProcessServices, ReadView, Transaction, require
 from app.http.pagination import Number, PageSize, read_cursor, write_cursor
 from app.http.problems import problem_responses
 from app.http.texts import Reason
-from app.naming.known_names import KnownNames
 from app.rating.results import Standing
 from app.review.appeals import service as appeals
 from app.review.appeals.service import Appeal
@@ -201,8 +199,7 @@ def erase_annotator(
     annotator: str,
     body: ErasureRequest,
     caller: Annotated[Caller, require("admin")],
-    database: Annotated[Database, Depends(get_database)],
-    names: Annotated[KnownNames, Depends(get_known_names)],
+    services: ProcessServices,
 ) -> Erasure:
     """Cut the link between an annotator's votes and the person, for good.
 
@@ -212,9 +209,9 @@ def erase_annotator(
     again, it clears what came in meanwhile. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`,
     `not-found`; `invalid` for a reason that is blank or names the annotator: it is kept for ever.
     """
-    with database.begin() as conn:
+    with services.database.begin() as conn:
         erased = erasure.erase_annotator(conn, annotator, reason=body.reason, erased_by=caller.name)
-    names.forget()  # once it is committed, or the old key would be looked up and remembered again
+    services.known_names.forget()  # once it is committed, or the old key would be looked up and remembered again
     return erased
 
 

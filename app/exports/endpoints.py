@@ -2,7 +2,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -13,7 +13,7 @@ from app.database.timestamps import Moment
 from app.errors import ConflictError
 from app.exports import service as exports
 from app.exports.service import Export, Filters, Format, What
-from app.http.dependencies import ReadView, Transaction, get_database, require
+from app.http.dependencies import ProcessServices, ReadView, Transaction, require
 from app.http.problems import problem_responses
 from app.naming.names import name_error
 from app.snapshots.methods import BoardMethod
@@ -115,9 +115,7 @@ def get_export(export_id: UUID, conn: ReadView) -> Export:
         **problem_responses(401, 403, 404, 409, 422, 503),
     },
 )
-def get_export_file(
-    export_id: UUID, conn: ReadView, database: Annotated[Database, Depends(get_database)]
-) -> StreamingResponse:
+def get_export_file(export_id: UUID, conn: ReadView, services: ProcessServices) -> StreamingResponse:
     """Download an export's file.
 
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `export-not-ready` until it is
@@ -130,7 +128,7 @@ def get_export_file(
         "Content-Disposition": f'attachment; filename="{export.what}-{export_id}.{export.format}"',
         "Content-Length": str(export.bytes),
     }
-    pieces = _pieces(database, export_id)
+    pieces = _pieces(services.database, export_id)
     return StreamingResponse(pieces, media_type=_MEDIA_TYPES[export.format], headers=headers)
 
 

@@ -7,16 +7,9 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Connection
 
-from app.auth.known_callers import KnownCallers
 from app.auth.service import Caller, NotAuthenticatedError, Scope, ScopeMissingError
-from app.database.engine import Database, DatabaseBusyError
-from app.http.rate_limits import RateLimits
-from app.leaderboard.board_files import BoardFiles
-from app.leaderboard.board_reads import BoardReads
-from app.naming.known_names import KnownNames
-from app.refits.previews.service import PolicyPreviews
-from app.settings import Settings
-from app.votes.queue import VoteQueue
+from app.database.engine import DatabaseBusyError
+from app.services import Services
 
 _bearer = HTTPBearer(
     scheme_name="apiKey",
@@ -26,40 +19,18 @@ _bearer = HTTPBearer(
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 
 
-# Asynchronous although they wait for nothing: FastAPI runs plain functions in a thread, which costs more than they do.
-async def get_database(request: Request) -> Database:
-    """Return the database that the application opened."""
-    return cast("Database", request.app.state.database)
+# Asynchronous although it waits for nothing: FastAPI runs plain functions in a thread, which costs more than they do.
+async def get_services(request: Request) -> Services:
+    """Return what the process holds: the database, the settings, the caches."""
+    return services_of(request)
 
 
-async def get_known_names(request: Request) -> KnownNames:
-    """Return what this process remembers of names."""
-    return cast("KnownNames", request.app.state.known_names)
+def services_of(request: Request) -> Services:
+    """Return the same where no dependency can be declared."""
+    return cast("Services", request.app.state.services)
 
 
-async def get_board_files(request: Request) -> BoardFiles:
-    """Return the boards that this process remembers."""
-    return cast("BoardFiles", request.app.state.board_files)
-
-
-async def get_board_reads(request: Request) -> BoardReads:
-    """Return what answers many readers of the newest boards at once."""
-    return cast("BoardReads", request.app.state.board_reads)
-
-
-def get_settings(request: Request) -> Settings:
-    """Return the application's settings."""
-    return cast("Settings", request.app.state.settings)
-
-
-async def get_vote_queue(request: Request) -> VoteQueue:
-    """Return the queue in which single votes wait for their shared commit."""
-    return cast("VoteQueue", request.app.state.vote_queue)
-
-
-async def get_previews(request: Request) -> PolicyPreviews:
-    """Return what tries policies out."""
-    return cast("PolicyPreviews", request.app.state.previews)
+ProcessServices = Annotated[Services, Depends(get_services)]
 
 
 async def _slot(request: Request) -> AsyncIterator[None]:
@@ -67,16 +38,16 @@ async def _slot(request: Request) -> AsyncIterator[None]:
 
     Threads that all wait for a connection would leave none to the requests that hold one.
     """
-    slots = cast("asyncio.Semaphore", request.app.state.request_slots)
+    services = services_of(request)
     try:
-        async with asyncio.timeout(get_settings(request).database.connect_timeout_seconds):
-            await slots.acquire()
+        async with asyncio.timeout(services.settings.database.connect_timeout_seconds):
+            await services.request_slots.acquire()
     except TimeoutError:
         raise DatabaseBusyError("every database connection for requests is in use") from None
     try:
         yield
     finally:
-        slots.release()
+        services.request_slots.release()
 
 
 _Slot = Depends(_slot, scope="function")
@@ -84,23 +55,19 @@ database_turn = asynccontextmanager(_slot)
 """The same for an endpoint that opens its transaction itself: `async with database_turn(request)`."""
 
 
-def _transaction(
-    database: Annotated[Database, Depends(get_database)], _: Annotated[None, _Slot]
-) -> Iterator[Connection]:
-    with database.begin() as conn:
+def _transaction(services: ProcessServices, _: Annotated[None, _Slot]) -> Iterator[Connection]:
+    with services.database.begin() as conn:
         yield conn
 
 
-def _read_view(database: Annotated[Database, Depends(get_database)], _: Annotated[None, _Slot]) -> Iterator[Connection]:
-    with database.read() as conn:
+def _read_view(services: ProcessServices, _: Annotated[None, _Slot]) -> Iterator[Connection]:
+    with services.database.read() as conn:
         yield conn
 
 
 # scope="function" ends the transaction before the response is sent: 2xx means committed.
 Transaction = Annotated[Connection, Depends(_transaction, scope="function")]
 ReadView = Annotated[Connection, Depends(_read_view, scope="function")]
-Previews = Annotated[PolicyPreviews, Depends(get_previews)]
-Queue = Annotated[VoteQueue, Depends(get_vote_queue)]
 
 
 def require(scope: Scope, *, tokens: bool = False) -> Any:
@@ -147,13 +114,13 @@ async def authorise(request: Request, scope: Scope, secret: str | None, *, token
 
 async def _identify(request: Request, secret: str | None, *, tokens: bool) -> Caller:
     """Return who shows this key, and count the request towards the caller's limit."""
-    state = request.app.state
-    limits = cast("RateLimits", state.rate_limits)
+    services = services_of(request)
+    limits = services.rate_limits
     if secret is None:
         limits.count_stranger(request.scope)
         raise NotAuthenticatedError("send an API key: Authorization: Bearer sa_…")
     try:
-        caller = await cast("KnownCallers", state.known_callers).identify(secret)
+        caller = await services.known_callers.identify(secret)
     except NotAuthenticatedError:
         limits.count_stranger(request.scope)  # so that guessing is slow
         raise
@@ -171,10 +138,10 @@ def bearer_secret(request: Request) -> str | None:
 
 async def optional_read(request: Request, credentials: Credentials) -> Caller | None:
     """Return the reader, None for a stranger where the leaderboard is public."""
-    if credentials is None and get_settings(request).public_leaderboard:
+    if credentials is None and services_of(request).settings.public_leaderboard:
         if "authorization" in request.headers:
             raise NotAuthenticatedError("the Authorization header must be: Bearer API-KEY")
-        cast("RateLimits", request.app.state.rate_limits).count_stranger(request.scope)
+        services_of(request).rate_limits.count_stranger(request.scope)
         return None
     return await _authorised("read")(request, credentials)
 

@@ -20,18 +20,18 @@ def operation_id(route: APIRoute) -> str:
     return route.name
 
 
-def install_openapi(app: FastAPI) -> None:
+def install_openapi(app: FastAPI, *, public_leaderboard: bool) -> None:
     """Make the application describe itself completely."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _describe(app)
+            app.openapi_schema = _describe(app, public_leaderboard=public_leaderboard)
         return app.openapi_schema
 
     app.openapi = describe  # type: ignore[method-assign]  # the way FastAPI documents
 
 
-def _describe(app: FastAPI) -> dict[str, Any]:
+def _describe(app: FastAPI, *, public_leaderboard: bool) -> dict[str, Any]:
     schema = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
     )
@@ -44,7 +44,7 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     schemas.update(own["$defs"])
     for path in schema["paths"].values():
         for operation in path.values():
-            _complete(operation, public=app.state.settings.public_leaderboard)
+            _complete(operation, public=public_leaderboard)
     return schema
 
 

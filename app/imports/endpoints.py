@@ -11,7 +11,7 @@ from app.auth.service import Caller
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError, FieldError
-from app.http.dependencies import ReadView, get_database, require, require_any
+from app.http.dependencies import ProcessServices, ReadView, require, require_any, services_of
 from app.http.pagination import PageSize, When, read_cursor, write_cursor
 from app.http.problems import MediaTypeError, problem_responses
 from app.imports import service as imports
@@ -86,7 +86,7 @@ async def post_import(
     request: Request,
     response: Response,
     caller: Annotated[Caller, require("ingest")],
-    database: Annotated[Database, Depends(get_database)],
+    services: ProcessServices,
     options: Annotated[ImportOptions, Depends(_options)],
     filename: Annotated[
         str, Query(min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="What to call the file.")
@@ -112,16 +112,16 @@ async def post_import(
     kind = format or kind_of_name(filename) or MEDIA_TYPES.get(media_type)
     if kind is None:
         raise MediaTypeError(f"say what the body is: Content-Type {', '.join(MEDIA_TYPES)}, or ?format= or ?filename=")
-    upload = Upload(database, file_name=filename, kind=kind, options=options, requested_by=caller.name)
+    upload = Upload(services.database, file_name=filename, kind=kind, options=options, requested_by=caller.name)
     import_id, is_new = await _receive(request, upload)
     response.headers["Location"] = request.app.url_path_for("get_import", import_id=str(import_id))
     response.status_code = 202 if is_new else 200
-    return await asyncio.to_thread(_find, database, import_id)
+    return await asyncio.to_thread(_find, services.database, import_id)
 
 
 async def _receive(request: Request, upload: Upload) -> tuple[UUID, bool]:
     """Take the body in; whatever stops it leaves nothing behind."""
-    slots: asyncio.Semaphore = request.app.state.request_slots
+    slots = services_of(request).request_slots
     try:
         async for piece in _pieces(request):
             async with slots:  # held while a piece is written, not while the next one travels
@@ -186,7 +186,7 @@ def get_import(import_id: UUID, conn: ReadView) -> ImportDetails:
 def get_import_errors(
     import_id: UUID,
     conn: ReadView,
-    database: Annotated[Database, Depends(get_database)],
+    services: ProcessServices,
     format: Annotated[Literal["csv", "jsonl"], Query()] = "csv",  # noqa: A002  the parameter's public name
 ) -> StreamingResponse:
     """Download what is wrong with the records of a file.
@@ -198,7 +198,7 @@ def get_import_errors(
     media_type = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
     name = f"import-{import_id}-errors.{format}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(_error_lines(database, import_id, format), media_type=media_type, headers=headers)
+    return StreamingResponse(_error_lines(services.database, import_id, format), media_type=media_type, headers=headers)
 
 
 def _error_lines(database: Database, import_id: UUID, form: str) -> Iterator[bytes]:

@@ -1,13 +1,13 @@
 from typing import Annotated, cast, get_args
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from app.database.timestamps import Moment
 from app.errors import BadInputError, FieldError
-from app.http.dependencies import OptionalReader, database_turn, get_board_reads
+from app.http.dependencies import OptionalReader, ProcessServices, database_turn
 from app.http.etags import tag_matches
 from app.http.problems import problem_responses
-from app.leaderboard.board_reads import BoardChoice, BoardReads
+from app.leaderboard.board_reads import BoardChoice
 from app.leaderboard.catalog import ArenaCatalog
 from app.leaderboard.service import BoardForm, Leaderboard, LeaderboardVersion
 from app.snapshots.methods import BoardMethod
@@ -40,7 +40,7 @@ _METHODS = "|".join(get_args(BoardMethod))
 async def get_leaderboard(
     _reader: OptionalReader,
     request: Request,
-    boards: Annotated[BoardReads, Depends(get_board_reads)],
+    services: ProcessServices,
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
     as_of: Annotated[Moment | None, Query(description="The board in force at this moment.")] = None,
     method: Annotated[BoardMethod, Query(description="Which of the snapshot's boards.")] = "am-elo",
@@ -71,10 +71,10 @@ async def get_leaderboard(
     others = cast("list[BoardMethod]", compare.split(",")) if compare else []
     choice = BoardChoice(method, tag, tuple(others), snapshot, as_of, format)
     if snapshot is None and as_of is None:
-        answer = await boards.read_newest(choice)
+        answer = await services.board_reads.read_newest(choice)
     else:
         async with database_turn(request):
-            answer = await boards.read_past(choice)
+            answer = await services.board_reads.read_past(choice)
     version = answer.version
     headers = {"ETag": version.etag(format), "Cache-Control": "no-cache"}
     if tag_matches(if_none_match, headers["ETag"]):

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from app.auth.service import Caller
-from app.http.dependencies import Previews, ReadView, Transaction, require
+from app.http.dependencies import ProcessServices, ReadView, Transaction, require
 from app.http.problems import problem_responses
 from app.http.texts import Reason
 from app.policy.service import Policy, PolicyVersion, current_policy, set_policy
@@ -58,7 +58,7 @@ def put_policy(change: PolicyChange, caller: Annotated[Caller, require("admin")]
 @router.post(
     "/policy/preview", dependencies=[require("admin")], responses=problem_responses(401, 403, 409, 422, 500, 503)
 )
-def post_preview(body: PolicySettings, previews: Previews) -> PolicyPreview:
+def post_preview(body: PolicySettings, services: ProcessServices) -> PolicyPreview:
     """Try a policy out on the votes on record, without putting it in force.
 
     Says who would be flagged, excluded, pending, back in or cleared of a flag, how the leaderboard would move, and
@@ -66,4 +66,4 @@ def post_preview(body: PolicySettings, previews: Previews) -> PolicyPreview:
     Problems: `not-authenticated`, `scope-missing`; `invalid` where a setting is missing, unknown or out of range;
     `cannot-fit` where the votes have no ranking under it; `preview-busy`; `fit-too-large`, `fit-lost`.
     """
-    return previews.preview(body.settings)
+    return services.previews.preview(body.settings)

@@ -9,12 +9,12 @@ from pydantic_core import to_json
 from app.auth.service import Caller
 from app.auth.tokens.service import ForeignAnnotatorError
 from app.http.bodies import documented_body, json_content
-from app.http.dependencies import authorise, bearer_secret, require
+from app.http.dependencies import authorise, bearer_secret, require, services_of
 from app.http.idempotency.headers import claim_of, documented_key, json_answer, respond
 from app.http.idempotency.service import Answer
 from app.http.problems import invalid_input, problem_response, problem_responses
 from app.http.process_metrics import note_votes
-from app.votes.queue import Keyed, VoteQueue
+from app.votes.queue import Keyed
 from app.votes.schemas import Vote, parse_vote
 from app.votes.vote import Status, VoteConflictError, VoteReceipt
 
@@ -61,7 +61,7 @@ async def post_vote(caller: Annotated[Caller, require("ingest", tokens=True)], r
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
     claim = claim_of(request, caller, body)
-    queue: VoteQueue = request.app.state.vote_queue
+    queue = services_of(request).vote_queue
     render = partial(_answer, request)
     if claim is None:
         receipt = await queue.submit(vote, caller.key_id)

@@ -1,14 +1,13 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from app.auth.service import Caller
-from app.http.dependencies import ReadView, Transaction, get_settings, require
+from app.http.dependencies import ProcessServices, ReadView, Transaction, require
 from app.http.pagination import PageSize, read_cursor, write_cursor
 from app.http.problems import problem_responses
-from app.settings import Settings
 from app.webhooks import service as subscriptions
 from app.webhooks.events import announce_to
 from app.webhooks.service import Delivery, Event, NewWebhook, Webhook
@@ -16,7 +15,6 @@ from app.webhooks.service import Delivery, Event, NewWebhook, Webhook
 router = APIRouter(prefix="/webhooks", tags=["webhooks"], dependencies=[require("admin")])
 
 _Position = TypeAdapter(tuple[UUID])
-_Settings = Annotated[Settings, Depends(get_settings)]
 
 
 class WebhookRequest(BaseModel):
@@ -58,7 +56,7 @@ def list_webhooks(conn: ReadView) -> WebhookList:
 
 @router.post("", status_code=201, responses=problem_responses(401, 403, 422, 503))
 def post_webhook(
-    body: WebhookRequest, caller: Annotated[Caller, require("admin")], conn: Transaction, settings: _Settings
+    body: WebhookRequest, caller: Annotated[Caller, require("admin")], conn: Transaction, services: ProcessServices
 ) -> NewWebhook:
     """Tell a URL of events from now on.
 
@@ -72,7 +70,7 @@ def post_webhook(
         body.url,
         body.events,
         created_by=caller.name,
-        allow_private=settings.webhooks.allow_private_addresses,
+        allow_private=services.settings.webhooks.allow_private_addresses,
     )
 
 

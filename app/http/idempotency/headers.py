@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from app.auth.service import Caller
 from app.errors import BadInputError, FieldError
 from app.http import problems
-from app.http.dependencies import get_settings
+from app.http.dependencies import services_of
 from app.http.idempotency.service import Answer, Claim, answer_once
 
 HEADER = "Idempotency-Key"
@@ -58,7 +58,7 @@ def respond_once(
 
 def keep_hours(request: Request) -> int:
     """Return how long answers are kept at least."""
-    return get_settings(request).ingest.idempotency_hours
+    return services_of(request).settings.ingest.idempotency_hours
 
 
 def json_answer(content: BaseModel, status: int) -> Answer:

@@ -2,16 +2,15 @@ import hashlib
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, Field, TypeAdapter
 
 from app.database.timestamps import Moment
 from app.errors import BadInputError, FieldError
-from app.http.dependencies import OptionalReader, ReadView, get_board_files
+from app.http.dependencies import OptionalReader, ProcessServices, ReadView
 from app.http.etags import tag_matches
 from app.http.pagination import Number, PageSize, read_cursor, write_cursor
 from app.http.problems import problem_responses
-from app.leaderboard.board_files import BoardFiles
 from app.leaderboard.endpoints import MEDIA_TYPES, refuse_two_choices
 from app.leaderboard.matchups import service as matchups
 from app.leaderboard.matchups.service import Matchup, choose_matchups, write_matchups
@@ -48,7 +47,7 @@ class MatchupPage(BaseModel):
 def list_matchups(
     _reader: OptionalReader,
     conn: ReadView,
-    files: Annotated[BoardFiles, Depends(get_board_files)],
+    services: ProcessServices,
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
     as_of: Annotated[Moment | None, Query(description="The snapshot in force at this moment.")] = None,
     model: Annotated[str | None, Query(description="Only pairs with this model, which is then model_a.")] = None,
@@ -88,7 +87,7 @@ def list_matchups(
         )
         content = page.model_dump_json().encode()
     else:
-        content = files.remember(
+        content = services.board_files.remember(
             ("matchups", *key), lambda: write_matchups(conn, version.snapshot, format, model_id=model_id)
         )
     if tag_matches(if_none_match, headers["ETag"]):

@@ -1,11 +1,10 @@
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter
 from pydantic import BaseModel
 
-from app.database.engine import Database
 from app.database.schema import require_current
-from app.http.dependencies import get_database
+from app.http.dependencies import ProcessServices
 from app.http.problems import problem_responses
 
 router = APIRouter(tags=["health"])
@@ -27,10 +26,10 @@ async def get_health() -> Health:
 
 
 @router.get("/readyz", responses=problem_responses(503))
-def get_readiness(request: Request, database: Annotated[Database, Depends(get_database)]) -> Health:
+def get_readiness(services: ProcessServices) -> Health:
     """Tell whether requests can be served: the database answers and has the schema of this version.
 
     Needs no key. Problems: `database-unreachable`, `database-busy`, `database-too-old`, `schema-behind`.
     """
-    require_current(database, request.app.state.schema_revision)
+    require_current(services.database, services.schema_revision)
     return Health()

@@ -1,20 +1,17 @@
 import asyncio
-from typing import Any, cast
+from typing import cast
 
-from fastapi import APIRouter, FastAPI, Request, Response, Security
+from fastapi import APIRouter, Request, Response, Security
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.auth.key_secrets import digest
 from app.auth.service import NotAuthenticatedError, ScopeMissingError
-from app.database.engine import Database
 from app.errors import UnavailableError
 from app.http import process_metrics
-from app.http.dependencies import Credentials, authorise, get_settings
+from app.http.dependencies import Credentials, ProcessServices, authorise, services_of
 from app.http.problems import problem_responses
 from app.monitoring.metrics.families import expose_figures
-from app.monitoring.metrics.service import FiguresReader
-from app.settings import Settings
-from app.votes.queue import VoteQueue
+from app.services import Services
 
 router = APIRouter(tags=["health"])
 
@@ -45,9 +42,9 @@ class MetricsReaders:
 
 
 async def _require_reader(request: Request, credentials: Credentials) -> None:
-    if credentials is None and get_settings(request).public_metrics:
+    if credentials is None and services_of(request).settings.public_metrics:
         return
-    readers = cast("MetricsReaders", request.app.state.metrics_readers)
+    readers = services_of(request).metrics_readers
     secret = credentials.credentials if credentials else None
     try:
         await authorise(request, "read", secret)
@@ -71,7 +68,7 @@ async def _require_reader(request: Request, credentials: Credentials) -> None:
         **problem_responses(401, 403, 503),
     },
 )
-async def get_metrics(request: Request) -> Response:
+async def get_metrics(services: ProcessServices) -> Response:
     """Tell Prometheus how the service does.
 
     This process's requests and queues, and figures of the whole service from the database, at most a few seconds old.
@@ -79,32 +76,30 @@ async def get_metrics(request: Request) -> Response:
     service is set to show metrics to everyone; a key that was accepted before works while the database is away.
     Problems: `not-authenticated`, `scope-missing`; `database-unreachable`, `database-busy` to keys not seen before.
     """
-    figures = await cast("FiguresReader", request.app.state.figures).read()
-    settle(request.app)
+    figures = await services.figures.read()
+    settle(services)
     content = await asyncio.to_thread(lambda: process_metrics.expose() + expose_figures(figures))
     return Response(content, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def settle(app: FastAPI) -> None:
+def settle(services: Services) -> None:
     """Hand over what this process has counted, and say how full its queues are now."""
     process_metrics.settle()
-    settings, state = cast("Settings", app.state.settings), cast("Any", app.state)
-    process_metrics.QUEUED_VOTES.set(cast("VoteQueue", state.vote_queue).waiting)
-    process_metrics.QUEUE_LIMIT.set(settings.ingest.queue_size)
-    process_metrics.BATCH_BYTES.set(state.batch_bytes)
-    process_metrics.BATCH_LIMIT.set(settings.ingest.batch_bytes)
-    database = cast("Database", state.database)
-    process_metrics.CONNECTIONS.set(database.connections_in_use)
-    process_metrics.CONNECTIONS_LIMIT.set(database.pool_size)
+    process_metrics.QUEUED_VOTES.set(services.vote_queue.waiting)
+    process_metrics.QUEUE_LIMIT.set(services.settings.ingest.queue_size)
+    process_metrics.BATCH_BYTES.set(services.batch_bytes)
+    process_metrics.BATCH_LIMIT.set(services.settings.ingest.batch_bytes)
+    process_metrics.CONNECTIONS.set(services.database.connections_in_use)
+    process_metrics.CONNECTIONS_LIMIT.set(services.database.pool_size)
 
 
-async def keep_settling(app: FastAPI) -> None:
+async def keep_settling(services: Services) -> None:
     """Do so every second for as long as the task lives: another of several processes may be the one that is asked."""
     if not process_metrics.SHARED:
         return
     try:
         while True:
-            settle(app)
+            settle(services)
             await asyncio.sleep(_SHARED_SECONDS)
     finally:
-        settle(app)
+        settle(services)

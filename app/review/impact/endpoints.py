@@ -1,23 +1,19 @@
-from typing import Annotated, cast
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query
 
-from app.http.dependencies import require
+from app.http.dependencies import ProcessServices, require
 from app.http.problems import problem_responses
-from app.review.impact.service import Impact, Impacts
+from app.review.impact.service import Impact
 
 router = APIRouter(tags=["annotators"], dependencies=[require("review")])
-
-
-async def _impacts(request: Request) -> Impacts:
-    return cast("Impacts", request.app.state.impacts)
 
 
 # A plain function, so that it waits for the fit in a thread; it opens its transactions itself, none during the fit.
 @router.get("/annotators/{annotator:path}/impact", responses=problem_responses(401, 403, 404, 409, 422, 500, 503))
 def get_impact(
     annotator: str,
-    impacts: Annotated[Impacts, Depends(_impacts)],
+    services: ProcessServices,
     exact: Annotated[bool, Query(description="Refit without the annotator, instead of foreseeing it.")] = False,
 ) -> Impact:
     """Say how the newest board would move without an annotator or, if the annotator does not count, with them.
@@ -29,4 +25,4 @@ def get_impact(
     `not-found`, `no-snapshot`; `not-reproducible` where the snapshot's votes cannot be told any more; `cannot-fit`
     where the votes left have no ranking; `impact-busy`, send it again later; `fit-too-large`, `fit-lost`.
     """
-    return impacts.impact(annotator, exact=exact)
+    return services.impacts.impact(annotator, exact=exact)

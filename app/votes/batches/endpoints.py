@@ -11,15 +11,15 @@ from pydantic_core import to_json
 from sqlalchemy import Connection
 
 from app.auth.service import Caller
-from app.database.engine import Database
 from app.errors import FieldError, UnavailableError
 from app.http.bodies import documented_body, json_content
-from app.http.dependencies import authorise, bearer_secret, database_turn, get_database, require
+from app.http.dependencies import authorise, bearer_secret, database_turn, require, services_of
 from app.http.idempotency.headers import claim_of, documented_key, keep_hours, respond
 from app.http.idempotency.service import Answer, Claim, answer_once
 from app.http.problems import ProblemFieldError, problem_responses
 from app.http.process_metrics import note_votes
-from app.naming.known_names import Known, KnownNames
+from app.naming.known_names import Known
+from app.services import Services
 from app.votes.schemas import VoteBatch, parse_batch
 from app.votes.service import look_up_names, record_submissions, refuse_invalid
 from app.votes.vote import NewVote, Status, VoteReceipt, invalid_receipt
@@ -85,10 +85,10 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
         body = await request.body()
         claim = claim_of(request, caller, body)
         async with database_turn(request):
-            database, names = await get_database(request), request.app.state.known_names
+            services = services_of(request)
             tally: Counter[str] = Counter()
             answer = await run_in_threadpool(
-                _take_batch, database, names, body, caller, claim, tally, keep_hours=keep_hours(request)
+                _take_batch, services, body, caller, claim, tally, keep_hours=keep_hours(request)
             )
     note_votes(request.scope, tally)
     return respond(answer)
@@ -103,7 +103,7 @@ async def post_vote_batch_directly(request: Request) -> Response:
 @contextmanager
 def _batch_turn(request: Request) -> Iterator[None]:
     """Hold the memory that a batch may take, from before its body is received until it is answered."""
-    state = request.app.state
+    state = services_of(request)
     size = _said_size(request)
     # A batch is never too large for an idle service: then the body's own limit holds.
     if state.batch_bytes and state.batch_bytes + size > state.settings.ingest.batch_bytes:
@@ -118,13 +118,12 @@ def _batch_turn(request: Request) -> Iterator[None]:
 def _said_size(request: Request) -> int:
     """Return the bytes that the body may have: as many as it says, or as many as any may."""
     said = request.headers.get("content-length")
-    limit: int = request.app.state.settings.server.max_body_bytes
+    limit = services_of(request).settings.server.max_body_bytes
     return max(int(said), _LEAST_SIZE) if said is not None else limit
 
 
 def _take_batch(
-    database: Database,
-    names: KnownNames,
+    services: Services,
     body: bytes,
     caller: Caller,
     claim: Claim | None,
@@ -139,8 +138,8 @@ def _take_batch(
     places = list(votes)
     receipts.update((places[i], receipt) for i, receipt in refused.items())
     whole = {places[i]: votes[places[i]] for i in valid}
-    known = look_up_names(names, whole.values())
-    with database.begin() as conn:
+    known = look_up_names(services.known_names, whole.values())
+    with services.database.begin() as conn:
         return answer_once(
             conn, claim, lambda: _record(conn, whole, receipts, caller, known, tally), keep_hours=keep_hours
         )

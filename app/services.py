@@ -1,0 +1,57 @@
+"""What one process of the HTTP service holds while it runs.
+
+The application builds one `Services` when it starts; endpoints receive it from `app.http.dependencies.get_services`.
+The rooms are imported for their types only, so that every endpoint may use this module without importing upwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from app.auth.known_callers import KnownCallers
+    from app.database.engine import Database
+    from app.http.rate_limits import RateLimits
+    from app.leaderboard.board_files import BoardFiles
+    from app.leaderboard.board_reads import BoardReads
+    from app.monitoring.metrics.endpoints import MetricsReaders
+    from app.monitoring.metrics.service import FiguresReader
+    from app.naming.known_names import KnownNames
+    from app.refits.previews.service import PolicyPreviews
+    from app.review.impact.fits import ReviewFits
+    from app.review.impact.service import Impacts
+    from app.settings import Settings
+    from app.votes.queue import VoteQueue
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """The database, the settings, and everything that is kept between requests."""
+
+    settings: Settings
+    database: Database
+    schema_revision: str | None
+    request_slots: asyncio.Semaphore
+    rate_limits: RateLimits
+    known_callers: KnownCallers
+    known_names: KnownNames
+    vote_queue: VoteQueue
+    board_files: BoardFiles
+    board_reads: BoardReads
+    review_fits: ReviewFits
+    impacts: Impacts
+    previews: PolicyPreviews
+    figures: FiguresReader
+    metrics_readers: MetricsReaders
+    batch_bytes: int = 0
+    """Bytes of the vote batches that are being received or recorded now."""
+
+    async def close(self) -> None:
+        """Finish the votes that wait and stop every process and thread."""
+        self.figures.close()
+        self.previews.stop()
+        self.review_fits.stop()
+        await self.vote_queue.close()
