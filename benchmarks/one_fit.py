@@ -10,8 +10,8 @@ import numpy as np
 
 from app.lab.simulate import simulate_votes
 from app.rating.data.votes import aggregate
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 from benchmarks.measure import RUNS
 from benchmarks.worlds import cells_of
 
@@ -28,7 +28,7 @@ def peak() -> int:
 
 
 def measure(file: str) -> dict[str, float]:
-    run_stable_arena(cells_of(simulate_votes(0)), AM_ELO)  # compiles
+    run_round(cells_of(simulate_votes(0)), AM_ELO)  # compiles
     before = peak()
     with np.load(file) as saved:
         columns = [saved[name] for name in ("annotator", "model_a", "model_b", "outcome")]
@@ -36,7 +36,7 @@ def measure(file: str) -> dict[str, float]:
     given, times = peak(), []
     for _ in range(RUNS):
         began = time.perf_counter()
-        run_stable_arena(aggregate(*columns, n_annotators=n_annotators, n_models=n_models), AM_ELO)
+        run_round(aggregate(*columns, n_annotators=n_annotators, n_models=n_models), AM_ELO)
         times.append(time.perf_counter() - began)
     return {"seconds": statistics.median(times), "before": before, "given": given, "peak": peak()}
 

@@ -20,10 +20,12 @@ from scipy.stats import spearmanr
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate, count_pairs
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings, Rating, Start
+from app.rating.loop.results import Rating
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
 from app.rating.solver.gauge import ELO_PER_NATURAL
+from app.rating.solver.warm_start import Start
 from benchmarks.measure import RUNS, Row, floor, in_fresh_process, one_processor, seconds
 from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, crowd_kit_frame, paper_steps
 from benchmarks.worlds import cells_of, large, million, pairs_of
@@ -35,7 +37,7 @@ NEW_SHARE = 0.01
 
 
 def am_elo(votes: SimulatedVotes) -> Rating:
-    return run_stable_arena(cells_of(votes), AM_ELO)
+    return run_round(cells_of(votes), AM_ELO).rating
 
 
 def against_arena_rank() -> Iterator[Row]:
@@ -46,9 +48,9 @@ def against_arena_rank() -> Iterator[Row]:
     yield Row(
         "am-ELO + clustered intervals, 1M votes", ours, "arena-rank, Bradley-Terry + sandwich", theirs, 0.35, least
     )
-    ours = seconds(lambda: run_stable_arena(pairs_of(votes), M_ELO))
+    ours = seconds(lambda: run_round(pairs_of(votes), M_ELO).rating)
     yield Row("m-ELO + sandwich, 1M votes, pair table", ours, "the same", theirs, 0.10, floor(pairs_of(votes)))
-    ours = seconds(lambda: run_stable_arena(cells_of(votes), M_ELO))
+    ours = seconds(lambda: run_round(cells_of(votes), M_ELO).rating)
     yield Row("m-ELO + sandwich, 1M votes, annotators kept", ours, "the same", theirs, 0.10, least)
 
 
@@ -76,7 +78,7 @@ def against_crowd_kit() -> Iterator[Row]:
         "am-ELO + clustered, 20,000 votes", ours, "crowd-kit NoisyBradleyTerry", theirs, 0.005, floor(cells_of(votes))
     )
     truth = votes.world.score
-    scores = {"am-ELO": am_elo(votes).board.score, "crowd-kit": crowd_kit(frame, n_models)}
+    scores = {"am-ELO": am_elo(votes).models.score, "crowd-kit": crowd_kit(frame, n_models)}
     found = ", ".join(f"{who} {spearmanr(score, truth).statistic:.4f}" for who, score in scores.items())
     print(f"  rank correlation with the truth: {found}")
 
@@ -84,7 +86,7 @@ def against_crowd_kit() -> Iterator[Row]:
 def against_the_paper() -> Iterator[Row]:
     votes = million()
     theirs = seconds(lambda: paper_steps(votes, TIMED_STEPS), warm=False) * PAPER_STEPS / TIMED_STEPS
-    ours = seconds(lambda: run_stable_arena(cells_of(votes), replace(AM_ELO, interval="none")))
+    ours = seconds(lambda: run_round(cells_of(votes), replace(AM_ELO, interval="none")).rating)
     peer = f"the paper's Adam, {TIMED_STEPS} steps scaled"
     yield Row("am-ELO, 1M votes", ours, peer, theirs, 0.01, floor(cells_of(votes)))
 
@@ -111,11 +113,11 @@ def warm_refit() -> Iterator[Row]:
     votes = million()
     old = np.random.default_rng(0).random(len(votes.outcome)) >= NEW_SHARE
     columns = (votes.annotator[old], votes.model_a[old], votes.model_b[old], votes.outcome[old])
-    start = run_stable_arena(aggregate(*columns, n_annotators=20_000, n_models=200), AM_ELO).optimum
+    start = run_round(aggregate(*columns, n_annotators=20_000, n_models=200), AM_ELO).rating.optimum
     cells = cells_of(votes)
 
     def refit(begin: Start | None) -> Rating:
-        return run_stable_arena(cells, AM_ELO, start=begin)
+        return run_round(cells, AM_ELO, start=begin).rating
 
     least = floor(cells)
     warm, cold = seconds(lambda: refit(start)), seconds(lambda: refit(None))
@@ -138,7 +140,7 @@ def climb_seconds(cells: Cells, start: Start | None) -> float:
 def bias_correction() -> Iterator[Row]:
     cells = cells_of(million())
     plain = replace(AM_ELO, bias_correction=False)
-    ours, without = seconds(lambda: run_stable_arena(cells, AM_ELO)), seconds(lambda: run_stable_arena(cells, plain))
+    ours, without = seconds(lambda: run_round(cells, AM_ELO).rating), seconds(lambda: run_round(cells, plain).rating)
     yield Row("am-ELO + clustered, bias corrected, 1M", ours, "not corrected", without, 1.1, floor(cells))
 
 
@@ -167,7 +169,7 @@ def real_votes() -> Iterator[Row]:
     index = {model: i for i, model in enumerate(theirs["competitors"])}
     outcome = frame["winner"].map({word: w for w, word in WINNER.items()}).to_numpy()
     a, b = (frame[side].map(index).to_numpy() for side in ("model_a", "model_b"))
-    ours = run_stable_arena(count_pairs(a, b, outcome, n_models=len(index)), M_ELO).board.score
+    ours = run_round(count_pairs(a, b, outcome, n_models=len(index)), M_ELO).rating.models.score
     reference = np.asarray(theirs["ratings"])
     gap = np.abs((ours - ours.mean()) - (reference - reference.mean())).max()
     print(f"m-ELO on {file.name} ({len(frame):,} votes): at most {gap:.4f} Elo points from arena-rank's BradleyTerry")

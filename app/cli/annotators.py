@@ -16,7 +16,7 @@ from app.cli.reasons import check_reason
 from app.cli.session import open_session
 from app.cli.tables import render
 from app.leaderboard.row_files import rows_csv
-from app.rating.results import Standing
+from app.rating.loop.results import Standing
 from app.review.evidence.case import make_case
 
 _ALL = 2**31 - 1

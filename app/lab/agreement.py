@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Mask
 
 
 def ranking_agreement(first: Floats, second: Floats) -> float:
@@ -49,7 +48,7 @@ def area_under_curve(probability: Floats, outcome: Floats) -> float:
     return float((rank[won].sum() - n_won * (n_won + 1) / 2) / (n_won * n_lost))
 
 
-def f1_score(found: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> float:
+def f1_score(found: Mask, wanted: Mask) -> float:
     """F1 of finding the wanted, 2 hits / (found + wanted); NaN where nobody is wanted and nobody found."""
     total = int(found.sum()) + int(wanted.sum())
     return 2.0 * int((found & wanted).sum()) / total if total else float("nan")

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.lab.simulate import draw_pairs, make_world
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import VotesError
 

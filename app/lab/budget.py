@@ -7,19 +7,19 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.lab.attacks.joining import Attack, join, share_of_ties, votes_of_attackers
 from app.lab.few_attackers import FewAttackers
 from app.lab.simulate import NATURAL_PER_ELO
+from app.rating.data.arrays import Mask
 from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
 from app.rating.inference.influence import Influence, find_influence
-from app.rating.loop.stable_arena import Turn, turn_loop
-from app.rating.results import LoopSettings, Start
+from app.rating.loop.results import LoopResult
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
+from app.rating.solver.warm_start import Start
 
-Mask = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 Defence = Literal["m-elo", "none", "threshold", "probability", "evidence"]
 DEFENCES: tuple[Defence, ...] = get_args(Defence)
 MOST = 64
@@ -83,7 +83,7 @@ def attack_budget(
     cells: Cells,
     settings: LoopSettings,
     *,
-    turn: Turn | None = None,
+    turn: LoopResult | None = None,
     keep_always: Mask | None = None,
     keep_never: Mask | None = None,
     attack: Attack | None = None,
@@ -99,7 +99,7 @@ def attack_budget(
     cells : every vote on record
     settings : in force: whom the rule excludes is excluded, attackers too; whom it only flags stays in
     turn : of the loop with these votes and settings, if there is one already
-    keep_always, keep_never : as for `run_stable_arena`
+    keep_always, keep_never : as for `run_round`
     attack : default target-only with one vote more than δ each, at least 51, on battles as they come
     places : models from the second on the largest component's board that are tried
     most : attackers tried at most
@@ -118,7 +118,7 @@ def attack_budget(
     began = time.perf_counter()
     attack = attack or Attack(votes_each=max(51, settings.min_votes + 1))
     trials = _Trials(cells, settings, attack, most, seed, turn, keep_always, keep_never)
-    board = trials.turn.rating.board
+    board = trials.turn.rating.models
     first = np.flatnonzero(board.identified & (board.component == 0) & (board.rank > 1))
     targets = first[np.argsort(board.rank[first], kind="stable")][:places].tolist()
     searches = [_Search(trials.lifts(model), trials.guess(model), most) for model in targets]
@@ -161,7 +161,7 @@ def find_budget(
     else:
         policy = replace(settings, flag_rule=defence, exclude=True)
     trials = _Trials(cells, policy, attack, most, seed)
-    board = trials.turn.rating.board
+    board = trials.turn.rating.models
     if not board.identified[model] or board.rank[model] == 1:
         raise ValueError(f"model {model} has no score, or is the first already")
     search = _Search(trials.lifts(model), trials.guess(model), most)
@@ -210,7 +210,7 @@ class _Trials:
 
     def __init__(
         self, cells: Cells, settings: LoopSettings, attack: Attack, most: int, seed: int,
-        turn: Turn | None = None, keep_always: Mask | None = None, keep_never: Mask | None = None,
+        turn: LoopResult | None = None, keep_always: Mask | None = None, keep_never: Mask | None = None,
     ) -> None:  # fmt: skip
         nobody = np.zeros(cells.n_annotators, dtype=bool)
         self.settings = settings
@@ -219,12 +219,12 @@ class _Trials:
         if self.settings.flag_rule != "probability":  # which takes standard errors
             self.settings = replace(self.settings, interval="none")
         self.keep = [nobody if mask is None else mask for mask in (keep_always, keep_never)]
-        self.turn = turn or turn_loop(cells, self.settings, keep_always=self.keep[0], keep_never=self.keep[1])
-        crowd = self.turn.rating.crowd
+        self.turn = turn or run_round(cells, self.settings, keep_always=self.keep[0], keep_never=self.keep[1])
+        crowd = self.turn.rating.annotators
         if self.settings.exclude:  # what the trials' cells cannot tell, the turn has told
             self.keep[1] = self.keep[1] | ((crowd.standing == "excluded") & np.isin(crowd.rule, NEED_MORE))
         self.cells, self.attack, self.most, self.seed = cells, attack, most, seed
-        board = self.turn.rating.board
+        board = self.turn.rating.models
         known = board.identified & (board.component == 0)
         lowest = board.score[known].min() if known.any() else settings.base
         self.public = np.where(known, board.score, lowest)
@@ -254,7 +254,7 @@ class _Trials:
 
     def lifts(self, model: int) -> Callable[[int], bool]:
         """Return what says whether a number of attackers lifts the model."""
-        rank = int(self.turn.rating.board.rank[model])
+        rank = int(self.turn.rating.models.rank[model])
 
         def lifted(number: int) -> bool:
             attackers = self.attackers(model, number)
@@ -267,7 +267,9 @@ class _Trials:
             start = Start(optimum.score, np.append(optimum.ability, np.full(number, np.nan)), optimum.median_ability)
             began = time.perf_counter()
             try:
-                after = turn_loop(joined, self.settings, keep_always=always, keep_never=never, start=start).rating.board
+                after = run_round(
+                    joined, self.settings, keep_always=always, keep_never=never, start=start
+                ).rating.models
             except RatingError:
                 return False
             finally:
@@ -281,7 +283,7 @@ class _Trials:
 
         Each vote moves the distance to the next model by (W − p) (y_a − y_b), H y the contrast of the two.
         """
-        board, models = self.turn.rating.board, self.turn.estimate.small.models
+        board, models = self.turn.rating.models, self.turn.estimate.small.models
         places = board.rank == board.rank[model] - 1
         above = np.flatnonzero(places & (board.component == board.component[model]) & board.identified)
         if len(above) == 0:
@@ -304,5 +306,5 @@ class _Trials:
         """Return what a search has found so far."""
         found = search.found
         votes = None if found is None else found * self.attack.votes_each
-        rank = int(self.turn.rating.board.rank[model])
+        rank = int(self.turn.rating.models.rank[model])
         return Place(model, rank, found, votes, search.too_few + 1, self.most)

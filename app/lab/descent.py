@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
 from app.rating.data.votes import Cells
 from app.rating.solver.elo import NATURAL_PER_ELO
 
@@ -32,7 +31,7 @@ class Descent:
     """
 
     variant: Variant
-    steps: NDArray[np.int64]
+    steps: Indices
     loss: Floats
     scores: Floats
     theta: Floats
@@ -83,9 +82,9 @@ def descend(
 
 @compiled
 def _run(
-    annotator: NDArray[np.int32], model_a: NDArray[np.int32], model_b: NDArray[np.int32], n: Floats, s: Floats,
+    annotator: Ints, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
     R: Floats, theta: Floats, kind: int, rate: float, scale: float,
-    when: NDArray[np.int64], loss: Floats, scores: Floats,
+    when: Indices, loss: Floats, scores: Floats,
 ) -> None:  # fmt: skip
     """Step from (R, θ), in place, until the last of `when`; fill `loss` and `scores` at each of them."""
     votes = n.sum()

@@ -1,17 +1,16 @@
 """What few attackers do to a board, from the fit without them: a Newton step, and a look at where it led."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Mask
 from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
-from app.rating.inference.observed import Observed
-from app.rating.results import LoopSettings
+from app.rating.inference.estimate import Estimate
+from app.rating.settings import LoopSettings
 from app.rating.solver.arrow import Arrow, multiplier
-from app.rating.solver.estimate import Estimate
 from app.rating.solver.likelihood import Curvature, Likelihood
+from app.rating.solver.observed import Observed
 from app.rating.solver.profile_abilities import own_abilities
 from app.rating.solver.second_order import score_pull
 
@@ -63,7 +62,7 @@ class FewAttackers:
         distance, moved = after - after[model], np.abs(after - after[model] - before + before[model])
         doubt = DOUBT * moved + np.abs(last - last[model])
         rank = 1 + int(np.sum(before > before[model]))
-        others: NDArray[np.bool_] = np.arange(len(after)) != model
+        others: Mask = np.arange(len(after)) != model
         best = 1 + int(np.sum(others & (distance > doubt)))
         worst = 1 + int(np.sum(others & (distance >= -doubt)))
         return True if worst < rank else False if best >= rank else None

@@ -2,13 +2,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.lab.arenas import Arena
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 from app.rating.solver.elo import NATURAL_PER_ELO, fit_elo
 
 Method = Literal["elo", "m-elo", "am-elo plain", "am-elo robust"]
@@ -34,7 +33,7 @@ class Rated:
     """
 
     score: Floats
-    component: NDArray[np.int64]
+    component: Indices
     ability: Floats
 
     def predict(self, votes: Arena) -> Floats:
@@ -60,8 +59,8 @@ def rate(arena: Arena, method: Method, *, seed: int = 0, shuffles: int = ELO_SHU
         )
         return Rated(result.score, np.zeros(arena.n_models, dtype=np.int64), np.ones(arena.n_annotators))
     try:
-        rating = run_stable_arena(arena.cells(), SETTINGS[method])
+        rating = run_round(arena.cells(), SETTINGS[method]).rating
     except (NoFiniteMaximumError, NoCommonRankingError, NotConvergedError):
         return None
-    ability = np.where(np.isfinite(rating.crowd.ability), rating.crowd.ability, 1.0)
-    return Rated(rating.board.score, rating.board.component, ability)
+    ability = np.where(np.isfinite(rating.annotators.ability), rating.annotators.ability, 1.0)
+    return Rated(rating.models.score, rating.models.component, ability)

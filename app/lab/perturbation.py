@@ -13,8 +13,8 @@ from app.lab.arenas import PAPER_ANNOTATORS, Arena
 from app.lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.data.sums import Floats
-from app.rating.results import LoopSettings
+from app.rating.data.arrays import Floats, Mask
+from app.rating.settings import LoopSettings
 
 Strategy = Literal["random", "equal", "flip", "mixed"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -83,14 +83,14 @@ class Detection:
 class _Case:
     """One perturbed arena: who was perturbed, and what each method made of it, with the agreement to before."""
 
-    bad: NDArray[np.bool_]
+    bad: Mask
     after: Mapping[Method, Rated | None]
     consistency: Mapping[Method, float]
     truth: Mapping[Method, float]
 
 
 def perturb(
-    outcome: Floats, annotator: NDArray[np.integer], bad: NDArray[np.bool_], strategy: Strategy,
+    outcome: Floats, annotator: NDArray[np.integer], bad: Mask, strategy: Strategy,
     generator: np.random.Generator,
 ) -> Floats:  # fmt: skip
     """Change the votes of the `bad` annotators as the am-ELO paper does (Section 5.5).

@@ -8,6 +8,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices
+
 Role = Literal["honest", "random", "flip", "equal", "clique"]
 ROLES: tuple[Role, ...] = get_args(Role)
 NATURAL_PER_ELO = math.log(10.0) / 400.0
@@ -28,8 +30,8 @@ class World:
     tie_share : probability of a tie between two equally good models
     """
 
-    score: NDArray[np.float64]
-    ability: NDArray[np.float64]
+    score: Floats
+    ability: Floats
     role: NDArray[np.str_]
     target: int
     tie_share: float
@@ -40,7 +42,7 @@ class World:
         model_a: NDArray[np.integer],
         model_b: NDArray[np.integer],
         generator: np.random.Generator,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Draw W for each (annotator, model_a, model_b): 1, 0.5 or 0, shape (n_votes,).
 
         Honest votes have mean σ(a_k (S_a − S_b) ln 10/400), and a tie probability of 4 p (1 − p) × tie_share.
@@ -61,10 +63,10 @@ class SimulatedVotes:
     """Votes of a world, arrays of shape (n_votes,), ready for `app.rating.data.votes.aggregate`."""
 
     world: World
-    annotator: NDArray[np.int64]
-    model_a: NDArray[np.int64]
-    model_b: NDArray[np.int64]
-    outcome: NDArray[np.float64]
+    annotator: Indices
+    model_a: Indices
+    model_b: Indices
+    outcome: Floats
     sizes: dict[str, int] = field(default_factory=dict)
 
 
@@ -112,9 +114,7 @@ def simulate_votes(
     return SimulatedVotes(world, annotator, model_a, model_b, outcome, sizes)
 
 
-def draw_pairs(
-    generator: np.random.Generator, n_models: int, n_votes: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def draw_pairs(generator: np.random.Generator, n_models: int, n_votes: int) -> tuple[Indices, Indices]:
     """Draw ordered pairs of two different models, uniformly."""
     model_a = generator.integers(0, n_models, n_votes)
     model_b = (model_a + generator.integers(1, n_models, n_votes)) % n_models

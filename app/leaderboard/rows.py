@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from app.rating.results import Rating
+from app.rating.loop.results import Rating
 
 
 class ModelRow(TypedDict):
@@ -39,7 +39,7 @@ class AnnotatorRow(TypedDict):
 
 def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
     """Return the models with counted votes, component by component, best first."""
-    board = rating.board
+    board = rating.models
     rows = [
         ModelRow(
             model=names[i],
@@ -64,7 +64,7 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
 
 def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
     """Return every annotator, the most able first; those without an ability after them, pending ones last."""
-    crowd = rating.crowd
+    crowd = rating.annotators
     rows = [
         AnnotatorRow(
             annotator=name,

@@ -16,11 +16,19 @@ from sqlalchemy import Connection, RowMapping
 
 from app.audit import service as audit
 from app.policy import queries as policies
-from app.rating.detection.judge import LEAST, SERVICE_TESTS, TESTS
-from app.rating.results import LEAST_CAP, FlagRule, Interval, LoopSettings, Method
+from app.rating.settings import (
+    EVIDENCE_RATIO,
+    EVIDENCE_TESTS,
+    LEAST_CAP,
+    SERVICE_TESTS,
+    FlagRule,
+    Interval,
+    LoopSettings,
+    Method,
+)
 from app.votes.arrays import MOST_TAGS
 
-TESTS_OF_CELLS = tuple(test for test in TESTS if test != "copy")
+TESTS_OF_CELLS = tuple(test for test in EVIDENCE_TESTS if test != "copy")
 """The tests that a refit can ask: whose copies somebody's votes are would need the order of all of them."""
 
 _Number = Annotated[float, Field(strict=True)]  # neither "7" nor true
@@ -61,7 +69,10 @@ class Policy(BaseModel):
         0.95, gt=0, lt=1, description="Of an ability at or below ε; from here on the rule probability marks."
     )
     evidence_ratio: _Number = Field(
-        LEAST, gt=1, le=1e12, description="Likelihood ratio against honesty from which a test on the votes marks."
+        EVIDENCE_RATIO,
+        gt=1,
+        le=1e12,
+        description="Likelihood ratio against honesty from which a test on the votes marks.",
     )
     evidence_tests: tuple[str, ...] = Field(SERVICE_TESTS, description="The tests that are asked of the votes.")
     release_margin: _Number = Field(

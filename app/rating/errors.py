@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the command line imports this module to print its help
-    import numpy as np
-    from numpy.typing import NDArray
+    from app.rating.data.arrays import Floats, Indices
 
 
 class RatingError(Exception):
@@ -22,7 +21,7 @@ class NoFiniteMaximumError(RatingError):
     may as well toss coins. The message counts them; a caller that knows their names can name them.
     """
 
-    def __init__(self, annotators: NDArray[np.int64], word: str) -> None:
+    def __init__(self, annotators: Indices, word: str) -> None:
         number = len(annotators)
         why = f"every vote of {number} annotator(s) {word}s the ranking, so no finite ability is best for them"
         if word == "outgrow":
@@ -43,7 +42,7 @@ class NoFiniteMaximumError(RatingError):
 class NoFiniteScoreError(RatingError):
     """m-ELO has no finite maximum: `models` (indices) cannot be reached from every other along wins, or the reverse."""
 
-    def __init__(self, models: NDArray[np.int64]) -> None:
+    def __init__(self, models: Indices) -> None:
         super().__init__(
             f"m-ELO has no finite maximum: {len(models)} model(s) only won or only lost against the others of their "
             "component, or hang on one that did"
@@ -57,7 +56,7 @@ class NoFiniteScoreError(RatingError):
 class NotConvergedError(RatingError):
     """The solver stopped before its result met the convergence criteria; `R` and `theta` are where it stood."""
 
-    def __init__(self, message: str, R: NDArray[np.float64], theta: NDArray[np.float64]) -> None:
+    def __init__(self, message: str, R: Floats, theta: Floats) -> None:
         super().__init__(message)
         self.R = R
         self.theta = theta
@@ -72,7 +71,7 @@ class SaddlePointError(NotConvergedError):
     Scores move by that, natural units, shape (n_models,), the largest by 1, and abilities follow.
     """
 
-    def __init__(self, R: NDArray[np.float64], theta: NDArray[np.float64], direction: NDArray[np.float64]) -> None:
+    def __init__(self, R: Floats, theta: Floats, direction: Floats) -> None:
         super().__init__("the fit stands at a saddle point of the likelihood", R, theta)
         self.direction = direction
 

@@ -19,7 +19,7 @@ def reason_to_hold(fitted: Fitted, material: Material) -> str | None:
 
 def newly_excluded_share(fitted: Fitted, material: Material) -> float:
     """Share of the votes past δ that the rule would newly exclude; who was excluded before was accepted."""
-    task, crowd = material.task, fitted.rating.crowd
+    task, crowd = material.task, fitted.rating.annotators
     counted = (crowd.votes > material.policy.settings.min_votes) & ~task.keep_never
     newly = counted & (crowd.standing == "excluded") & ~task.keep_always & ~material.excluded_before
     return float(crowd.votes[newly].sum() / crowd.votes[counted].sum())

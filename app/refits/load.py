@@ -9,7 +9,7 @@ from app.annotators.queries import read_crowd, read_model_ids
 from app.errors import StableArenaError
 from app.imports.formats.indexing import OUTCOME_VALUES
 from app.policy.service import Policy, PolicyVersion, current_policy
-from app.rating.results import LoopSettings
+from app.rating.settings import LoopSettings
 from app.refits.fit.task import FitTask
 from app.refits.quotas import over_quota
 from app.snapshots.vote_sets import count_retracted, read_vote_set

@@ -12,7 +12,7 @@ from app import __version__
 from app.annotators.erasure.queries import clear_metadata_of_erased
 from app.audit.service import audit_head
 from app.leaderboard.rows import finite
-from app.rating.results import Board
+from app.rating.loop.results import ModelEstimates
 from app.rating.robustness.fragility import Fragility
 from app.refits.alarms.service import find_alarms
 from app.refits.fit.evidence import count_rules, evidence_rows
@@ -54,7 +54,7 @@ def write_snapshot(
         "policy_version": material.policy.version,
         "settings": dataclasses.asdict(rating.settings),
         "diagnostics": diagnostics,
-        "held": material.task.annotator_ids[rating.crowd.held].tolist(),
+        "held": material.task.annotator_ids[rating.annotators.held].tolist(),
         "votes_read": material.votes_read,
         "votes_used": round(rating.votes_used),
         "vote_set": material.vote_set,
@@ -98,7 +98,7 @@ def account_votes(material: Material, fitted: Fitted) -> dict[str, int]:
     pending: of annotators with δ votes or fewer; excluded: of annotators whom the rule or a decision leaves out;
     retracted; over_quota: past the policy's votes per day.
     """
-    used, votes = round(fitted.rating.votes_used), fitted.rating.crowd.votes
+    used, votes = round(fitted.rating.votes_used), fitted.rating.annotators.votes
     few = (votes <= material.policy.settings.min_votes) & ~material.task.keep_never
     pending = int(votes[few].sum())
     return {
@@ -126,7 +126,7 @@ def board_rows(fitted: Fitted, model_ids: NDArray[np.int32]) -> list[dict[str, A
     ]
 
 
-def model_rows(board: Board, model_ids: NDArray[np.int32], *, spread: bool = True) -> list[dict[str, Any]]:
+def model_rows(board: ModelEstimates, model_ids: NDArray[np.int32], *, spread: bool = True) -> list[dict[str, Any]]:
     """Return the models that the board counts as they are stored; without a rank spread where there are no intervals.
 
     An m-elo board on which no interval was asked for has the spread of its ranks themselves.
@@ -155,7 +155,7 @@ def crowd_columns(
     fitted: Fitted, annotator_ids: NDArray[np.int32], overrides: list[str | None], names: Mapping[int, str]
 ) -> dict[str, list[Any]]:
     """Return the annotators with votes as they are stored; `names` are the models', by their place in the task."""
-    crowd = fitted.rating.crowd
+    crowd = fitted.rating.annotators
     voted = crowd.votes > 0
     figures = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
     evidence = [row for row, here in zip(evidence_rows(fitted.rating, names), voted, strict=True) if here]

@@ -14,7 +14,7 @@ from app.annotators.queries import read_crowd, read_model_ids
 from app.database.engine import Database
 from app.errors import ConflictError
 from app.policy.service import past_policy
-from app.rating.results import LoopSettings
+from app.rating.settings import LoopSettings
 from app.refits.fit.fitting import fit
 from app.refits.fit.task import FitTask, Fitted
 from app.refits.load import make_task, read_counted

@@ -12,8 +12,8 @@ import pytest
 from app.cli.demo.command import read_duration
 from app.lab.simulate import simulate_votes
 from app.rating.data.votes import aggregate
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 
 DEMO = [sys.executable, "-m", "app.cli", "demo"]
 DEADLINE_SECONDS = 300.0
@@ -40,7 +40,7 @@ def compiled() -> None:
     """The kernels that a first board needs, compiled and kept where the demo finds them."""
     votes = simulate_votes(0, n_models=6, roles={"honest": 120, "flip": 5}, votes_each=60)
     cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
-    run_stable_arena(cells, LoopSettings(flag_rule="evidence", exclude=True))
+    run_round(cells, LoopSettings(flag_rule="evidence", exclude=True))
 
 
 def test_a_demo_of_a_set_length_ends_by_itself_and_leaves_nothing(folder: Path, compiled: None) -> None:

@@ -7,8 +7,8 @@ from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.attacks.joining import Attack
 from app.lab.budget import _Search, attack_budget, find_budget
 from app.rating.data.votes import Cells
-from app.rating.loop.stable_arena import turn_loop
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 
 SETTINGS = LoopSettings(min_votes=0, interval="none")
 ATTACK = Attack(votes_each=60)
@@ -20,7 +20,7 @@ def cells() -> Cells:
 
 
 def test_every_place_is_the_smallest_number_that_is_enough(cells: Cells) -> None:
-    turn = turn_loop(cells, SETTINGS)
+    turn = run_round(cells, SETTINGS)
     budget = attack_budget(cells, SETTINGS, turn=turn, attack=ATTACK, places=3, seconds=600.0)
     assert budget.complete
     assert [place.rank for place in budget.places] == [2, 3, 4]
@@ -70,8 +70,8 @@ def test_the_rule_probability_has_standard_errors_in_the_trials_too(cells: Cells
 def test_who_votes_always_left_stays_out_of_trials_that_cannot_tell(cells: Cells) -> None:
     """The turn knew sides; cells do not. Without the first annotator, all else is the same."""
     policy = LoopSettings(min_votes=0, exclude=True)
-    turn = turn_loop(cells, policy)
-    turn.rating.crowd.standing[0], turn.rating.crowd.rule[0] = "excluded", "side"
+    turn = run_round(cells, policy)
+    turn.rating.annotators.standing[0], turn.rating.annotators.rule[0] = "excluded", "side"
     nobody = np.zeros(cells.n_annotators, dtype=bool)
     told = attack_budget(cells, policy, turn=turn, attack=ATTACK, places=2, seconds=600.0)
     nobody[0] = True

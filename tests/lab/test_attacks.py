@@ -14,8 +14,8 @@ from app.lab.defences.campaign import campaign
 from app.lab.defences.hearing import RULES
 from app.lab.defences.published import residual_test, sequential_test
 from app.lab.defences.trial import ESTIMATORS, WITH_QUOTA, WITHOUT
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 
 RunLab = Callable[..., Result]
 SETUP = Setup(n_annotators=40, votes_each=60)
@@ -108,10 +108,10 @@ def test_a_quota_bounds_who_floods() -> None:
 
 def test_the_published_tests_find_what_they_are_made_for() -> None:
     arena = draw_arena(2, "target-only", Setup(n_annotators=40, votes_each=200))
-    rating = run_stable_arena(arena.votes.cells(), LoopSettings(min_votes=0))
-    R = (rating.board.score - 1000) * np.log(10) / 400
-    marked = residual_test(arena.votes.cells(), R, rating.crowd.ability, 0.05)
-    careful = residual_test(arena.votes.cells(), R, rating.crowd.ability, 0.05, dependent=True)
+    rating = run_round(arena.votes.cells(), LoopSettings(min_votes=0)).rating
+    R = (rating.models.score - 1000) * np.log(10) / 400
+    marked = residual_test(arena.votes.cells(), R, rating.annotators.ability, 0.05)
+    careful = residual_test(arena.votes.cells(), R, rating.annotators.ability, 0.05, dependent=True)
     assert marked[arena.attacker].all()
     assert (careful <= marked).all()
     assert marked[~arena.attacker].mean() < 0.06
@@ -142,14 +142,14 @@ def test_a_budget_is_the_smallest_that_lifts(arena_cells: tuple) -> None:
     assert found.annotators > 1
     assert found.votes == 60 * found.annotators
     quiet = LoopSettings(min_votes=0, interval="none")
-    board = run_stable_arena(cells, quiet).board
+    board = run_round(cells, quiet).rating.models
     assert found.rank == board.rank[target]
     tie_share = share_of_ties(cells, board.score)
     for number, lifted in ((found.annotators, True), (found.annotators - 1, False)):
         new = votes_of_attackers(board.score, target, attack, number=number, tie_share=tie_share, seed=0)
         joined = join(cells, new)
         assert joined.n_votes == cells.n_votes + 60 * number
-        assert (run_stable_arena(joined, quiet).board.rank[target] < found.rank) == lifted
+        assert (run_round(joined, quiet).rating.models.rank[target] < found.rank) == lifted
 
 
 def test_attackers_who_choose_their_battles_need_fewer(arena_cells: tuple) -> None:

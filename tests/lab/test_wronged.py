@@ -8,8 +8,7 @@ from typer.testing import Result
 
 from app.lab.attacks.arena import Setup, Votes, draw_arena
 from app.lab.defences.wronged import AS_VOTED, NATURES, Nature, find_wronged, liken, resample
-from app.rating.detection.judge import TESTS
-from app.rating.results import LoopSettings
+from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 
 SETTINGS = LoopSettings(min_votes=50, interval="none")
 
@@ -46,7 +45,7 @@ def test_natures_are_what_they_say() -> None:
 def test_attackers_are_marked_and_the_honest_are_not() -> None:
     rows = find_wronged(crowd("equal"), SETTINGS, seeds=range(2), natures=("as the tests suppose",))
     share = {(row.nature, row.rule): row.share for row in rows}
-    assert {row.rule for row in rows} == {"ε", *TESTS, "the service's", "any test"}
+    assert {row.rule for row in rows} == {"ε", *EVIDENCE_TESTS, "the service's", "any test"}
     assert share[AS_VOTED, "equal"] == pytest.approx(0.1)
     assert share[AS_VOTED, "the service's"] >= 0.1
     assert share["as the tests suppose", "the service's"] <= 0.05
@@ -71,5 +70,5 @@ def test_honest_crowds_are_left_alone_at_the_stated_rate() -> None:
         votes = draw_arena(9, "none", Setup(n_annotators=200, votes_each=votes_each)).votes
         rows = find_wronged(votes, SETTINGS, seeds=range(20), natures=("as the tests suppose",))
         share = {row.rule: row.share for row in rows if row.nature != AS_VOTED}
-        assert max(share[test] for test in TESTS) <= 0.01
+        assert max(share[test] for test in EVIDENCE_TESTS) <= 0.01
         assert share["the service's"] <= 0.02

@@ -9,8 +9,8 @@ import pytest
 
 from app.lab.simulate import simulate_votes
 from app.rating.data.votes import aggregate
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 
 Ask = Callable[..., Any]
 
@@ -42,7 +42,7 @@ def test_the_leaderboard_is_the_loop_s(ask: Ask, crowd: list[str], refit: Ask) -
 
     votes = simulate_votes(5, n_models=6, roles={"honest": 12, "flip": 2}, votes_each=120)
     cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, n_annotators=14, n_models=6)
-    expected = run_stable_arena(cells, LoopSettings()).board
+    expected = run_round(cells, LoopSettings()).rating.models
     published = {row["model"]: row for row in board["models"]}
     for field in ("score", "se", "lower", "upper", "votes", "wins", "ties", "losses"):
         got = [published[f"model {i}"][field] for i in range(6)]

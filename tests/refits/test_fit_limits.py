@@ -14,7 +14,7 @@ import pytest
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import ConflictError, NotFoundError
-from app.rating.results import LoopSettings
+from app.rating.settings import LoopSettings
 from app.refits.fit.process import FitLimits, FitProcess, FitProcessLostError, FitTooLargeError
 from app.refits.fit.task import FitTask, Fitted
 from app.refits.runner import RefitRunner

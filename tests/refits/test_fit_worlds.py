@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.rating.results import LoopSettings
+from app.rating.settings import LoopSettings
 from app.refits.fit.fitting import fit
 from app.refits.fit.task import BoardName, FitTask
 

@@ -15,9 +15,10 @@ from app.database.tables import annotators, snapshot_annotators, snapshot_matchu
 from app.errors import ConflictError
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
-from app.rating.loop.slices import Held, rate_slice
-from app.rating.results import Board, LoopSettings
+from app.rating.loop.results import ModelEstimates
+from app.rating.loop.slices import HeldAbilities, estimate_slice
 from app.rating.robustness.fragility import Fragility
+from app.rating.settings import LoopSettings
 from app.refits.fit import boards
 from app.refits.fit.fitting import fit, fit_turn, task_cells
 from app.refits.fit.task import BoardName
@@ -149,12 +150,12 @@ def test_a_tag_that_cannot_be_rated_holds_nothing_up(
     with database.read() as conn:
         task = read_material(conn).task
 
-    def rate(cells: Cells, held: Held, settings: LoopSettings) -> Board:
+    def rate(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> ModelEstimates:
         if cells.n_votes < len(task.outcome):
             raise NotConvergedError("a score runs off to infinity", np.zeros(6), np.ones(14))
-        return rate_slice(cells, held, settings)
+        return estimate_slice(cells, held, settings)
 
-    monkeypatch.setattr(boards, "rate_slice", rate)
+    monkeypatch.setattr(boards, "estimate_slice", rate)
     made = fit(task)
     assert {name.tag for name in made.boards} == {"", "all"}
     assert [notice.code for notice in made.notices] == ["tag-board-omitted"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import simulate_votes
-from app.rating.detection.judge import TESTS
+from app.rating.settings import EVIDENCE_TESTS
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.review.evidence.figures import agreement, by_model, sides, ties
 from app.review.evidence.findings import BEHAVIOURS, tell, times, worth_telling
@@ -142,7 +142,7 @@ def test_pace_by_hand() -> None:
 
 
 def test_every_test_of_the_laboratory_has_words() -> None:
-    assert set(BEHAVIOURS) == set(TESTS)
+    assert set(BEHAVIOURS) == set(EVIDENCE_TESTS)
     stored = {"rule": "favour", "tests": {"coin": 0.4, "favour": 3.2}, "about": {"favour": "gpt", "coin": None}}
     found = tell(stored)
     assert [(one.test, one.about) for one in found.findings] == [("favour", "gpt"), ("coin", None)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 from app.refits.fit.task import FitTask
 from app.review.impact.leaving import Change, leave_out, task_cells
 
@@ -46,21 +46,21 @@ def places(score: np.ndarray, se: np.ndarray) -> np.ndarray:
 def compare(task: FitTask, how_many: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Foreseen and true changes of score, then of place, for annotators in the fit: one row for each."""
     cells = task_cells(task)
-    base = run_stable_arena(cells, task.settings)
+    base = run_round(cells, task.settings).rating
     in_fit = cells.votes_by_annotator() > task.settings.min_votes
     chosen = np.flatnonzero(in_fit)
     if how_many is not None:
-        ability = base.crowd.ability[chosen]
+        ability = base.annotators.ability[chosen]
         chosen = chosen[np.argsort(ability)][np.linspace(0, len(chosen) - 1, how_many).astype(int)]
     foreseen, true = [], []
     for k in chosen.tolist():
         change: Change = leave_out(task, in_fit, k, exact=False)
         assert change.how == "influence"
-        np.testing.assert_allclose(change.before, base.board.score, atol=1e-9)
+        np.testing.assert_allclose(change.before, base.models.score, atol=1e-9)
         foreseen.append(change.after - change.before)
-        without = run_stable_arena(cells.where(cells.annotator != k), replace(task.settings, interval="none"))
-        true.append(without.board.score - base.board.score)
-    score, se = base.board.score, base.board.se
+        without = run_round(cells.where(cells.annotator != k), replace(task.settings, interval="none")).rating
+        true.append(without.models.score - base.models.score)
+    score, se = base.models.score, base.models.se
     moved = [np.array([places(score + row, se) - places(score, se) for row in rows]) for rows in (foreseen, true)]
     return np.array(foreseen), np.array(true), moved[0], moved[1]
 
@@ -98,7 +98,7 @@ def test_a_true_refit_is_one(task: FitTask) -> None:
     k = int(np.flatnonzero(in_fit)[3])
     change = leave_out(task, in_fit, k, exact=True)
     assert change.how == "refit"
-    without = run_stable_arena(cells.where(cells.annotator != k), task.settings).board
+    without = run_round(cells.where(cells.annotator != k), task.settings).rating.models
     np.testing.assert_allclose(change.after, without.score, atol=1e-5)
     assert change.rank is not None
     np.testing.assert_array_equal(change.rank, without.rank)

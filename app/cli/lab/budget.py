@@ -16,8 +16,8 @@ from app.errors import BadInputError
 from app.lab.attacks.joining import Attack
 from app.lab.attacks.strategies import STRATEGIES
 from app.lab.budget import DEFENCES, Defence, find_budget
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 
 TOP = 10
 NEED_OTHERS = ("copycats", "framing-by-copy")  # strategies that need other annotators' votes one by one
@@ -80,7 +80,7 @@ def _targets(named: NamedCells, settings: LoopSettings, asked: list[str] | None)
         raise BadInputError(f"no vote names the model {unknown[0]}")
     if asked:
         return [named.models.index(name) for name in asked]
-    board = run_stable_arena(named.cells, settings).board
+    board = run_round(named.cells, settings).rating.models
     order = np.lexsort((board.rank, board.component))
     shown = [int(m) for m in order if board.component[m] == 0 and board.identified[m] and board.rank[m] > 1]
     return shown[: TOP - 1]

@@ -11,10 +11,10 @@ from app.cli.lab.named import NamedCells, open_named
 from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption
 from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
 from app.cli.progress import showing_stages
+from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
-from app.rating.results import LoopSettings, Method
 from app.rating.robustness.fragility import HANDFUL, Fragility, find_fragility, verify_annotators, verify_votes
-from app.rating.solver.estimate import Estimate, estimate
+from app.rating.settings import LoopSettings, Method
 
 SHOWN_ANNOTATORS = 10
 

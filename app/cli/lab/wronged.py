@@ -16,7 +16,7 @@ from app.errors import BadInputError
 from app.lab.arenas import Arena
 from app.lab.attacks.arena import Votes
 from app.lab.defences.wronged import AS_VOTED, find_wronged
-from app.rating.results import LoopSettings
+from app.rating.settings import LoopSettings
 
 
 def wronged(

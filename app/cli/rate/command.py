@@ -17,7 +17,7 @@ from app.cli.tables import annotators_table, elo_table, leaderboard_table, rende
 from app.errors import BadInputError
 from app.imports.formats import VoteFile, read_vote_file
 from app.leaderboard.row_files import rows_csv, rows_parquet
-from app.rating.results import LEAST_CAP, Interval, LoopSettings
+from app.rating.settings import LEAST_CAP, Interval, LoopSettings
 
 Format = Literal["table", "json", "csv", "parquet"]
 

@@ -11,8 +11,8 @@ from app.imports.formats import IndexedVotes, VoteFile, encode
 from app.leaderboard.rows import annotator_rows, count, model_rows
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoFiniteMaximumError, VotesError
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 
 NAMED = 10
 """Annotators whom an error names; there may be thousands."""
@@ -66,7 +66,7 @@ def rate_votes(
     BadInputError
         The anchor is no model of the file.
     app.rating.errors.RatingError
-        No vote is left after min_votes, or they have no answer (see `run_stable_arena`).
+        No vote is left after min_votes, or they have no answer (see `run_round`).
     """
     started = time.perf_counter()
     stage("aggregating")
@@ -98,7 +98,7 @@ def _jointly(
     file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
 ) -> OfflineRating:
     try:
-        rating = run_stable_arena(cells, settings.loop)
+        rating = run_round(cells, settings.loop).rating
     except NoFiniteMaximumError as error:
         raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)

@@ -11,7 +11,8 @@ from app.leaderboard.rows import AnnotatorRow, count
 from app.rating.data.graph import find_components
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
-from app.rating.results import RatingNotice
+from app.rating.inference.ranks import rank_by
+from app.rating.loop.results import RatingNotice
 from app.rating.solver.elo import EloResult, fit_elo
 
 
@@ -73,7 +74,7 @@ def rate_by_order(
     a, b = np.split(position, 2)
     outcome = votes.outcome[keep]
     result = fit_elo(a, b, outcome, n_models=len(used), initial=base, shuffles=shuffles, seed=seed)
-    shift = _shift(result, used, anchor)
+    shift, rank = _shift(result, used, anchor), rank_by(result.score)
     wins, ties, losses = (
         np.bincount(a, outcome == value, len(used)) + np.bincount(b, outcome == 1 - value, len(used))
         for value in (1.0, 0.5, 0.0)
@@ -89,7 +90,7 @@ def rate_by_order(
             wins=count(wins[i]),
             ties=count(ties[i]),
             losses=count(losses[i]),
-            rank=int(result.rank[i]),
+            rank=int(rank[i]),
         )
         for i, model in enumerate(used)
     ]

@@ -3,17 +3,15 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.lab.attacks.honest import Honest, Variety, draw_honest
 from app.lab.attacks.strategies import STRATEGIES, Scene
 from app.lab.simulate import draw_pairs
+from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.votes import Cells, aggregate
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 PUBLIC = LoopSettings(min_votes=0, interval="none")
 TIE_SHARE = 0.32  # between equals; with scores that differ by 140 Elo points (sd) a quarter of all votes are ties
 
@@ -54,11 +52,11 @@ class Votes:
     moment : a global order, distinct numbers
     """
 
-    annotator: Ints
-    left: Ints
-    right: Ints
+    annotator: Indices
+    left: Indices
+    right: Indices
     outcome: Floats
-    moment: Ints
+    moment: Indices
     n_annotators: int
     n_models: int
 
@@ -69,7 +67,7 @@ class Votes:
             n_annotators=self.n_annotators, n_models=self.n_models,
         )  # fmt: skip
 
-    def where(self, keep: NDArray[np.bool_]) -> "Votes":
+    def where(self, keep: Mask) -> "Votes":
         """Return the votes for which `keep` is true."""
         return replace(
             self,
@@ -80,7 +78,7 @@ class Votes:
             moment=self.moment[keep],
         )
 
-    def turn(self) -> Ints:
+    def turn(self) -> Indices:
         """How many votes the annotator had cast before each vote."""
         order = np.lexsort((self.moment, self.annotator))
         first = np.searchsorted(self.annotator[order], np.arange(self.n_annotators))
@@ -105,8 +103,8 @@ class Arena:
     setup: Setup
     strategy: str
     votes: Votes
-    attacker: NDArray[np.bool_]
-    victim: NDArray[np.bool_]
+    attacker: Mask
+    victim: Mask
     score: Floats
     public: Floats
     target: int
@@ -133,7 +131,7 @@ def draw_arena(seed: int, strategy: str, setup: Setup) -> Arena:
     honest = replace(honest, outcome=people.vote(honest.annotator, honest.left, honest.right, generator))
     attacker = np.arange(size) >= size - number
     kept = honest.where(~attacker[honest.annotator])
-    board = run_stable_arena(kept.cells(), PUBLIC).board
+    board = run_round(kept.cells(), PUBLIC).rating.models
     public = np.where(board.identified, board.score, board.score[board.identified].min())
     target = int(np.argsort(public)[setup.target])
     victim = np.zeros(size, dtype=bool)
@@ -144,7 +142,7 @@ def draw_arena(seed: int, strategy: str, setup: Setup) -> Arena:
     return Arena(setup, strategy, votes, attacker, victim, score, public, target)
 
 
-def _ballots(annotators: Ints, votes_each: int, n_models: int, generator: np.random.Generator) -> Votes:
+def _ballots(annotators: Indices, votes_each: int, n_models: int, generator: np.random.Generator) -> Votes:
     annotator = np.repeat(annotators, votes_each)
     left, right = draw_pairs(generator, n_models, len(annotator))
     moment = generator.permutation(len(annotator))
@@ -156,8 +154,8 @@ def _attack(
     setup: Setup,
     people: Honest,
     kept: Votes,
-    attacker: NDArray[np.bool_],
-    victim: NDArray[np.bool_],
+    attacker: Mask,
+    victim: Mask,
     public: Floats,
     target: int,
     generator: np.random.Generator,
@@ -185,7 +183,7 @@ def _attack(
     return Votes(draft.annotator, left, right, outcome, moment, len(attacker), setup.n_models)
 
 
-def _repeat(kept: Votes, victims: Ints, each: int, moment: Ints) -> tuple[Ints, Ints, Floats, Ints]:
+def _repeat(kept: Votes, victims: Indices, each: int, moment: Indices) -> tuple[Indices, Indices, Floats, Indices]:
     """Each attacker repeats one victim's votes, from the first again when they are used up, after all of them."""
     rows = np.concatenate([np.resize(np.flatnonzero(kept.annotator == victim), each) for victim in victims])
     return kept.left[rows], kept.right[rows], kept.outcome[rows], moment + int(kept.moment.max()) + 1

@@ -1,11 +1,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.lab.simulate import NATURAL_PER_ELO
+from app.rating.data.arrays import Floats, Indices
 
-Floats = NDArray[np.float64]
 MOST_TIES = 0.49  # of votes between equals: above ½ this model of ties has no probabilities
 
 
@@ -46,9 +45,9 @@ class Honest:
 
     def vote(
         self,
-        annotator: NDArray[np.int64],
-        left: NDArray[np.int64],
-        right: NDArray[np.int64],
+        annotator: Indices,
+        left: Indices,
+        right: Indices,
         generator: np.random.Generator,
     ) -> Floats:
         """Draw W for the left model: mean σ(a_k d + side), ties 4 p (1 − p) × tie share, as in `app.lab.simulate`."""

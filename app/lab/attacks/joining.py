@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.lab.attacks.honest import Honest
 from app.lab.attacks.strategies import STRATEGIES, Scene
 from app.lab.simulate import NATURAL_PER_ELO, draw_pairs
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices
 from app.rating.data.votes import Cells, aggregate
 
 TIES_AT_MOST = 0.49
@@ -68,7 +67,7 @@ def share_of_ties(cells: Cells, public: Floats) -> float:
 
 def _votes_of(
     public: Floats, target: int, attack: Attack, tie_share: float, generator: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+) -> tuple[Indices, Indices, Floats]:
     """Draw one attacker's battles and verdicts."""
     size, each = len(public), attack.votes_each
     left, right = draw_pairs(generator, size, each)

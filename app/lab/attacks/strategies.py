@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices
 from app.rating.data.votes import TIE
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 HALF_WAY = 0.5
 RIVALS = 4  # models above the target that "omnipresent" pulls down
 
@@ -32,9 +30,9 @@ class Scene:
     tie_share : of honest votes between equals
     """
 
-    member: Ints
-    left: Ints
-    right: Ints
+    member: Indices
+    left: Indices
+    right: Indices
     honest: Floats
     age: Floats
     public: Floats
@@ -151,7 +149,7 @@ def _by_ranking(scene: Scene, score: Floats) -> Floats:
     return np.where(score[scene.left] >= score[scene.right], 1.0, 0.0)
 
 
-def _above(scene: Scene, number: int) -> Ints:
+def _above(scene: Scene, number: int) -> Indices:
     """Return the models just above the target on the public board, the nearest first; the next below if none is."""
     order = np.argsort(-scene.public)
     place = int(np.flatnonzero(order == scene.target)[0])

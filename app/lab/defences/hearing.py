@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.lab.attacks.arena import Votes
+from app.lab.defences.discoveries import discover_by_evidence
 from app.lab.defences.published import residual_test, sequential_test
 from app.lab.simulate import NATURAL_PER_ELO
+from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.votes import Cells
-from app.rating.detection.discoveries import discover_by_evidence
-from app.rating.detection.judge import LEAST, SERVICE_TESTS, TESTS, Evidence, weigh
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings, Rating
+from app.rating.detection.evidence import Evidence, weigh
+from app.rating.loop.results import Rating
+from app.rating.loop.round import run_round
+from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, SERVICE_TESTS, LoopSettings
 
-Mask = NDArray[np.bool_]
 Rule = Callable[["Hearing"], Mask]
 SURE = 0.95
 RATE = 0.05
@@ -41,12 +41,12 @@ class Hearing:
     @cached_property
     def rating(self) -> Rating:
         """What the robust default makes of the votes, everybody in."""
-        return run_stable_arena(self.cells, self.settings)
+        return run_round(self.cells, self.settings).rating
 
     @cached_property
-    def R(self) -> NDArray[np.float64]:  # noqa: N802  the mathematics' own name
+    def R(self) -> Floats:  # noqa: N802  the mathematics' own name
         """Published scores in natural units, NaN where there is none."""
-        return NATURAL_PER_ELO * (self.rating.board.score - self.settings.base)
+        return NATURAL_PER_ELO * (self.rating.models.score - self.settings.base)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -62,19 +62,19 @@ class Hearing:
 
     def threshold(self) -> Mask:
         """Ability at or below ε: the paper's rule."""
-        return self.rating.crowd.ability <= self.settings.min_ability
+        return self.rating.annotators.ability <= self.settings.min_ability
 
     def probability(self) -> Mask:
         """Probability that the ability is at or below ε of 0.95 or more."""
-        return self.rating.crowd.probability_low >= SURE
+        return self.rating.annotators.probability_low >= SURE
 
-    def test(self, name: str, least: float = LEAST) -> Mask:
+    def test(self, name: str, least: float = EVIDENCE_RATIO) -> Mask:
         """One test of the evidence."""
         return self.evidence.flagged((name,), least)
 
     def late_tests(self) -> Mask:
         """Any test, on the later half of the votes."""
-        return self.late.flagged(least=2.0 * LEAST)
+        return self.late.flagged(least=2.0 * EVIDENCE_RATIO)
 
     def discoveries(self) -> Mask:
         """Favouritism with the false discovery rate held over annotators, by e-BH."""
@@ -83,11 +83,11 @@ class Hearing:
 
     def residuals(self) -> Mask:
         """Favouritism by residuals and Benjamini-Hochberg."""
-        return residual_test(self.cells, np.nan_to_num(self.R), self.rating.crowd.ability, RATE)
+        return residual_test(self.cells, np.nan_to_num(self.R), self.rating.annotators.ability, RATE)
 
     def residuals_dependent(self) -> Mask:
         """Favouritism by residuals and Benjamini-Yekutieli."""
-        return residual_test(self.cells, np.nan_to_num(self.R), self.rating.crowd.ability, RATE, dependent=True)
+        return residual_test(self.cells, np.nan_to_num(self.R), self.rating.annotators.ability, RATE, dependent=True)
 
     def sequential(self) -> Mask:
         """Chatbot Arena's test at α = 0.1."""
@@ -106,22 +106,22 @@ class Hearing:
         return self._then_threshold(self.evidence.flagged(SERVICE_TESTS))
 
     def _then_threshold(self, guilty: Mask) -> Mask:
-        rest = run_stable_arena(self.cells, self.settings, keep_never=guilty)
-        return guilty | (rest.crowd.ability <= self.settings.min_ability)
+        rest = run_round(self.cells, self.settings, keep_never=guilty).rating
+        return guilty | (rest.annotators.ability <= self.settings.min_ability)
 
     def in_turn_with_late(self) -> Mask:
         """Any test, then the threshold, and any test of the later half of the votes."""
         return self.in_turn() | self.late_tests()
 
 
-def _weigh(votes: Votes, R: NDArray[np.float64]) -> Evidence:
+def _weigh(votes: Votes, R: Floats) -> Evidence:
     cells = votes.cells()
     scored = np.isfinite(R)[votes.left] & np.isfinite(R)[votes.right]
     left_wins = np.bincount(votes.annotator, scored & (votes.outcome == 1.0), votes.n_annotators).astype(np.float64)
     return weigh(cells, R, left_wins=left_wins, when=first_moments(votes, cells))
 
 
-def first_moments(votes: Votes, cells: Cells) -> NDArray[np.int64]:
+def first_moments(votes: Votes, cells: Cells) -> Indices:
     """Moment of the first vote of each cell, shape (n_cells,)."""
     low, high = np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)
     size = votes.n_models
@@ -139,7 +139,7 @@ def _test(name: str) -> Rule:
 RULES: dict[str, Rule] = {
     "ε": Hearing.threshold,
     "P(a ≤ ε) ≥ .95": Hearing.probability,
-    **{f"evidence: {test}": _test(test) for test in TESTS},
+    **{f"evidence: {test}": _test(test) for test in EVIDENCE_TESTS},
     "evidence: any": Hearing.any_test,
     "evidence: later half": Hearing.late_tests,
     "favouritism, e-BH": Hearing.discoveries,

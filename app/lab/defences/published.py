@@ -1,18 +1,15 @@
 """Tests that others published or that first come to mind, to measure ours against."""
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
-from scipy.stats import chi2, norm
+from scipy.special import expit, gammaincinv, ndtr
 
 from app.lab.attacks.arena import Votes
+from app.lab.defences.discoveries import discover_by_p
+from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.compiled import compiled
 from app.rating.data.sums import sum_by_key
 from app.rating.data.votes import Cells
-from app.rating.detection.discoveries import discover_by_p
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 CHECKPOINTS, LATEST = 5, 100
 
 
@@ -41,12 +38,12 @@ def sequential_test(votes: Votes, alpha: float, generator: np.random.Generator) 
         checkpoint = 1 + (generator.random(votes.n_annotators) * last).astype(np.int64)
         counted = turn < checkpoint[annotator]
         statistic = np.bincount(annotator, total * counted, votes.n_annotators)
-        marked |= (cast > 0) & (statistic >= chi2.ppf(1.0 - alpha / CHECKPOINTS, 2 * checkpoint))
+        marked |= (cast > 0) & (statistic >= 2.0 * gammaincinv(checkpoint, 1.0 - alpha / CHECKPOINTS))
     return marked
 
 
 @compiled
-def _against_history(pair: NDArray[np.int64], code: NDArray[np.int64], size: int, p: Floats) -> None:
+def _against_history(pair: Indices, code: Indices, size: int, p: Floats) -> None:
     seen = np.zeros((size, 3))
     for i in range(len(pair)):
         history = seen[pair[i]]
@@ -69,7 +66,7 @@ def residual_test(cells: Cells, R: Floats, ability: Floats, rate: float, *, depe
     key = np.concatenate([owner + cells.model_a, owner + cells.model_b])
     both = (np.concatenate([surplus, -surplus]), np.tile(variance, 2))
     met, (total, spread) = sum_by_key(key, cells.n_annotators * cells.n_models, *both)
-    found = discover_by_p(2.0 * norm.sf(np.abs(total) / np.sqrt(np.maximum(spread, 1e-12))), rate, dependent=dependent)
+    found = discover_by_p(2.0 * ndtr(-np.abs(total) / np.sqrt(np.maximum(spread, 1e-12))), rate, dependent=dependent)
     marked = np.zeros(cells.n_annotators, dtype=bool)
     marked[met[found] // cells.n_models] = True
     return marked

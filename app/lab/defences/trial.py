@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from app.lab.attacks.arena import Arena, Setup, Votes, draw_arena
 from app.lab.defences.hearing import RULES, Hearing
+from app.rating.data.arrays import Mask
 from app.rating.errors import RatingError
-from app.rating.loop.stable_arena import run_stable_arena
-from app.rating.results import LoopSettings
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
 
 QUIET = LoopSettings(interval="none")
 NO_ATTACK = "none"
@@ -107,12 +105,12 @@ def try_seed(
     return Trial(effects, findings)
 
 
-def _find(arena: Arena, rule: str, seed: int, marked: NDArray[np.bool_]) -> Finding:
+def _find(arena: Arena, rule: str, seed: int, marked: Mask) -> Finding:
     found = float(marked[arena.attacker].mean()) if arena.attacker.any() else float("nan")
     return Finding(arena.strategy, rule, seed, found, float(marked[~arena.attacker].mean()))
 
 
-def _boards(votes: Votes, target: int, marks: dict[str, NDArray[np.bool_]]) -> dict[str, tuple[float, float]]:
+def _boards(votes: Votes, target: int, marks: dict[str, Mask]) -> dict[str, tuple[float, float]]:
     """Rank and score of the target on every board."""
     places = {name: _place(votes, settings, target) for name, settings in ESTIMATORS.items()}
     places[WITH_QUOTA] = _place(votes.where(votes.turn() < QUOTA), QUIET, target)
@@ -124,7 +122,7 @@ def _boards(votes: Votes, target: int, marks: dict[str, NDArray[np.bool_]]) -> d
 
 def _place(votes: Votes, settings: LoopSettings, target: int) -> tuple[float, float]:
     try:
-        board = run_stable_arena(votes.cells(), settings).board
+        board = run_round(votes.cells(), settings).rating.models
     except RatingError:
         return float("nan"), float("nan")
     return float(board.rank[target]), float(board.score[target])

@@ -11,10 +11,9 @@ from app.lab.defences.hearing import Hearing
 from app.lab.parallel import Progress, map_seeds
 from app.lab.simulate import NATURAL_PER_ELO
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.data.sums import Floats
-from app.rating.detection.crowd import Crowd
-from app.rating.detection.judge import SERVICE_TESTS, TESTS
-from app.rating.results import LoopSettings
+from app.rating.data.arrays import Floats
+from app.rating.detection.null_model import NullModel
+from app.rating.settings import EVIDENCE_TESTS, SERVICE_TESTS, LoopSettings
 
 FAMILY = 4  # models
 AS_VOTED = "as voted"
@@ -72,13 +71,13 @@ class Likeness:
 
     votes: Votes
     R: Floats
-    crowd: Crowd
+    crowd: NullModel
 
 
 def liken(votes: Votes, settings: LoopSettings) -> Likeness:
     """Fit what `resample` draws from."""
     hearing = Hearing(votes, settings)
-    return Likeness(votes, np.nan_to_num(hearing.R), hearing.evidence.crowd)
+    return Likeness(votes, np.nan_to_num(hearing.R), hearing.evidence.null_model)
 
 
 def resample(likeness: Likeness, nature: Nature, seed: int) -> Votes:
@@ -143,7 +142,7 @@ def _mark(votes: Votes, settings: LoopSettings) -> dict[str, float]:
     hearing = Hearing(votes, settings)
     judged = hearing.cells.votes_by_annotator() > 0
     marks = {"ε": hearing.threshold()}
-    marks |= {test: hearing.test(test) for test in TESTS}
+    marks |= {test: hearing.test(test) for test in EVIDENCE_TESTS}
     marks["the service's"] = hearing.evidence.flagged(SERVICE_TESTS)
     marks["any test"] = hearing.any_test()
     return {rule: float(marked[judged].mean()) for rule, marked in marks.items()}

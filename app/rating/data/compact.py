@@ -1,9 +1,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.rating.data.sums import TABLE_SIZE, Floats, sum_by_key
+from app.rating.data.arrays import Floats, Indices, Ints, Mask
+from app.rating.data.sums import TABLE_SIZE, sum_by_key
 from app.rating.data.tally import tabulate_cells
 from app.rating.data.threads import map_parts, split
 from app.rating.data.votes import WORTH_A_THREAD, Cells, pair_cells
@@ -20,11 +20,11 @@ class Compact:
     """
 
     cells: Cells
-    models: NDArray[np.int64]
-    annotators: NDArray[np.int64]
+    models: Indices
+    annotators: Indices
 
 
-def compact(cells: Cells, present: NDArray[np.bool_] | None = None) -> Compact:
+def compact(cells: Cells, present: Mask | None = None) -> Compact:
     """Drop the models and annotators that have no cell.
 
     Parameters
@@ -54,7 +54,7 @@ def compact(cells: Cells, present: NDArray[np.bool_] | None = None) -> Compact:
     return Compact(renumbered, models, annotators)
 
 
-def _places(kept: NDArray[np.int64], size: int) -> NDArray[np.int32]:
+def _places(kept: Indices, size: int) -> Ints:
     place = np.empty(size, dtype=np.int32)
     place[kept] = np.arange(len(kept), dtype=np.int32)
     return place

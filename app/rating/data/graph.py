@@ -5,9 +5,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from app.rating.data.arrays import Floats, Indices, Ints, Mask
 from app.rating.data.compact import pool_annotators
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import TABLE_SIZE, Floats, sum_by
+from app.rating.data.sums import TABLE_SIZE, sum_by
 from app.rating.data.threads import map_parts, split
 from app.rating.data.votes import WORTH_A_THREAD, Cells
 
@@ -23,7 +24,7 @@ class Components(NamedTuple):
     """
 
     number: int
-    label: NDArray[np.int64]
+    label: Indices
     votes: Floats
 
 
@@ -42,7 +43,7 @@ def find_components(cells: Cells) -> Components:
     return Components(len(roots), label[lowest], votes)
 
 
-def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating]) -> NDArray[np.bool_]:
+def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating]) -> Mask:
     """Mark the models whose scores have a finite maximum, given the sign of every annotator's ability.
 
     An edge runs from winner to loser (both ways for a tie); the votes of an annotator with a negative ability count
@@ -68,25 +69,25 @@ def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating])
     best = best[(components.label[best] >= 0) & (size[strong[best]] > 1)]
     kept = np.zeros(len(size), dtype=bool)
     kept[strong[best]] = True
-    core: NDArray[np.bool_] = kept[strong]
+    core: Mask = kept[strong]
     return core
 
 
-def strong_classes(cells: Cells, sign: NDArray[np.floating]) -> NDArray[np.int64]:
+def strong_classes(cells: Cells, sign: NDArray[np.floating]) -> Indices:
     """Label the strongly connected classes of the graph of wins, as `find_cores` has it, shape (n_models,)."""
     winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
     size_of_graph = (cells.n_models, cells.n_models)
     graph = coo_array((np.ones(len(winner), dtype=np.int8), (winner, loser)), shape=size_of_graph).tocsr()
-    strong: NDArray[np.int64] = connected_components(graph, connection="strong")[1].astype(np.int64)
+    strong: Indices = connected_components(graph, connection="strong")[1].astype(np.int64)
     return strong
 
 
-def _votes_by_model(cells: Cells) -> NDArray[np.float64]:
+def _votes_by_model(cells: Cells) -> Floats:
     a = sum_by(cells.model_a, cells.n, cells.n_models)
     return a + sum_by(cells.model_b, cells.n, cells.n_models)
 
 
-def _wins(cells: Cells, sign: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _wins(cells: Cells, sign: Floats) -> tuple[Indices, Indices]:
     """Return winner and loser of every edge, each edge once; cells as they are where a table would be too large."""
     size = cells.n_models
     if size**2 > TABLE_SIZE:
@@ -98,7 +99,7 @@ def _wins(cells: Cells, sign: Floats) -> tuple[NDArray[np.int64], NDArray[np.int
         edge = np.unique(winner * size + loser)
     else:
 
-        def mark(part: tuple[int, int]) -> NDArray[np.bool_]:
+        def mark(part: tuple[int, int]) -> Mask:
             won = np.zeros(size * size, dtype=np.bool_)
             mark_wins(*part, cells.model_a, cells.model_b, cells.annotator, cells.n, cells.s, sign, size, won)
             return won
@@ -108,7 +109,7 @@ def _wins(cells: Cells, sign: Floats) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 @compiled
-def join(model_a: NDArray[np.int32], model_b: NDArray[np.int32], lowest: NDArray[np.int64]) -> None:
+def join(model_a: Ints, model_b: Ints, lowest: Indices) -> None:
     """Set lowest, shape (n_models,), from its own index to the lowest model that cells link each to (union-find)."""
     for cell in range(len(model_a)):
         x, y = np.int64(model_a[cell]), np.int64(model_b[cell])
@@ -125,8 +126,8 @@ def join(model_a: NDArray[np.int32], model_b: NDArray[np.int32], lowest: NDArray
 
 @compiled
 def mark_wins(
-    first: int, last: int, model_a: NDArray[np.int32], model_b: NDArray[np.int32], annotator: NDArray[np.int32],
-    n: Floats, s: Floats, sign: Floats, n_models: int, won: NDArray[np.bool_],
+    first: int, last: int, model_a: Ints, model_b: Ints, annotator: Ints,
+    n: Floats, s: Floats, sign: Floats, n_models: int, won: Mask,
 ) -> None:  # fmt: skip
     """Mark winner · n_models + loser in `won`, shape (n_models²,), of cells first … last−1.
 

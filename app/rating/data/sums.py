@@ -1,16 +1,16 @@
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from app.rating.data.arrays import AnyInts, Floats, Indices
+
 TABLE_SIZE = 1 << 22  # keys below this are summed in a table, without sorting
 
 
-def sum_by(index: NDArray[np.integer], weight: Floats, size: int) -> Floats:
+def sum_by(index: AnyInts, weight: Floats, size: int) -> Floats:
     """Sum the weights of equal indices, shape (size,)."""
     return np.bincount(index, weight, size).astype(np.float64, copy=False)
 
 
-def distinct(key: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def distinct(key: Indices, size: int) -> Indices:
     """Return the distinct keys in [0, size), ascending."""
     if size > TABLE_SIZE:
         return np.unique(key)
@@ -19,7 +19,7 @@ def distinct(key: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return np.flatnonzero(present)
 
 
-def sum_by_key(key: NDArray[np.int64], size: int, *weights: Floats) -> tuple[NDArray[np.int64], list[Floats]]:
+def sum_by_key(key: Indices, size: int, *weights: Floats) -> tuple[Indices, list[Floats]]:
     """Return the distinct keys in [0, size), ascending, and the sum of each of the weights over equal keys."""
     if size > TABLE_SIZE:
         keys, row = np.unique(key, return_inverse=True)

@@ -1,22 +1,15 @@
 """Loops over votes, compiled. A vote is packed into one integer that sorts by annotator, pair and outcome."""
 
-import numpy as np
-from numpy.typing import NDArray
-
+from app.rating.data.arrays import AnyInts, Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
-
-Indices = NDArray[np.integer]
-Packed = NDArray[np.int64]
-Ints = NDArray[np.int32]
 
 OUTCOME_BITS = 2  # the lowest bits: 0 the lower-numbered model lost, 1 a tie, 2 it won
 
 
 @compiled
 def pack_votes(
-    first: int, last: int, annotator: Indices, model_a: Indices, model_b: Indices, outcome: Floats,
-    n_annotators: int, n_models: int, model_bits: int, packed: Packed,
+    first: int, last: int, annotator: AnyInts, model_a: AnyInts, model_b: AnyInts, outcome: Floats,
+    n_annotators: int, n_models: int, model_bits: int, packed: Indices,
 ) -> bool:  # fmt: skip
     """Set packed[first … last−1]; return whether every one of these votes is in order (else stop at the first)."""
     for vote in range(first, last):
@@ -35,7 +28,7 @@ def pack_votes(
 
 
 @compiled
-def count_cells(first: int, last: int, packed: Packed) -> int:
+def count_cells(first: int, last: int, packed: Indices) -> int:
     """Count the cells that begin among the sorted votes first … last−1."""
     cells = 0
     for vote in range(first, last):
@@ -46,7 +39,7 @@ def count_cells(first: int, last: int, packed: Packed) -> int:
 
 @compiled
 def fill_cells(
-    first: int, last: int, packed: Packed, weight: Floats, model_bits: int, cell: int,
+    first: int, last: int, packed: Indices, weight: Floats, model_bits: int, cell: int,
     annotator: Ints, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
 ) -> None:  # fmt: skip
     """Write the cells that begin among the sorted votes first … last−1, the first of them to row `cell`.
@@ -78,7 +71,7 @@ def fill_cells(
 
 @compiled
 def tabulate_votes(
-    first: int, last: int, model_a: Indices, model_b: Indices, outcome: Floats, weight: Floats, n_models: int,
+    first: int, last: int, model_a: AnyInts, model_b: AnyInts, outcome: Floats, weight: Floats, n_models: int,
     table: Floats,
 ) -> bool:  # fmt: skip
     """Add votes first … last−1 to `table`, shape (n_models², 3): lost, tied, won by the lower-numbered model.

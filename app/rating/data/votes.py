@@ -3,6 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.data.arrays import AnyInts, Floats, Indices, Ints, Mask
 from app.rating.data.sums import TABLE_SIZE, sum_by
 from app.rating.data.tally import OUTCOME_BITS, count_cells, fill_cells, pack_votes, tabulate_votes
 from app.rating.data.threads import map_parts, split
@@ -34,12 +35,12 @@ class Cells:
     The arrays may be shared with other Cells: do not write to them.
     """
 
-    annotator: NDArray[np.int32]
-    model_a: NDArray[np.int32]
-    model_b: NDArray[np.int32]
-    n: NDArray[np.float64]
-    s: NDArray[np.float64]
-    ties: NDArray[np.float64]
+    annotator: Ints
+    model_a: Ints
+    model_b: Ints
+    n: Floats
+    s: Floats
+    ties: Floats
     n_annotators: int
     n_models: int
 
@@ -48,11 +49,11 @@ class Cells:
         """Total number of votes (or of their weights)."""
         return float(self.n.sum())
 
-    def votes_by_annotator(self) -> NDArray[np.float64]:
+    def votes_by_annotator(self) -> Floats:
         """Votes of each annotator, shape (n_annotators,)."""
         return sum_by(self.annotator, self.n, self.n_annotators)
 
-    def where(self, keep: NDArray[np.bool_]) -> "Cells":
+    def where(self, keep: Mask) -> "Cells":
         """Return the cells for which `keep`, shape (n_cells,), is true; index spaces stay as they are."""
         if keep.all():
             return self
@@ -63,9 +64,9 @@ class Cells:
 
 
 def aggregate(
-    annotator: NDArray[np.integer],
-    model_a: NDArray[np.integer],
-    model_b: NDArray[np.integer],
+    annotator: AnyInts,
+    model_a: AnyInts,
+    model_b: AnyInts,
     outcome: NDArray[np.floating],
     *,
     n_annotators: int,
@@ -125,8 +126,8 @@ def aggregate(
 
 
 def count_pairs(
-    model_a: NDArray[np.integer],
-    model_b: NDArray[np.integer],
+    model_a: AnyInts,
+    model_b: AnyInts,
     outcome: NDArray[np.floating],
     *,
     n_models: int,
@@ -163,7 +164,7 @@ def count_pairs(
     _check_lengths(model_a, model_b, W)
     weight = _weights(weight, len(W))
 
-    def tabulate(part: tuple[int, int]) -> tuple[bool, NDArray[np.float64]]:
+    def tabulate(part: tuple[int, int]) -> tuple[bool, Floats]:
         table = np.zeros((n_models**2, 3))
         return tabulate_votes(*part, model_a, model_b, W, weight, n_models, table), table
 
@@ -178,9 +179,7 @@ def count_pairs(
     return pair_cells(pair, lost + tied + won, won + TIE * tied, tied.copy(), n_models)
 
 
-def pair_cells(
-    pair: NDArray[np.int64], n: NDArray[np.float64], s: NDArray[np.float64], ties: NDArray[np.float64], n_models: int
-) -> Cells:
+def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int) -> Cells:
     """Cells of one annotator from pairs named by model_a · n_models + model_b, ascending."""
     return Cells(
         annotator=np.zeros(len(pair), dtype=np.int32),
@@ -195,8 +194,8 @@ def pair_cells(
 
 
 def check_votes(
-    model_a: NDArray[np.integer], model_b: NDArray[np.integer], outcome: NDArray[np.floating], *, n_models: int
-) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float64]]:
+    model_a: AnyInts, model_b: AnyInts, outcome: NDArray[np.floating], *, n_models: int
+) -> tuple[AnyInts, AnyInts, Floats]:
     """Return votes as they are, as integers and floats, for a method that reads them one by one.
 
     Parameters
@@ -216,7 +215,7 @@ def check_votes(
     return model_a, model_b, W
 
 
-def _indices(values: NDArray[np.integer]) -> NDArray[np.integer]:
+def _indices(values: AnyInts) -> AnyInts:
     """Return signed integers of 32 or 64 bits, as they are where they are that."""
     values = np.asarray(values)
     if values.dtype in (np.int32, np.int64):
@@ -226,11 +225,11 @@ def _indices(values: NDArray[np.integer]) -> NDArray[np.integer]:
     return values.astype(np.int64)
 
 
-def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> NDArray[np.float64]:
+def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> Floats:
     """Return a weight for each vote, empty where every vote counts once."""
     if weight is None:
         return np.empty(0)
-    given: NDArray[np.float64] = np.asarray(weight, dtype=np.float64)
+    given: Floats = np.asarray(weight, dtype=np.float64)
     if given.shape != (n_votes,):
         raise VotesError(f"the vote arrays differ in length: {n_votes} votes, weights of shape {given.shape}")
     with np.errstate(over="ignore"):
@@ -239,7 +238,7 @@ def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> NDArray[np.fl
     return given
 
 
-def _positive(weight: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _positive(weight: Floats) -> Mask:
     return np.isfinite(weight) & (weight > 0)
 
 
@@ -256,11 +255,11 @@ def _first(faults: list[tuple[str, int]]) -> VotesError:
 
 
 def _faults(
-    annotator: NDArray[np.integer],
-    model_a: NDArray[np.integer],
-    model_b: NDArray[np.integer],
-    outcome: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    annotator: AnyInts,
+    model_a: AnyInts,
+    model_b: AnyInts,
+    outcome: Floats,
+    weight: Floats,
     n_annotators: int,
     n_models: int,
 ) -> list[tuple[str, int]]:

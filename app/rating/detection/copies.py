@@ -1,12 +1,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import AnyInts, Floats, Indices
 from app.rating.data.votes import Cells
-from app.rating.detection.crowd import Crowd
+from app.rating.detection.null_model import NullModel
 
 COPIES = 0.9  # how often somebody who copies does
 WORTH_A_LOOK = 4.0  # log-likelihood ratio without regard to order from which a pair is looked at
@@ -25,15 +24,15 @@ class Copies:
     """
 
     log_ratio: Floats
-    source: NDArray[np.int64]
+    source: Indices
 
 
-def find_copies(cells: Cells, R: Floats, crowd: Crowd, when: NDArray[np.integer] | None = None) -> Copies:
+def find_copies(cells: Cells, R: Floats, null_model: NullModel, when: AnyInts | None = None) -> Copies:
     """Compare "repeats in nine of ten cases what l said of the same pair" with "votes on their own", for all k and l.
 
     Parameters
     ----------
-    cells, R : as for `fit_crowd`
+    cells, R : as for `fit_null_model`
     when : moment of the annotator's first vote on each pair, shape (n_cells,): only who votes later can copy, and the
         copied are left alone. Without it the copied look like their copies.
 
@@ -51,7 +50,7 @@ def find_copies(cells: Cells, R: Floats, crowd: Crowd, when: NDArray[np.integer]
     pair = cells.model_a[clear].astype(np.int64) * cells.n_models + cells.model_b[clear]
     pairs, column = np.unique(pair, return_inverse=True)
     row, answer = cells.annotator[clear], verdict[clear]
-    p = _probability(cells, R, crowd)[clear, answer]
+    p = _probability(cells, R, null_model)[clear, answer]
     gain = np.log((COPIES + (1.0 - COPIES) * p) / p) - np.log1p(-COPIES)  # of agreeing, over disagreeing
     shape = (size, 3 * len(pairs))
     agreed = csr_array((gain, (row, 3 * column + answer)), shape=shape)
@@ -82,10 +81,10 @@ def _later(agreed: csr_array, answers: csr_array, moment: csr_array, k: int, oth
     return float(same + np.log1p(-COPIES) * len(later))
 
 
-def _probability(cells: Cells, R: Floats, crowd: Crowd) -> Floats:
+def _probability(cells: Cells, R: Floats, null_model: NullModel) -> Floats:
     """Probability of the three verdicts of each cell's annotator, if honest, shape (n_cells, 3): b, tie, a."""
     R = np.nan_to_num(R)
-    half = 0.5 * crowd.ability[cells.annotator] * (R[cells.model_a] - R[cells.model_b])
-    weight = np.stack([np.exp(-half), crowd.evenness[cells.annotator], np.exp(half)], axis=1)
+    half = 0.5 * null_model.ability[cells.annotator] * (R[cells.model_a] - R[cells.model_b])
+    weight = np.stack([np.exp(-half), null_model.evenness[cells.annotator], np.exp(half)], axis=1)
     probability: Floats = weight / weight.sum(axis=1, keepdims=True)
     return probability

@@ -3,12 +3,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
+from app.rating.data.arrays import Floats
 from app.rating.data.graph import find_components
-from app.rating.data.sums import Floats
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
-from app.rating.detection.crowd import ABILITY, FIRST_HONEST, LOG_ALWAYS, LOG_SLIP, Crowd, follow, outcomes
 from app.rating.detection.favouritism_kernels import compare_models
+from app.rating.detection.null_model import ABILITY, FIRST_HONEST, LOG_ALWAYS, LOG_SLIP, NullModel, follow, outcomes
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.partition import CellRows
 
@@ -36,7 +36,7 @@ class Favouritism:
     group: Floats
 
 
-def find_favouritism(cells: Cells, R: Floats, crowd: Crowd, *, groups: bool = True) -> Favouritism:
+def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, *, groups: bool = True) -> Favouritism:
     """Compare, for every annotator and model, "always for it" and "always against it" with "honest".
 
     An honest minority opinion is not what is looked for. Somebody who only likes a model better than the crowd does
@@ -45,9 +45,9 @@ def find_favouritism(cells: Cells, R: Floats, crowd: Crowd, *, groups: bool = Tr
 
     Parameters
     ----------
-    cells : as for `fit_crowd`
-    R : as for `fit_crowd`, NaN for models without a score
-    crowd : what `fit_crowd` returned
+    cells : as for `fit_null_model`
+    R : as for `fit_null_model`, NaN for models without a score
+    null_model : what `fit_null_model` returned
     groups : whether to look at groups; else nobody favours one
 
     Notes
@@ -65,11 +65,11 @@ def find_favouritism(cells: Cells, R: Floats, crowd: Crowd, *, groups: bool = Tr
     favour, against, mimic, by_group = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(4))
     log_shift = -0.5 * (SHIFT / OPINION_SD) ** 2
     log_shift -= logsumexp(log_shift)
-    log_weight = logsumexp(crowd.log_weight, axis=1)
+    log_weight = logsumexp(null_model.log_weight, axis=1)
     map_parts(
         lambda part: compare_models(
             *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R,
-            ABILITY[FIRST_HONEST:], log_weight, crowd.evenness, followed, LOG_ALWAYS, LOG_SLIP,
+            ABILITY[FIRST_HONEST:], log_weight, null_model.evenness, followed, LOG_ALWAYS, LOG_SLIP,
             order, WIDEST if groups else 1, SHIFT, log_shift, favour, against, mimic, by_group,
         ),
         rows.parts,

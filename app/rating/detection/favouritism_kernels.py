@@ -3,14 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
 from app.rating.detection.kernels import FEW, ROOM, take_log
-
-Ints = NDArray[np.int32]
-Starts = NDArray[np.int64]
 
 
 @compiled
@@ -93,7 +89,7 @@ def put_denominators(
 
 
 @compiled
-def number_models(first: int, last: int, model_a: Ints, model_b: Ints, place: Starts, touched: Starts) -> int:
+def number_models(first: int, last: int, model_a: Ints, model_b: Ints, place: Indices, touched: Indices) -> int:
     """Give the models of cells first … last−1 their `place` (−1 before), noted in `touched`; returns how many."""
     count = 0
     for cell in range(first, last):
@@ -106,7 +102,7 @@ def number_models(first: int, last: int, model_a: Ints, model_b: Ints, place: St
 
 
 @compiled
-def meeting(a: int, b: int, rank: Starts) -> tuple[int, int]:
+def meeting(a: int, b: int, rank: Indices) -> tuple[int, int]:
     """Rank of the better one of two models, and how many ranks below it the other is."""
     return min(rank[a], rank[b]), abs(rank[a] - rank[b])
 
@@ -115,7 +111,7 @@ def meeting(a: int, b: int, rank: Starts) -> tuple[int, int]:
 def gather(
     first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
     ability: Floats, evenness: float, follow: Floats, log_always: float, log_slip: float,
-    rank: Starts, place: Starts, total: Floats, own: Floats, forced: Floats, within: Floats,
+    rank: Indices, place: Indices, total: Floats, own: Floats, forced: Floats, within: Floats,
 ) -> float:  # fmt: skip
     """Add up cells first … last−1; returns their log-likelihood for one who follows the ranking.
 
@@ -201,9 +197,9 @@ def join_group(
 
 @compiled
 def compare_models(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
     R: Floats, ability: Floats, log_weight: Floats, evenness: Floats, follow: Floats, log_always: float,
-    log_slip: float, order: Starts, widest: int, shift: Floats, log_shift: Floats,
+    log_slip: float, order: Indices, widest: int, shift: Floats, log_shift: Floats,
     favour: Floats, against: Floats, mimic: Floats, groups: Floats,
 ) -> None:  # fmt: skip
     """Set the rows of annotators first … last−1 of log-likelihood ratios against "honest", (annotators, models).
@@ -268,8 +264,8 @@ def compare_models(
 @compiled
 def weigh_groups(
     begin: int, end: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    ability: Floats, log_weight: Floats, evenness: float, order: Starts, shift: Floats, log_shift: Floats,
-    raised: Floats, place: Starts, own: Floats, lifts: Floats, forced: Floats, within: Floats, belief: Floats,
+    ability: Floats, log_weight: Floats, evenness: float, order: Indices, shift: Floats, log_shift: Floats,
+    raised: Floats, place: Indices, own: Floats, lifts: Floats, forced: Floats, within: Floats, belief: Floats,
     largest: float, member: Floats,
     total: Floats, honest: float, doubted: float, out: Floats,
 ) -> None:  # fmt: skip

@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
-from app.rating.data.sums import Floats
-from app.rating.detection.judge import Evidence
-from app.rating.results import LoopSettings
-
-Mask = NDArray[np.bool_]
+from app.rating.data.arrays import Floats, Mask
+from app.rating.detection.evidence import Evidence
+from app.rating.settings import LoopSettings
 
 BY_ABILITY = "ability"
 """What is said of an annotator whom the ability marks; those whom evidence marks have their strongest test's name."""
@@ -50,7 +47,7 @@ def judge_evidence(settings: LoopSettings, evidence: Evidence, was_low: Mask) ->
 def probability_low(ability: Floats, se: Floats, threshold: float) -> Floats:
     """P(a ≤ threshold), normal approximation; NaN where the ability is."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        probability: Floats = norm.cdf((threshold - ability) / se)
+        probability: Floats = ndtr((threshold - ability) / se)
     return probability
 
 

@@ -3,14 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
-
-Ints = NDArray[np.int32]
-Starts = NDArray[np.int64]
-
 
 ROOM = 600.0  # log of the largest product; beyond it the next factors might overflow
 FEW = 8.0  # votes of a cell that are multiplied one by one
@@ -18,7 +13,7 @@ FEW = 8.0  # votes of a cell that are multiplied one by one
 
 @compiled
 def add_annotators(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
     R: Floats, ability: Floats, evenness: Floats, log_evenness: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Add log-likelihoods of annotators first … last−1 at every node to `out`, (annotators, abilities, evennesses).

@@ -1,9 +1,10 @@
-from app.rating.data.sums import Floats, sum_by
+from app.rating.data.arrays import Floats
+from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
-from app.rating.detection.crowd import LOG_ALWAYS, LOG_SLIP, Crowd, outcomes
+from app.rating.detection.null_model import LOG_ALWAYS, LOG_SLIP, NullModel, outcomes
 
 
-def always_one_side(cells: Cells, crowd: Crowd, left_wins: Floats) -> tuple[Floats, Floats]:
+def always_one_side(cells: Cells, null_model: NullModel, left_wins: Floats) -> tuple[Floats, Floats]:
     """Compare "always the left" and "always the right answer" with honest.
 
     Parameters
@@ -19,7 +20,7 @@ def always_one_side(cells: Cells, crowd: Crowd, left_wins: Floats) -> tuple[Floa
     decided = sum_by(cells.annotator, win + loss, cells.n_annotators)
     ties = sum_by(cells.annotator, cells.ties, cells.n_annotators)
     right_wins = decided - left_wins
-    honest = crowd.log_likelihood[:, 0]
+    honest = null_model.log_likelihood[:, 0]
     left = left_wins * LOG_ALWAYS + (ties + right_wins) * LOG_SLIP - honest
     right = right_wins * LOG_ALWAYS + (ties + left_wins) * LOG_SLIP - honest
     return left, right

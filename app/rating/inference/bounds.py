@@ -1,11 +1,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
-from scipy.stats import norm
+from scipy.special import expit, ndtri
 
-from app.rating.data.sums import Floats, sum_by
+from app.rating.data.arrays import Floats, Mask
+from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 
 SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
@@ -13,9 +12,7 @@ LEAST_SAY = 1e-12  # ability of a judge who says anything: smaller ones would bo
 HALVINGS = 120  # of a span of 60 / LEAST_SAY, which leave nothing of it
 
 
-def outside_bounds(
-    cells: Cells, core: NDArray[np.bool_], R: Floats, theta: Floats, confidence: float
-) -> tuple[Floats, Floats]:
+def outside_bounds(cells: Cells, core: Mask, R: Floats, theta: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Bound the models without a score by their votes against those with one.
 
     The bounds are where a model's likelihood ℓ_i(R_i), scores and abilities of the fit held, has lost z²/2 of its
@@ -61,7 +58,7 @@ def outside_bounds(
         return sum_by(row, ability * (won - edge.n * expit(x)), len(models))
 
     peak = _bisect(lambda at: slope(at) > 0, low, high)
-    floor = likelihood(peak) - norm.ppf(confidence) ** 2 / 2.0
+    floor = likelihood(peak) - ndtri(confidence) ** 2 / 2.0
     for bound, end, inner in ((lower, low, peak), (upper, high, peak)):
         limited = likelihood(end) < floor
         found = _bisect(lambda at: likelihood(at) < floor, end, inner)
@@ -69,7 +66,7 @@ def outside_bounds(
     return lower, upper
 
 
-def _bisect(before: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: Floats) -> Floats:
+def _bisect(before: Callable[[Floats], Mask], start: Floats, end: Floats) -> Floats:
     """Find where `before`, true from `start` on, turns false on the way to `end`, for every model at once."""
     for _ in range(HALVINGS):
         middle = 0.5 * (start + end)

@@ -3,13 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
-from scipy.stats import norm
+from scipy.special import expit, ndtri
 
-from app.rating.data.sums import Floats
-
-Models = NDArray[np.int64]
+from app.rating.data.arrays import Floats, Indices
 
 DRAWS = 20_000
 
@@ -39,7 +35,7 @@ def win_probabilities(difference: Floats, half: Floats) -> WinProbabilities:
     return WinProbabilities(expit(difference), expit(difference - half), expit(difference + half))
 
 
-def contrast_errors(covariance: Floats, i: Models, j: Models) -> Floats:
+def contrast_errors(covariance: Floats, i: Indices, j: Indices) -> Floats:
     """Return the standard errors of R_i − R_j, of the shape to which i and j broadcast."""
     variance = np.diag(covariance)
     errors: Floats = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
@@ -48,7 +44,7 @@ def contrast_errors(covariance: Floats, i: Models, j: Models) -> Floats:
 
 def simultaneous_ranks(
     R: Floats, covariance: Floats, *, confidence: float = 0.95, seed: int = 0
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Indices, Indices]:
     """Rank sets that cover every model's true rank at once with the given probability.
 
     A model's best rank is 1 + the number of models surely above it, its worst n − the number surely below it; "surely"
@@ -83,7 +79,7 @@ def simultaneous_ranks(
     for first in range(0, DRAWS, block):
         draw = generator.standard_normal((min(block, DRAWS - first), n)) @ root.T
         largest[first : first + len(draw)] = np.max(np.abs(draw[:, i] - draw[:, j]) / se, axis=1)
-    critical = max(float(np.quantile(largest, confidence)), float(norm.ppf(0.5 + confidence / 2.0)))
+    critical = max(float(np.quantile(largest, confidence)), float(ndtri(0.5 + confidence / 2.0)))
     surely = (R[:, None] - R[None, :]) > critical * errors  # row surely above column
     surely &= errors > 0
     return (1 + surely.sum(axis=0)).astype(np.int64), (n - surely.sum(axis=1)).astype(np.int64)

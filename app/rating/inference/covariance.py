@@ -1,19 +1,19 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
+from app.rating.data.arrays import Floats, Indices
 from app.rating.data.compact import pool_annotators
-from app.rating.data.sums import Floats, sum_by
+from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
 from app.rating.inference.leverage import unvouched
-from app.rating.inference.observed import Observed, observe
 from app.rating.inference.sparse_variance import sparse_variances, squared_residuals
-from app.rating.results import Interval
+from app.rating.settings import Interval
 from app.rating.solver.arrow import DenseBlock, SparseBlock
 from app.rating.solver.fit import Fit
+from app.rating.solver.observed import Observed, observe
 
 FEWEST_CLUSTERS = 20
 
@@ -42,13 +42,13 @@ class Covariance:
     def critical_value(self, confidence: float) -> float:
         """Quantile for a two-sided interval: t with clusters − 1 degrees of freedom if clustered, else normal."""
         tail = 0.5 + confidence / 2.0
-        return float(t.ppf(tail, self.clusters - 1) if self.kind == "clustered" else norm.ppf(tail))
+        return float(stdtrit(self.clusters - 1, tail) if self.kind == "clustered" else ndtri(tail))
 
 
 def covariance(
     cells: Cells,
     fit: Fit,
-    component: NDArray[np.int64],
+    component: Indices,
     *,
     kind: Interval,
     prior_sd: float | None,

@@ -5,18 +5,18 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.rating.data.sums import Floats, sum_by
+from app.rating.data.arrays import Floats, Indices
+from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts, one_blas_thread, split
 from app.rating.data.votes import WORTH_A_THREAD, Cells
+from app.rating.inference.estimate import Estimate
 from app.rating.inference.influence_kernels import hold_up, own_curvature
-from app.rating.inference.observed import Observed, observe
-from app.rating.solver.estimate import Estimate
 from app.rating.solver.fit import Fit
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.kernels import fill_rows
+from app.rating.solver.observed import Observed, observe
 from app.rating.solver.scale import WIDTH
 
 MAX_ROUNDS = 200
@@ -39,8 +39,8 @@ class Verdicts:
     residual : W − p
     """
 
-    cell: NDArray[np.int64]
-    kind: NDArray[np.int64]
+    cell: Indices
+    kind: Indices
     size: Floats
     residual: Floats
 
@@ -61,7 +61,7 @@ class Influence:
         return _verdicts(self.estimate.small.cells, self.estimate.solution.fit)
 
     @property
-    def component(self) -> NDArray[np.int64]:
+    def component(self) -> Indices:
         """Component of each model, shape (n_models,)."""
         return self.estimate.components.label[self.estimate.small.models]
 
@@ -188,9 +188,9 @@ class _Near(NamedTuple):
     rows : B_j/D_j of each, shape (n_models, n_near)
     """
 
-    order: NDArray[np.int64]
+    order: Indices
     first: int
-    who: NDArray[np.int64]
+    who: Indices
     rows: Floats
 
 
@@ -269,7 +269,7 @@ def _solve(influence: Influence, right: Floats) -> Floats:
     return influence.observed.solve(right.T).T
 
 
-def _centred(rows: Floats, component: NDArray[np.int64]) -> Floats:
+def _centred(rows: Floats, component: Indices) -> Floats:
     """Take every component's mean out of each row."""
     members = np.maximum(1, np.bincount(component))  # a component none of whose models has a score is empty
     sums = np.stack([sum_by(component, row, len(members)) for row in rows]) if len(members) > 1 else None
@@ -313,6 +313,6 @@ def _medians(influence: Influence, near: _Near, X: Floats, price: Floats, left_o
     lower = np.clip((left - 1) // 2 - below, 0, len(near.who) - 1)
     upper = np.clip(left // 2 - below, 0, len(near.who) - 1)
     moved.partition(np.unique([lower, upper]), axis=1)
-    each: NDArray[np.int64] = np.arange(len(X))
+    each: Indices = np.arange(len(X))
     medians: Floats = 0.5 * (moved[each, lower] + moved[each, upper])
     return medians

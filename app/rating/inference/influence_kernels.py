@@ -5,17 +5,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
 
-Ints = NDArray[np.int32]
-Starts = NDArray[np.int64]
 Pairs = NDArray[np.int16]
 
 
 @compiled
 def own_curvature(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, R: Floats, theta: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, R: Floats, theta: Floats,
     cross: Floats, inverse_D: Floats, X: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Set row k − first of `out` to (A_k − B_k B_kᵀ/D_k) x, annotator k's part of the reduced Hessian.
@@ -39,7 +37,7 @@ def own_curvature(
 
 @compiled
 def hold_up(
-    first: int, last: int, cell: Starts, annotator: Ints, model_a: Ints, model_b: Ints, residual: Floats,
+    first: int, last: int, cell: Indices, annotator: Ints, model_a: Ints, model_b: Ints, residual: Floats,
     R: Floats, theta: Floats, y: Floats, q: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Set entries first … last−1 of `out` to residual·(θ(y_a − y_b) − d q_k), cell, annotator and models of each."""
@@ -51,7 +49,7 @@ def hold_up(
 
 @compiled
 def times_columns(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, Y: Floats, out: Floats
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, Y: Floats, out: Floats
 ) -> None:
     """Set row k of `out` to Σ_cells of k weight·(Y_a − Y_b), rows of Y, of annotators first … last−1."""
     columns = Y.shape[1]

@@ -1,15 +1,13 @@
 """Information that too few vouch for: of a model that one annotator judged, a sandwich sees no uncertainty at all."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
-from app.rating.inference.residuals import moments
-from app.rating.solver.kernels import Ints, Starts
 from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.residuals import moments
 
 NOTHING = 1e-300  # in place of no information at all, of which there is no share
 ENOUGH = 20  # clusters of equal say on a model leave nothing to make up for
@@ -53,7 +51,7 @@ def unvouched(likelihood: Likelihood, R: Floats, theta: Floats, information: Flo
     return amount
 
 
-def count_judges(cells: Cells) -> NDArray[np.int64]:
+def count_judges(cells: Cells) -> Indices:
     """Count the annotators who compared each model, shape (n_models,); cells sorted by annotator."""
     judges, last = np.zeros(cells.n_models, dtype=np.int64), np.full(cells.n_models, -1, dtype=np.int64)
     tell_apart(cells.annotator, cells.model_a, cells.model_b, last, judges)
@@ -61,9 +59,7 @@ def count_judges(cells: Cells) -> NDArray[np.int64]:
 
 
 @compiled
-def tell_apart(
-    annotator: Ints, model_a: Ints, model_b: Ints, last: NDArray[np.int64], judges: NDArray[np.int64]
-) -> None:
+def tell_apart(annotator: Ints, model_a: Ints, model_b: Ints, last: Indices, judges: Indices) -> None:
     """Add to judges (n_models,) whoever is not the model's last one, which becomes `last` (n_models,)."""
     for cell in range(len(annotator)):
         for model in (model_a[cell], model_b[cell]):
@@ -74,7 +70,7 @@ def tell_apart(
 
 @compiled
 def weigh(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats,
     R: Floats, theta: Floats, information: Floats, by_vote: bool, usual: float, amount: Floats,
 ) -> None:  # fmt: skip
     """Set amount (n_cells,) of annotators first … last−1 to `unvouched`."""

@@ -1,14 +1,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices
 from app.rating.inference.contrasts import contrast_errors, win_probabilities
-from app.rating.results import LoopSettings
-from app.rating.solver.estimate import Estimate
-
-Models = NDArray[np.int64]
+from app.rating.inference.estimate import Estimate
+from app.rating.settings import LoopSettings
 
 
 @dataclass(frozen=True)
@@ -24,15 +21,15 @@ class Matchups:
         their scores (`app.rating.solver.likelihood.MOST_DENSE`)
     """
 
-    model_a: Models
-    model_b: Models
+    model_a: Indices
+    model_b: Indices
     probability: Floats
     lower: Floats
     upper: Floats
 
 
 def predict_matchups(
-    estimate: Estimate, settings: LoopSettings, pairs: tuple[Models, Models] | None = None
+    estimate: Estimate, settings: LoopSettings, pairs: tuple[Indices, Indices] | None = None
 ) -> Matchups:
     """Predict P(a beats b) = σ(R_a − R_b), R in units of the typical ability, with intervals made on the log-odds.
 

@@ -1,10 +1,9 @@
 import numpy as np
-from numpy.typing import NDArray
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices
 
 
-def rank_spread(lower: Floats, upper: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def rank_spread(lower: Floats, upper: Floats) -> tuple[Indices, Indices]:
     """Best and worst rank that the intervals leave open, of models compared with each other.
 
     best_i = 1 + #{m : lower_m > upper_i}, worst_i = 1 + #{m ≠ i : upper_m > lower_i}.
@@ -28,7 +27,7 @@ def rank_spread(lower: Floats, upper: Floats) -> tuple[NDArray[np.int64], NDArra
     return best.astype(np.int64), (1 + above - itself).astype(np.int64)
 
 
-def rank_by(key: Floats) -> NDArray[np.int64]:
+def rank_by(key: Floats) -> Indices:
     """Rank 1 for the highest key; equal keys share the better rank, shape (n,)."""
     ascending = np.sort(key)
     return (1 + len(key) - np.searchsorted(ascending, key, side="right")).astype(np.int64)

@@ -5,20 +5,19 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.sparse import csr_array, diags_array
 from scipy.special import expit
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Ints
 from app.rating.data.threads import map_parts, split
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
 from app.rating.inference.leverage import unvouched
-from app.rating.inference.observed import Observed
-from app.rating.results import Interval
+from app.rating.settings import Interval
 from app.rating.solver.arrow import SparseBlock
 from app.rating.solver.fit import Fit
+from app.rating.solver.observed import Observed
 
 BLOCK_ELEMENTS = 4_000_000  # of one of the dozen arrays of a block: 32 MB
 WORTH_A_THREAD = 64  # right sides
@@ -115,7 +114,7 @@ def _by_vote(
 class _Pull:
     """What the constraint on the abilities adds to Fᵀ: of rank one in every scale group."""
 
-    def __init__(self, cells: Cells, observed: Observed, annotator: NDArray[np.int32], along: Floats) -> None:
+    def __init__(self, cells: Cells, observed: Observed, annotator: Ints, along: Floats) -> None:
         """Take the annotator of each row, and its residual's root times d, shape (rows,)."""
         arrow, scale = observed.arrow, observed.arrow.scale
         self.total = observed.likelihood.by_model(observed.point.cross, arrow.v_over_D)

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.rating.detection.following import count_following
 from app.rating.inference.covariance import FEWEST_CLUSTERS
+from app.rating.inference.estimate import Estimate
 from app.rating.inference.leverage import count_judges
-from app.rating.results import LoopSettings, RatingNotice
-from app.rating.solver.estimate import Estimate
+from app.rating.loop.results import RatingNotice
+from app.rating.settings import LoopSettings
+from app.rating.solver.following import count_following
 from app.rating.solver.partition import CellRows
 from app.rating.solver.prior_spread import FEWEST_ANNOTATORS, LEAST, MOST
 

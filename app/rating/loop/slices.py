@@ -3,24 +3,25 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Mask
 from app.rating.data.compact import Compact, compact, pool_annotators
 from app.rating.data.graph import Components, find_components, find_cores
-from app.rating.data.sums import Floats, sum_by
+from app.rating.data.sums import sum_by
 from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
 from app.rating.inference.covariance import Covariance, covariance
-from app.rating.inference.observed import observe
-from app.rating.loop.board import make_board
-from app.rating.results import Board, LoopSettings
+from app.rating.inference.estimate import Estimate
+from app.rating.loop.models import make_model_estimates
+from app.rating.loop.results import ModelEstimates
+from app.rating.settings import LoopSettings
 from app.rating.solver.arrow import Problem
 from app.rating.solver.correction import correct_held
-from app.rating.solver.estimate import Estimate
 from app.rating.solver.fit import Fit
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.newton import minimise
+from app.rating.solver.observed import observe
 from app.rating.solver.second_order import ability_spread
 from app.rating.solver.solve import Solution
 
@@ -29,7 +30,7 @@ SETTLED = 2.0  # standard errors from 0, beyond which an ability has the sign th
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldAbilities:
     """Abilities as a fit of all votes gave them, published units (1 is its typical annotator), shape (n_annotators,).
 
     Attributes
@@ -57,7 +58,7 @@ class _Slice(Estimate):
         return self.held
 
 
-def hold_abilities(whole: Estimate, settings: LoopSettings) -> Held:
+def hold_abilities(whole: Estimate, settings: LoopSettings) -> HeldAbilities:
     """Take the abilities of a fit, and how sure they are, from its estimate and settings, for any number of slices."""
     ability, inverse, spread, variance = np.full((4, whole.cells.n_annotators), np.nan)
     annotators, solution, unit = whole.small.annotators, whole.solution, whole.annotator_unit
@@ -70,10 +71,10 @@ def hold_abilities(whole: Estimate, settings: LoopSettings) -> Held:
         variance[annotators] = spread[annotators]
     if whole.covariance is not None and whole.has_abilities:
         variance[annotators] = np.nan_to_num(whole.covariance.ability_se / unit) ** 2
-    return Held(ability, inverse, spread, variance)
+    return HeldAbilities(ability, inverse, spread, variance)
 
 
-def rate_slice(cells: Cells, held: Held, settings: LoopSettings) -> Board:
+def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> ModelEstimates:
     """Maximise ℓ(R) = Σ_cells s·x − n·log(1 + eˣ), x = a_k (R_a − R_b), over a slice's cells, abilities a_k held.
 
     Parameters
@@ -85,11 +86,11 @@ def rate_slice(cells: Cells, held: Held, settings: LoopSettings) -> Board:
 
     Returns
     -------
-    Board
-        As `make_board` gives: Elo points in units of the whole's typical annotator, so that differences compare with
-        the whole's; the mean of each component's identified models at the base, or the anchor at its points. A model
-        whose votes are by annotators who may as well be coins has no score: where Σ n·Var(a_k) of its votes is more
-        than half of Σ n·a_k², what is taken for signal is mostly the abilities' own error, and a score, which divides
+    ModelEstimates
+        As `make_model_estimates`, in units of the typical annotator of all votes, so that a slice's differences compare
+        with those of all votes; the mean of each component's identified models is the base, or the anchor has its
+        points. A model whose votes are mostly by annotators with doubtful abilities has no score: where Σ n·Var(a_k) of
+        its votes is more than half of Σ n·a_k², the error of the abilities outweighs them, and a score, which divides
         by them, could be anything.
 
     Raises
@@ -118,12 +119,12 @@ def rate_slice(cells: Cells, held: Held, settings: LoopSettings) -> Board:
     one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
     settled = theta**2 > SETTLED**2 * held.variance  # whose votes are for what they name, and not against it
     bounding = np.where(settled, theta, 0.0) if open_ else theta
-    return make_board(
+    return make_model_estimates(
         _Slice(cells, pairs, components, core, small, solution, spread, one, ones, True, {}, bounding), settings
     )
 
 
-def _determined(cells: Cells, components: Components, theta: Floats, held: Held) -> tuple[NDArray[np.bool_], bool]:
+def _determined(cells: Cells, components: Components, theta: Floats, held: HeldAbilities) -> tuple[Mask, bool]:
     """Mark the models that have a score, and say whether abilities that may be none leave others without."""
     barred = np.zeros(cells.n_models, dtype=bool)
     while True:
@@ -139,7 +140,7 @@ def _determined(cells: Cells, components: Components, theta: Floats, held: Held)
 
 
 def _solve(
-    small: Compact, components: Components, held: Held, settings: LoopSettings
+    small: Compact, components: Components, held: HeldAbilities, settings: LoopSettings
 ) -> tuple[Solution, Covariance | None]:
     theta, nobody = held.ability[small.annotators], np.zeros(len(small.annotators), dtype=bool)
     if len(small.models) == 0:

@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices
 from app.rating.data.threads import map_parts, split
 from app.rating.data.votes import WORTH_A_THREAD
+from app.rating.inference.estimate import Estimate
 from app.rating.inference.influence import Influence
 from app.rating.inference.influence_kernels import collect_strong, times_columns
-from app.rating.robustness.strongest import Counts, enough, strongest_votes
-from app.rating.solver.estimate import Estimate
+from app.rating.robustness.strongest import enough, strongest_votes
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 PAIRS_AT_ONCE = 128
@@ -23,7 +23,7 @@ LARGEST_SHARE = 1 / 32  # of all cells, beyond which a pair's votes are looked a
 ROUNDING = 1e-9
 
 
-def fewest_votes(influence: Influence, upper: Counts, lower: Counts, gap: Floats) -> Counts:
+def fewest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floats) -> Indices:
     """Find for every pair the smallest number of votes whose influences on R_upper − R_lower add up to over its gap.
 
     Parameters
@@ -46,7 +46,7 @@ def fewest_votes(influence: Influence, upper: Counts, lower: Counts, gap: Floats
     return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
-def fewest_annotators(result: Estimate, change: Floats, upper: Counts, lower: Counts, gap: Floats) -> Counts:
+def fewest_annotators(result: Estimate, change: Floats, upper: Indices, lower: Indices, gap: Floats) -> Indices:
     """Find for every pair the smallest number of annotators without whom the two come together by over their gap.
 
     As `fewest_votes`, from what `leave_annotators_out` gives.
@@ -73,7 +73,7 @@ class _Found:
     total : how much all verdicts that were looked at hold up each pair, shape (n_pairs,)
     """
 
-    starts: Counts
+    starts: Indices
     held: Floats
     size: Floats
     total: Floats
@@ -82,7 +82,7 @@ class _Found:
 class _Pairs:
     """What a look at the votes for some pairs needs to know of them."""
 
-    def __init__(self, influence: Influence, upper: Counts, lower: Counts) -> None:
+    def __init__(self, influence: Influence, upper: Indices, lower: Indices) -> None:
         self.influence, self.upper, self.lower = influence, upper, lower
         observed, cells = influence.observed, influence.estimate.small.cells
         contrasts = np.zeros((cells.n_models, len(upper)))
@@ -130,7 +130,7 @@ class _Pairs:
         return _Found(starts, held[order], size[order], np.sum([part[3] for part in parts], axis=0))
 
 
-def _fewest(pairs: _Pairs, gap: Floats) -> Counts:
+def _fewest(pairs: _Pairs, gap: Floats) -> Indices:
     cells = len(pairs.influence.estimate.small.cells.n)
     stride = max(1, cells // SAMPLE)
     sample = pairs.collect(np.zeros(len(gap)), stride=stride, room=min(SAMPLE, cells))

@@ -4,18 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
+from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
-from app.rating.results import LoopSettings, Start
 from app.rating.robustness.fewest import fewest_annotators, fewest_votes
-from app.rating.robustness.strongest import Counts, enough, strongest_annotators, strongest_votes
-from app.rating.solver.estimate import Estimate, estimate
+from app.rating.robustness.strongest import enough, strongest_annotators, strongest_votes
+from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
+from app.rating.solver.warm_start import Start
 
 HANDFUL = 5  # votes: a pair that so few decide is as good as tied
 MOST_REFITS = 12
@@ -32,16 +32,16 @@ class Fragility:
     votes, annotators : whose removal swaps the two, the fewest as far as influences add up: biased upwards
     """
 
-    upper: Counts
-    lower: Counts
+    upper: Indices
+    lower: Indices
     gap: Floats
-    votes: Counts
-    annotators: Counts
+    votes: Indices
+    annotators: Indices
 
     @property
-    def tied(self) -> NDArray[np.bool_]:
+    def tied(self) -> Mask:
         """Pairs that a handful of votes decides."""
-        tied: NDArray[np.bool_] = (self.votes >= 0) & (self.votes <= HANDFUL)
+        tied: Mask = (self.votes >= 0) & (self.votes <= HANDFUL)
         return tied
 
 
@@ -126,7 +126,7 @@ def verify_annotators(
     return _smallest(swapped, guess, len(annotator))
 
 
-def without_votes(cells: Cells, cell: Counts, kind: Counts) -> Cells:
+def without_votes(cells: Cells, cell: Indices, kind: Indices) -> Cells:
     """Remove one vote for every entry: of which cell, and which (0 for model_a, 1 a tie, 2 for model_b)."""
     gone = np.zeros((len(cells.n), 3))
     np.add.at(gone, (cell, kind), 1.0)
@@ -166,7 +166,7 @@ def _places(result: Estimate, *models: int) -> tuple[int, ...]:
     return tuple(int(np.searchsorted(result.small.models, model)) for model in models)
 
 
-def _neighbours(result: Estimate) -> tuple[Counts, Counts]:
+def _neighbours(result: Estimate) -> tuple[Indices, Indices]:
     """Models next to each other on the board of each component, indices in `small`: the better ones, the others."""
     R, label = result.solution.R, result.components.label[result.small.models]
     order = np.lexsort((-R, label))

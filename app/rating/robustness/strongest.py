@@ -3,19 +3,16 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices
+from app.rating.inference.estimate import Estimate
 from app.rating.inference.influence import Influence
-from app.rating.solver.estimate import Estimate
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 FIRST_LOOK = 1024  # votes with the most influence that are sorted at first
 
-Counts = NDArray[np.int64]
 
-
-def strongest_votes(influence: Influence, i: int, j: int, gap: float) -> tuple[Floats, Counts]:
+def strongest_votes(influence: Influence, i: int, j: int, gap: float) -> tuple[Floats, Indices]:
     """Return the verdicts that hold up i over j, at least until they add up to the gap: how much, and which."""
     contrast = np.zeros(influence.estimate.small.cells.n_models)
     contrast[i], contrast[j] = 1.0, -1.0
@@ -23,7 +20,7 @@ def strongest_votes(influence: Influence, i: int, j: int, gap: float) -> tuple[F
     return _largest(held, lambda top: float(np.maximum(held[top], 0.0) @ size[top]) > gap)
 
 
-def strongest_annotators(result: Estimate, change: Floats, i: int, j: int) -> tuple[Floats, Counts]:
+def strongest_annotators(result: Estimate, change: Floats, i: int, j: int) -> tuple[Floats, Indices]:
     """Return the annotators who hold up i over j: how much, in the solver's units, and who.
 
     Parameters
@@ -45,7 +42,7 @@ def enough(held: Floats, size: Floats, gap: float) -> int:
     return int(size[:at].sum()) + max(1, int(np.ceil((gap - before) / held[at])))
 
 
-def _largest(held: Floats, is_enough: Callable[[Counts], bool]) -> tuple[Floats, Counts]:
+def _largest(held: Floats, is_enough: Callable[[Indices], bool]) -> tuple[Floats, Indices]:
     """Return what is above 0, the largest first, at least until it is enough, and where it stands."""
     look = FIRST_LOOK
     while True:

@@ -4,16 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.linalg import SuperLU, splu
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.solver.likelihood import Curvature, Likelihood
 from app.rating.solver.scale import Scale
-
-Mask = NDArray[np.bool_]
 
 RELATIVE_RESIDUAL = 1e-9  # at which conjugate gradients stop
 MOST_PRODUCTS = 2_000
@@ -34,7 +31,7 @@ class Problem:
     """
 
     likelihood: Likelihood
-    component: NDArray[np.int64]
+    component: Indices
     scale: Scale | None
     cap: float | None = None
 
@@ -237,7 +234,7 @@ def multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Flo
     return np.where(size > 0, -along / np.where(size > 0, size, 1.0), 0.0)
 
 
-def shift_projector(component: NDArray[np.int64]) -> Floats:
+def shift_projector(component: Indices) -> Floats:
     """Orthogonal projector on the shifts that leave the likelihood unchanged: Σ_c 1_c 1_cᵀ / |c|."""
     same = component[:, None] == component[None, :]
     projector: Floats = same / same.sum(axis=1)

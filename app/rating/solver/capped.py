@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Mask
 from app.rating.data.threads import one_blas_thread
 from app.rating.errors import NotConvergedError
-from app.rating.solver.arrow import Block, Mask, Problem, factorise
+from app.rating.solver.arrow import Block, Problem, factorise
 from app.rating.solver.likelihood import Curvature
 from app.rating.solver.newton import LAST_STEP, NEAR_EACH, ROUNDING, SETTLED, SUFFICIENT_DECREASE, Optimum, centre
 from app.rating.solver.scale import WIDTH, Scale

@@ -2,11 +2,11 @@ import math
 
 import numpy as np
 
-from app.rating.data.sums import Floats
-from app.rating.detection.shadow import shadow_abilities
-from app.rating.inference.observed import Observed
+from app.rating.data.arrays import Floats
 from app.rating.solver.fit import Fit
+from app.rating.solver.observed import Observed
 from app.rating.solver.second_order import MOST, held_pull, score_pull
+from app.rating.solver.shadow import shadow_abilities
 
 
 def correct_bias(fit: Fit, observed: Observed, *, prior_sd: float, ability_cap: float | None) -> tuple[Floats, Floats]:

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.rating.data.arrays import AnyInts, Floats, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
 from app.rating.data.threads import available_threads
 from app.rating.data.votes import check_votes
 from app.rating.errors import VotesError
-from app.rating.inference.ranks import rank_by
 
 BLOCK = 16  # orders drawn and played together, each block with a random stream of its own
 NATURAL_PER_ELO = math.log(10.0) / 400.0
@@ -26,14 +25,12 @@ class EloResult:
     sem : standard error of that mean, sd / √shuffles
     sd : standard deviation over the shuffles (n − 1): what one arbitrary order would have added
     recorded : the rating in the order as recorded
-    rank : by score
     """
 
     score: Floats
     sem: Floats
     sd: Floats
     recorded: Floats
-    rank: NDArray[np.int64]
     shuffles: int
     k: float
     initial: float
@@ -41,8 +38,8 @@ class EloResult:
 
 
 def fit_elo(
-    model_a: NDArray[np.integer],
-    model_b: NDArray[np.integer],
+    model_a: AnyInts,
+    model_b: AnyInts,
     outcome: NDArray[np.floating],
     *,
     n_models: int,
@@ -98,15 +95,15 @@ def fit_elo(
     with ThreadPoolExecutor(available_threads()) as pool:
         list(pool.map(play_block, range(len(streams))))
     score, sd = ratings.mean(axis=0), ratings.std(axis=0, ddof=1)
-    return EloResult(score, sd / np.sqrt(shuffles), sd, recorded[0], rank_by(score), shuffles, k, initial, seed)
+    return EloResult(score, sd / np.sqrt(shuffles), sd, recorded[0], shuffles, k, initial, seed)
 
 
 @compiled
 def play(
-    model_a: NDArray[np.int32],
-    model_b: NDArray[np.int32],
+    model_a: Ints,
+    model_b: Ints,
     outcome: Floats,
-    orders: NDArray[np.int32],
+    orders: Ints,
     k: float,
     ratings: Floats,
 ) -> None:

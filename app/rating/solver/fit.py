@@ -1,16 +1,15 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.compact import pool_annotators
 from app.rating.data.graph import find_components, find_cores, strong_classes
-from app.rating.data.sums import Floats
 from app.rating.data.votes import Cells
-from app.rating.detection.following import count_following
 from app.rating.errors import NoFiniteMaximumError, NoFiniteScoreError, NotConvergedError
 from app.rating.solver.arrow import Problem
 from app.rating.solver.capped import minimise_capped
+from app.rating.solver.following import count_following
 from app.rating.solver.gauge import typical_ability
 from app.rating.solver.likelihood import Curvature, Likelihood
 from app.rating.solver.newton import Optimum, hopeless_range, minimise
@@ -43,20 +42,20 @@ class Fit:
 
     R: Floats
     theta: Floats
-    at_cap: NDArray[np.bool_]
+    at_cap: Mask
     log_likelihood: float
     iterations: int
-    undecided: NDArray[np.bool_]
+    undecided: Mask
     end: tuple[Problem, Curvature] | None = None
 
     @property
-    def held(self) -> NDArray[np.bool_]:
+    def held(self) -> Mask:
         """Abilities that something other than their own gradient decides."""
-        held: NDArray[np.bool_] = self.at_cap | self.undecided
+        held: Mask = self.at_cap | self.undecided
         return held
 
 
-def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None = None) -> Fit:
+def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> Fit:
     """Maximise ℓ(R) = Σ_cells s·log σ(R_a − R_b) + (n − s)·log σ(R_b − R_a): Bradley-Terry.
 
     Parameters
@@ -97,7 +96,7 @@ def fit_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None =
     return climb_m_elo(cells, component)
 
 
-def climb_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None = None) -> Fit:
+def climb_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> Fit:
     """Maximise as `fit_m_elo`, to a flat place far out where the maximum lies at infinity: where others may start."""
     likelihood = Likelihood(pool_annotators(cells), None)
     R, one = np.zeros(cells.n_models) if start is None else start, np.ones(1)
@@ -108,7 +107,7 @@ def climb_m_elo(cells: Cells, component: NDArray[np.int64], start: Floats | None
 
 def fit_am_elo(
     cells: Cells,
-    component: NDArray[np.int64],
+    component: Indices,
     *,
     prior_sd: float | None = 1.0,
     ability_cap: float | None = 1.75,
@@ -192,7 +191,7 @@ def _minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool) -> Opti
         raise
 
 
-def _balanced_start(likelihood: Likelihood, component: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _balanced_start(likelihood: Likelihood, component: Indices) -> tuple[Floats, Floats]:
     """Start from m-ELO in which nobody has more than about one vote's say on any model, and abilities judged by it.
 
     Plain m-ELO believes whoever votes most often on a model; from there a ring that floods one model's battles is

@@ -3,16 +3,15 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices
 from app.rating.errors import NoCommonRankingError
 
 ELO_PER_NATURAL = 400.0 / math.log(10.0)
 LEAST_MEDIAN = 0.1
 
 
-def typical_ability(theta: Floats, group: NDArray[np.int64] | None = None) -> Floats:
+def typical_ability(theta: Floats, group: Indices | None = None) -> Floats:
     """Median ability (mean of the two middle ones), the unit of published abilities.
 
     Parameters

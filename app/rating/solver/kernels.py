@@ -3,19 +3,16 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
 
-Ints = NDArray[np.int32]
-Starts = NDArray[np.int64]
 PRODUCT_LIMIT = 1e290  # below which one more factor of at most 2 cannot overflow
 
 
 @compiled
 def expand_cells(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, pair: Ints, n: Floats, s: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, pair: Ints, n: Floats, s: Floats,
     R: Floats, theta: Floats, exact: bool,
     gradient_scores: Floats, stiffness: Floats, gradient_abilities: Floats, D: Floats, cross: Floats,
 ) -> float:  # fmt: skip
@@ -63,7 +60,7 @@ def expand_cells(
 
 @compiled
 def fill_rows(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, rows: Floats
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, rows: Floats
 ) -> None:
     """Set row k − first of `rows` (at least last − first, n_models) to scale_k · Σ_cells weight·(e_a − e_b)."""
     for k in range(first, last):
@@ -78,7 +75,7 @@ def fill_rows(
 
 @compiled
 def add_sparse_products(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints,
     left: Floats, left_scale: Floats, right: Floats, right_scale: Floats, total: Floats,
 ) -> None:  # fmt: skip
     """Add Σ_k row_kᵀ row'_k to `total` (n_models, n_models) through the models that annotator k compared."""
@@ -110,7 +107,7 @@ def add_sparse_products(
 
 @compiled
 def add_by_model(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, total: Floats
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, total: Floats
 ) -> None:
     """Add Σ_cells scale_k·weight·(e_a − e_b) of annotators first … last−1 to `total`, shape (n_models,)."""
     for k in range(first, last):
@@ -122,7 +119,7 @@ def add_by_model(
 
 @compiled
 def times_rows(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, weight: Floats, vector: Floats, out: Floats
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, vector: Floats, out: Floats
 ) -> None:
     """Set out_k = Σ_cells of k weight·(vector_a − vector_b) of annotators first … last−1."""
     for k in range(first, last):
@@ -134,7 +131,7 @@ def times_rows(
 
 @compiled
 def pull_by_cell(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
     R: Floats, theta: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Set out (n_cells,) to θ_k·(s − n·p) in the cells of annotators first … last−1."""
@@ -148,7 +145,7 @@ def pull_by_cell(
 
 @compiled
 def judge(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
     R: Floats, precision: float, steps: int, furthest: float, theta: Floats,
 ) -> None:  # fmt: skip
     """Move theta of annotators first … last−1 by that many Newton steps, R fixed, each kept within ± furthest."""
@@ -171,7 +168,7 @@ def judge(
 
 @compiled
 def balance(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, n_models: int, out: Floats
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, n_models: int, out: Floats
 ) -> None:
     """Set out (n_cells,) to 1 / the number of votes in which the cell's annotator compared either of its models.
 

@@ -3,11 +3,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from app.rating.data.arrays import Floats, Indices
 from app.rating.data.compact import pool_annotators
-from app.rating.data.sums import Floats, sum_by
+from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
 from app.rating.solver.kernels import add_by_model, balance, expand_cells, judge, pull_by_cell, times_rows
@@ -56,7 +56,7 @@ class Curvature:
     gradient_scores: Floats
     gradient_abilities: Floats
     stiffness: Floats
-    pairs: NDArray[np.int64]
+    pairs: Indices
     cross: Floats
     D: Floats
 

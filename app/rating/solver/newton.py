@@ -4,10 +4,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from app.rating.data.sums import Floats, sum_by
+from app.rating.data.arrays import Floats, Mask
+from app.rating.data.sums import sum_by
 from app.rating.data.threads import one_blas_thread
 from app.rating.errors import NotConvergedError
-from app.rating.solver.arrow import Mask, Problem, factorise, multiplier
+from app.rating.solver.arrow import Problem, factorise, multiplier
 from app.rating.solver.likelihood import Curvature
 
 MAX_ITERATIONS = 200

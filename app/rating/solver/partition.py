@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats
 from app.rating.data.threads import count_parts, map_parts
 from app.rating.data.votes import Cells
 from app.rating.solver.kernels import add_sparse_products, fill_rows

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Indices
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
 from app.rating.solver.fit import Fit, fit_am_elo
@@ -56,7 +55,7 @@ DEFAULT = PriorSpread(ASSUMED, ASSUMED, math.nan, 1.0, "assumed")
 
 
 def fit_with_estimated_prior(
-    cells: Cells, component: NDArray[np.int64], *, ability_cap: float | None, start: tuple[Floats, Floats] | None = None
+    cells: Cells, component: Indices, *, ability_cap: float | None, start: tuple[Floats, Floats] | None = None
 ) -> tuple[Fit, PriorSpread]:
     """Fit scores and abilities under the prior spread whose marginal likelihood at the fit's own scores is largest.
 
@@ -99,9 +98,7 @@ def fit_with_estimated_prior(
     raise NotConvergedError("the spread of the abilities' prior does not settle", fit.R, fit.theta)
 
 
-def _fit(
-    cells: Cells, component: NDArray[np.int64], sd: float, cap: float | None, start: tuple[Floats, Floats] | None
-) -> Fit:
+def _fit(cells: Cells, component: Indices, sd: float, cap: float | None, start: tuple[Floats, Floats] | None) -> Fit:
     return fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start)
 
 

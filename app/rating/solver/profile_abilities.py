@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
 from app.rating.data.threads import map_parts
-from app.rating.inference.residuals import moments, squared_residual
-from app.rating.solver.kernels import Ints, Starts
 from app.rating.solver.partition import CellRows
+from app.rating.solver.residuals import moments, squared_residual
 
 MOST_STEPS = 100
 
@@ -78,7 +77,7 @@ def own_abilities(
 
 @compiled
 def climb(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
     R: Floats, weight: float, precision: float, near: float, valued: bool,
     theta: Floats, value: Floats, information: Floats, third: Floats, noise: Floats,
 ) -> None:  # fmt: skip

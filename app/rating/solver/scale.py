@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices, Ints, Mask
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats, sum_by
+from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 
 WIDTH = 0.3
@@ -30,8 +30,8 @@ class Scale:
     number : of groups
     """
 
-    models: NDArray[np.int64]
-    annotators: NDArray[np.int64]
+    models: Indices
+    annotators: Indices
     number: int
 
     def gradient(self, theta: Floats) -> Floats:
@@ -68,7 +68,7 @@ class Scale:
             new = np.where(pinned, cap, np.minimum(new, cap))
         return R * c[self.models], new
 
-    def _solve(self, theta: Floats, pinned: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+    def _solve(self, theta: Floats, pinned: Mask) -> tuple[Floats, Mask]:
         """Find log c of each group by Newton's method, and whether the constraint holds there."""
         log_c = np.zeros(self.number)
         members = self.sum(np.ones(len(theta)))
@@ -95,8 +95,8 @@ def find_scale(cells: Cells) -> Scale:
 
 @compiled
 def link(
-    model_a: NDArray[np.int32], model_b: NDArray[np.int32], annotator: NDArray[np.int32], n_models: int,
-    parent: NDArray[np.int64],
+    model_a: Ints, model_b: Ints, annotator: Ints, n_models: int,
+    parent: Indices,
 ) -> None:  # fmt: skip
     """Set parent, shape (n_models + n_annotators,), to the lowest node that cells link each node to (union-find)."""
     for cell in range(len(annotator)):

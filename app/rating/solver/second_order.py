@@ -2,12 +2,11 @@
 
 import numpy as np
 
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
-from app.rating.data.sums import Floats
 from app.rating.data.threads import map_parts
-from app.rating.inference.residuals import moments, squared_residual
-from app.rating.solver.kernels import Ints, Starts
 from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.residuals import moments, squared_residual
 
 MOST = 0.5  # standard errors that a correction may move anything: beyond it a first-order expansion says little
 
@@ -81,7 +80,7 @@ def _pull(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, beta: Flo
 
 @compiled
 def sum_moments(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
     R: Floats, theta: Floats, noise: Floats, skewness: Floats,
 ) -> None:  # fmt: skip
     """Set noise and skewness (n_annotators,) of annotators first … last−1 to Σ (W − p)² d² and Σ w′d³."""
@@ -97,7 +96,7 @@ def sum_moments(
 
 @compiled
 def add_pulls(
-    first: int, last: int, starts: Starts, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
     R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats, pull: Floats,
 ) -> None:  # fmt: skip
     """Add b_k of annotators first … last−1 to pull (n_models,); nothing where q is 0."""

@@ -4,16 +4,15 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.rating.data.arrays import Floats, Indices
 from app.rating.data.compact import Compact, compact
-from app.rating.data.sums import Floats
 from app.rating.data.votes import Cells
 from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
-from app.rating.inference.observed import Observed, observe
-from app.rating.results import LoopSettings
+from app.rating.settings import LoopSettings
 from app.rating.solver.correction import correct_bias
 from app.rating.solver.fit import LARGEST_UNDECIDED, Fit, climb_m_elo, fit_am_elo, fit_m_elo
+from app.rating.solver.observed import Observed, observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.scale import find_scale
 
@@ -42,9 +41,7 @@ class Solution:
     observed: Observed | None = None
 
 
-def solve(
-    cells: Cells, component: NDArray[np.int64], settings: LoopSettings, start: tuple[Floats, Floats] | None
-) -> Solution:
+def solve(cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None) -> Solution:
     """Fit the settings' method to compact cells between models that have a score.
 
     Raises
@@ -67,7 +64,7 @@ def solve(
 
 
 def _fit(
-    cells: Cells, component: NDArray[np.int64], settings: LoopSettings, start: tuple[Floats, Floats] | None
+    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
 ) -> tuple[Fit, float | None, PriorSpread | None]:
     """Fit am-ELO; the prior's sd that is in force, and how it was estimated."""
     cap, sd = settings.ability_cap, settings.prior_sd
@@ -77,7 +74,7 @@ def _fit(
     return fit, prior.sd, prior
 
 
-def _leave(saddle: SaddlePointError, cells: Cells, component: NDArray[np.int64], settings: LoopSettings) -> Solution:
+def _leave(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
     """Climb from a saddle point on both sides, and take the higher end.
 
     Raises
@@ -108,7 +105,7 @@ def _log_prior(theta: Floats, sd: float) -> float:
     return -float(np.sum((theta - 1.0) ** 2)) / (2.0 * sd**2) - len(theta) * math.log(sd)
 
 
-def solve_apart(cells: Cells, component: NDArray[np.int64], settings: LoopSettings) -> Solution:
+def solve_apart(cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
     """Fit every group of models and annotators that votes link by itself, for votes that `solve` finds no answer for.
 
     A small group without a stable maximum (two annotators who contradict each other, say, of whom either may be the
@@ -159,7 +156,7 @@ def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, c
 
 def _published(
     cells: Cells,
-    component: NDArray[np.int64],
+    component: Indices,
     fit: Fit,
     settings: LoopSettings,
     prior_sd: float | None,

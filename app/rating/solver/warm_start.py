@@ -1,17 +1,34 @@
 """Earlier results as a point to start a fit from, where they are worth one."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
+from app.rating.data.arrays import Floats
 from app.rating.data.compact import Compact
-from app.rating.data.sums import Floats
-from app.rating.results import LoopSettings, Start
+from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL, LEAST_MEDIAN
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.prior_spread import ASSUMED
 
 FEWEST_ANNOTATORS = 100  # with fewer, a fit takes milliseconds from anywhere, and has the most maxima to end at
+
+
+@dataclass(frozen=True)
+class Start:
+    """Published results of an earlier round, to start the next fit from; values that are not finite are unknown.
+
+    Attributes
+    ----------
+    score : Elo points, any base, shape (n_models,)
+    ability : published units, shape (n_annotators,)
+    median_ability : what published abilities were divided by
+    """
+
+    score: Floats
+    ability: Floats
+    median_ability: float
 
 
 def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Floats, Floats] | None:

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.rating.data.arrays import Mask
 from app.rating.data.compact import pool_annotators
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NotConvergedError, VotesError
 from app.rating.inference.ranks import rank_by
-from app.rating.loop.slices import hold_abilities, rate_slice
-from app.rating.loop.stable_arena import Mask, Turn, run_stable_arena
-from app.rating.results import Board, RatingNotice
+from app.rating.loop.results import LoopResult, ModelEstimates, RatingNotice
+from app.rating.loop.round import run_round
+from app.rating.loop.slices import estimate_slice, hold_abilities
 from app.rating.solver.elo import fit_elo
 from app.refits.fit.task import BoardName, FitTask
 
@@ -19,7 +20,9 @@ ELO_UPDATES = 10_000_000
 FEWEST_SHUFFLES, MOST_SHUFFLES = 20, 1000
 
 
-def other_boards(task: FitTask, cells: Cells, turn: Turn) -> tuple[dict[BoardName, Board], tuple[RatingNotice, ...]]:
+def other_boards(
+    task: FitTask, cells: Cells, turn: LoopResult
+) -> tuple[dict[BoardName, ModelEstimates], tuple[RatingNotice, ...]]:
     """Return the boards for comparison, and those of the tags, by name; and what is to be known of the tags.
 
     "m-elo" is of the votes that the turn kept, "m-elo-all" of every vote of the task. "elo" is missing where the votes
@@ -32,8 +35,8 @@ def other_boards(task: FitTask, cells: Cells, turn: Turn) -> tuple[dict[BoardNam
     # Not whoever has an ability: somebody whose votes are all on models without a score counts, and has none.
     kept_cells = turn.estimate.cells
     boards = {
-        BoardName("m-elo"): run_stable_arena(kept_cells, plain).board,
-        BoardName("m-elo-all"): run_stable_arena(cells, plain).board,
+        BoardName("m-elo"): run_round(kept_cells, plain).rating.models,
+        BoardName("m-elo-all"): run_round(cells, plain).rating.models,
     }
     shuffles = int(min(MOST_SHUFFLES, ELO_UPDATES // kept_cells.n_votes))
     if shuffles >= FEWEST_SHUFFLES:
@@ -42,7 +45,7 @@ def other_boards(task: FitTask, cells: Cells, turn: Turn) -> tuple[dict[BoardNam
     return boards | of_tags, notices
 
 
-def _elo_board(cells: Cells, turn: Turn, shuffles: int) -> Board:
+def _elo_board(cells: Cells, turn: LoopResult, shuffles: int) -> ModelEstimates:
     """Rate by Elo over random orders, the standard error being that of their mean; no intervals.
 
     The votes are put in an order of their own first, so that the same votes give the same board.
@@ -54,7 +57,7 @@ def _elo_board(cells: Cells, turn: Turn, shuffles: int) -> Board:
     a, b = np.repeat(pair.reshape(2, -1), 3, axis=1).repeat(repeats, axis=1)
     outcome = np.tile([1.0, 0.5, 0.0], len(pooled.n)).repeat(repeats)
     result = fit_elo(a, b, outcome, n_models=len(met), initial=turn.rating.settings.base, shuffles=shuffles)
-    board = turn.rating.board  # of the same votes
+    board = turn.rating.models  # of the same votes
     score, sem, nothing = np.full((3, cells.n_models), np.nan)
     score[met], sem[met] = result.score, result.sem
     rank = np.zeros(cells.n_models, dtype=np.int64)
@@ -67,9 +70,11 @@ def _elo_board(cells: Cells, turn: Turn, shuffles: int) -> Board:
     )  # fmt: skip
 
 
-def _tag_boards(task: FitTask, turn: Turn, kept: Mask) -> tuple[dict[BoardName, Board], tuple[RatingNotice, ...]]:
+def _tag_boards(
+    task: FitTask, turn: LoopResult, kept: Mask
+) -> tuple[dict[BoardName, ModelEstimates], tuple[RatingNotice, ...]]:
     """Return a board for every tag: abilities as all votes gave them, scores from the votes with the tag."""
-    boards: dict[BoardName, Board] = {}
+    boards: dict[BoardName, ModelEstimates] = {}
     notices: list[RatingNotice] = []
     if task.tag_bits is None:
         return boards, ()
@@ -82,7 +87,7 @@ def _tag_boards(task: FitTask, turn: Turn, kept: Mask) -> tuple[dict[BoardName, 
             n_annotators=len(task.annotator_ids), n_models=len(task.model_ids),
         )  # fmt: skip
         try:
-            board = rate_slice(cells, held, task.settings)
+            board = estimate_slice(cells, held, task.settings)
         except (VotesError, NotConvergedError) as error:
             # None of its annotators is in the fit yet, say: whoever makes up a tag must not be able to hold up the
             # board.

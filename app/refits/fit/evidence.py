@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from app.rating.detection.judge import ABOUT_MODELS
-from app.rating.results import Rating
+from app.rating.detection.evidence import ABOUT_MODELS
+from app.rating.loop.results import Rating
 
 WORTH_KEEPING = 1.0
 """log10 of the strongest ratio from which it is kept of annotators whom nothing marks: ten times likelier."""
@@ -25,7 +25,7 @@ def evidence_rows(rating: Rating, model_names: Mapping[int, str]) -> list[dict[s
     ----------
     model_names : by index in the rating
     """
-    rows: list[dict[str, Any] | None] = [None] * len(rating.crowd.votes)
+    rows: list[dict[str, Any] | None] = [None] * len(rating.annotators.votes)
     found = rating.evidence
     if found is None:
         tests, table = [], np.full((0, len(rows)), -np.inf)
@@ -33,7 +33,7 @@ def evidence_rows(rating: Rating, model_names: Mapping[int, str]) -> list[dict[s
         tests = list(found.log_ratio)
         table = np.stack([found.log_ratio[test] for test in tests]) / math.log(10.0)
     strength = table.max(axis=0, initial=-np.inf)
-    for k in np.flatnonzero((strength >= WORTH_KEEPING) | (rating.crowd.rule != "")).tolist():
+    for k in np.flatnonzero((strength >= WORTH_KEEPING) | (rating.annotators.rule != "")).tolist():
         speaking = [test for test, ratio in zip(tests, table[:, k].tolist(), strict=True) if ratio > 0]
         about = {
             test: name
@@ -41,8 +41,8 @@ def evidence_rows(rating: Rating, model_names: Mapping[int, str]) -> list[dict[s
             if found is not None and (name := _about(test, int(found.about[test][k]), model_names)) is not None
         }
         rows[k] = {
-            "rule": str(rating.crowd.rule[k]) or None,
-            "held": bool(rating.crowd.held[k]),
+            "rule": str(rating.annotators.rule[k]) or None,
+            "held": bool(rating.annotators.held[k]),
             "strength": round(float(strength[k]), 3) if math.isfinite(strength[k]) else None,
             "tests": {test: round(float(table[tests.index(test), k]), 3) for test in speaking},
             "about": about,
@@ -52,7 +52,7 @@ def evidence_rows(rating: Rating, model_names: Mapping[int, str]) -> list[dict[s
 
 def count_rules(rating: Rating) -> dict[str, dict[str, int]]:
     """Count, by what marks them, the annotators that the rule flags or excludes, and their votes."""
-    crowd = rating.crowd
+    crowd = rating.annotators
     marked = np.isin(crowd.standing, ("flagged", "excluded"))
     return {
         str(rule): {

@@ -6,10 +6,11 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.sums import Floats
+from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells, aggregate
-from app.rating.detection.judge import Evidence, weigh
-from app.rating.loop.stable_arena import Mask, Turn, Weigher, turn_loop
+from app.rating.detection.evidence import Evidence, weigh
+from app.rating.loop.results import LoopResult
+from app.rating.loop.round import Weigher, run_round
 from app.rating.robustness.fragility import Fragility, find_fragility
 from app.rating.solver.likelihood import MOST_DENSE
 from app.refits.fit.boards import other_boards
@@ -52,7 +53,7 @@ def fit(task: FitTask, *, comparisons: bool = True) -> Fitted:
     turn = fit_turn(task, cells)
     stages.skip()
     others, notices = other_boards(task, cells, turn) if comparisons else ({}, ())
-    boards = {BoardName(task.settings.method): turn.rating.board, **others}
+    boards = {BoardName(task.settings.method): turn.rating.models, **others}
     pairs = tabulate_pairs(turn, task.settings)
     stages.end("other_boards")
     fragility = _find_fragility(turn) if comparisons else None
@@ -69,16 +70,16 @@ def task_cells(task: FitTask) -> Cells:
     )  # fmt: skip
 
 
-def fit_turn(task: FitTask, cells: Cells) -> Turn:
+def fit_turn(task: FitTask, cells: Cells) -> LoopResult:
     """Turn the loop on the task's votes, its cells, weighing the policy's tests whatever the rule is."""
-    return turn_loop(
+    return run_round(
         cells, task.settings,
         keep_always=task.keep_always, keep_never=task.keep_never, was_low=task.was_low,
         weigher=_weigher(task, cells),
     )  # fmt: skip
 
 
-def _find_fragility(turn: Turn) -> Fragility | None:
+def _find_fragility(turn: LoopResult) -> Fragility | None:
     models, cells = turn.estimate.small.cells.n_models, len(turn.estimate.small.cells.n)
     if models > MOST_DENSE or models * cells > MOST_LOOKS:
         return None

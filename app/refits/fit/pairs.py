@@ -2,15 +2,15 @@ import numpy as np
 
 from app.rating.data.compact import pool_annotators
 from app.rating.inference.matchups import predict_matchups
-from app.rating.loop.stable_arena import Turn
-from app.rating.results import LoopSettings
+from app.rating.loop.results import LoopResult
+from app.rating.settings import LoopSettings
 from app.refits.fit.task import PairTable
 
 MOST_MODELS = 200
 """Up to so many models every pair with a score is predicted, met or not; beyond it those that were."""
 
 
-def tabulate_pairs(turn: Turn, settings: LoopSettings) -> PairTable:
+def tabulate_pairs(turn: LoopResult, settings: LoopSettings) -> PairTable:
     """Count the votes that the turn kept by pair of models, and predict every pair's win rate."""
     estimate = turn.estimate
     pooled = pool_annotators(estimate.cells)

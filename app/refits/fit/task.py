@@ -3,8 +3,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.results import Board, LoopSettings, Rating, RatingNotice
+from app.rating.loop.results import ModelEstimates, Rating, RatingNotice
 from app.rating.robustness.fragility import Fragility
+from app.rating.settings import LoopSettings
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Fitted:
     """
 
     rating: Rating
-    boards: dict[BoardName, Board]
+    boards: dict[BoardName, ModelEstimates]
     pairs: PairTable
     fragility: Fragility | None
     votes_hash: str

@@ -16,7 +16,7 @@ from app.leaderboard.service import BoardRow
 from app.models.queries import read_archived
 from app.policy.service import Policy
 from app.rating.errors import RatingError
-from app.rating.results import Standing
+from app.rating.loop.results import Standing
 from app.refits.fit.process import FitLimits, FitProcess
 from app.refits.fit.task import Fitted
 from app.refits.guard import newly_excluded_share, reason_to_hold
@@ -166,7 +166,7 @@ def _published(conn: Connection) -> dict[str, BoardRow]:
 
 def _previewed(conn: Connection, material: Material, fitted: Fitted) -> dict[str, BoardRow]:
     names, archived = read_model_names(conn), read_archived(conn)
-    counted: list[dict[str, Any]] = model_rows(fitted.rating.board, material.task.model_ids)
+    counted: list[dict[str, Any]] = model_rows(fitted.rating.models, material.task.model_ids)
     rows = [row for row in counted if row["model_id"] not in archived]
     rows.sort(key=lambda row: (row["component"], row["rank"], names[row["model_id"]]))
     return {names[row["model_id"]]: BoardRow(model=names[row["model_id"]], **row, **_NO_METADATA) for row in rows}

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from app.rating.data.graph import find_components, find_cores
 from app.rating.errors import VotesError
+from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.influence import find_influence, leave_annotators_out
-from app.rating.loop.board import make_board
-from app.rating.solver.estimate import Estimate, estimate
+from app.rating.loop.models import make_model_estimates
 from app.refits.fit.fitting import task_cells
 from app.refits.fit.task import FitTask
 
@@ -63,7 +63,7 @@ def leave_out(task: FitTask, in_fit: Mask, annotator: int, *, exact: bool) -> Ch
     cells = task_cells(task)
     settings = replace(task.settings, interval="none")
     base = estimate(cells.where(in_fit[cells.annotator]), settings)
-    before = make_board(base, settings).score
+    before = make_model_estimates(base, settings).score
     if not (cells.annotator == annotator).any():
         return Change("influence", before, before)
     if not exact and in_fit[annotator] and _is_small_change(base, annotator):
@@ -74,7 +74,7 @@ def leave_out(task: FitTask, in_fit: Mask, annotator: int, *, exact: bool) -> Ch
     other[annotator] = ~other[annotator]
     if not other[cells.annotator].any():
         raise VotesError("nobody else's votes count: without this annotator's there is no board to compare with")
-    board = make_board(estimate(cells.where(other[cells.annotator]), settings, base.optimum), settings)
+    board = make_model_estimates(estimate(cells.where(other[cells.annotator]), settings, base.optimum), settings)
     return Change("refit", before, board.score, board.rank)
 
 

@@ -1,0 +1,115 @@
+"""The evidence on every annotator: which behaviour explains the votes better than honesty does, and by how much."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from app.rating.data.arrays import AnyInts, Floats, Indices, Mask
+from app.rating.data.votes import Cells
+from app.rating.detection.copies import find_copies
+from app.rating.detection.favouritism import find_favouritism
+from app.rating.detection.null_model import BEHAVIOURS, NullModel, fit_null_model
+from app.rating.detection.sides import always_one_side
+from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS
+
+ABOUT_MODELS = ("favour", "against", "mimic", "group")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Likelihood ratios of each behaviour against "honest", arrays of shape (n_annotators,) by test.
+
+    Attributes
+    ----------
+    log_ratio : natural log; −∞ for an annotator without a vote between scored models
+    about : what the test is most about: index of the model (favour, against, mimic; group: the first of them), of the
+        annotator (copy) or of the side (0 left, 1 right); −1 for nothing in particular
+    null_model : what passes for honest
+    """
+
+    log_ratio: dict[str, Floats]
+    about: dict[str, Indices]
+    null_model: NullModel
+
+    def flagged(self, tests: tuple[str, ...] | None = None, least: float = EVIDENCE_RATIO) -> Mask:
+        """Mark annotators for whom one of the tests (default all) has a ratio of `least` or more."""
+        chosen = self.log_ratio if tests is None else self._of(tests)
+        marked: Mask = np.any([ratio >= np.log(least) for ratio in chosen.values()], axis=0)
+        return marked
+
+    def _of(self, tests: tuple[str, ...]) -> dict[str, Floats]:
+        """Return what these tests say; one that had not what it needs says nothing."""
+        return {test: self.log_ratio[test] for test in tests if test in self.log_ratio}
+
+    def strongest(self, tests: tuple[str, ...] | None = None) -> tuple[NDArray[np.str_], Floats]:
+        """Return each annotator's strongest test, of these (default all), and its log ratio."""
+        chosen = self.log_ratio if tests is None else self._of(tests)
+        names = np.array(list(chosen))
+        table = np.stack(list(chosen.values()))
+        best = np.argmax(table, axis=0)
+        return names[best], table[best, np.arange(table.shape[1])]
+
+
+def weigh(
+    cells: Cells,
+    R: Floats,
+    *,
+    left_wins: Floats | None = None,
+    when: AnyInts | None = None,
+    tests: tuple[str, ...] = EVIDENCE_TESTS,
+) -> Evidence:
+    """Weigh every annotator's votes: behaviour by behaviour, how much likelier than from an honest annotator.
+
+    ratio_k = P(votes of k | behaviour) / ∫ P(votes of k | a, v) dG(a, v), G the abilities and ties of this crowd's
+    honest annotators. Behaviours about models are averaged over all models, so that looking at many has its price.
+
+    Parameters
+    ----------
+    cells : votes of whoever is judged; cells with an unscored model are left out
+    R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
+    left_wins : for "side": votes that the left model won, between scored models, shape (n_annotators,); None: no test
+    when : for "copy": moment of the first vote of each cell, shape (n_cells,); None: no test
+    tests : which to make, of `EVIDENCE_TESTS`
+
+    Returns
+    -------
+    Evidence
+        Of the tests asked for, without "side" and "copy" where what they need is not given.
+
+    Notes
+    -----
+    A million votes by 20,000 annotators on 200 models take 2 s of one processor; "group" is a third of it, and
+    "copy" would be 3 s more, growing with the square of the number of annotators.
+
+    A ratio is an e-value: were the crowd's distribution and the scores known, the chance that an honest annotator ever
+    reaches a ratio of L, at any of arbitrarily many looks, would be at most 1/L (Ville's inequality): refits may look
+    as often as they like. docs/laboratory-attacks.md has the measured rates.
+
+    References
+    ----------
+    Wang and Ramdas, JRSS B 2022; Howard et al., Annals of Statistics 2021 (time-uniform bounds).
+    """
+    scored = np.isfinite(R)[cells.model_a] & np.isfinite(R)[cells.model_b]
+    when = None if when is None else np.asarray(when)[scored]
+    cells = cells.where(scored)
+    null_model = fit_null_model(cells, R)
+    log = {test: null_model.ratio(test) for test in BEHAVIOURS[1:] if test in tests}
+    about = {test: np.full(cells.n_annotators, -1, dtype=np.int64) for test in log}
+    on_models = [test for test in ABOUT_MODELS if test in tests]
+    if on_models:
+        found = find_favouritism(cells, R, null_model, groups="group" in tests)
+    for test in on_models:
+        by_model: Floats = getattr(found, test)
+        log[test] = logsumexp(by_model, axis=1) - np.log(cells.n_models)
+        about[test] = np.where(by_model.max(axis=1) > 0, by_model.argmax(axis=1), -1)
+    if left_wins is not None and "side" in tests:
+        sides = np.stack(always_one_side(cells, null_model, left_wins))
+        log["side"], about["side"] = logsumexp(sides, axis=0) - np.log(2.0), sides.argmax(axis=0)
+    if when is not None and "copy" in tests:
+        copies = find_copies(cells, R, null_model, when)
+        log["copy"], about["copy"] = copies.log_ratio, copies.source
+    silent = cells.votes_by_annotator() == 0
+    log = {test: np.where(silent, -np.inf, ratio) for test, ratio in log.items()}
+    return Evidence(log, about, null_model)

@@ -1,0 +1,111 @@
+import numpy as np
+
+from app.rating.data.arrays import Floats, Indices
+from app.rating.data.sums import sum_by
+from app.rating.data.votes import Cells
+from app.rating.errors import VotesError
+from app.rating.inference.bounds import outside_bounds
+from app.rating.inference.estimate import Estimate
+from app.rating.inference.ranks import rank_by, rank_spread
+from app.rating.loop.results import ModelEstimates
+from app.rating.settings import LoopSettings
+from app.rating.solver.gauge import ELO_PER_NATURAL
+
+DECIMALS = 6  # of Elo points, to which scores are compared for a rank
+
+
+def make_model_estimates(estimate: Estimate, settings: LoopSettings) -> ModelEstimates:
+    """Publish an estimate: Elo points in the median gauge, intervals, ranks within each component.
+
+    Raises
+    ------
+    VotesError
+        The anchor has no score.
+    """
+    cells, core = estimate.cells, estimate.core
+    size = cells.n_models
+    scale = np.ones(size)
+    scale[estimate.small.models] = ELO_PER_NATURAL * estimate.unit
+    offset = _offset(estimate, settings, scale)
+    score = offset + scale * estimate.scores(size)
+    se = np.full(size, np.nan)
+    lower, upper = np.full(size, np.nan), np.full(size, np.nan)
+    if estimate.covariance is not None:
+        deviation = np.sqrt(estimate.covariance.variance)
+        se[estimate.small.models] = scale[estimate.small.models] * deviation
+        half = estimate.covariance.critical_value(settings.confidence) * se
+        lower, upper = score - half, score + half
+    lower, upper = _bound_the_rest(estimate, settings, offset, lower, upper)
+    rank, best, worst = _rank(estimate, score, lower, upper)
+    return ModelEstimates(
+        score, se, lower, upper, rank, best, worst, *_counts(estimate.pairs),
+        component=estimate.components.label, identified=core,
+    )  # fmt: skip
+
+
+def _offset(estimate: Estimate, settings: LoopSettings, scale: Floats) -> Floats:
+    """Elo points to add in each model's component: the base, or what puts the anchor where it belongs."""
+    offset = np.full(estimate.cells.n_models, settings.base)
+    if settings.anchor is None:
+        return offset
+    model, points = settings.anchor
+    if not estimate.core[model]:
+        raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
+    R = estimate.scores(estimate.cells.n_models)[model]
+    offset[estimate.components.label == estimate.components.label[model]] = points - scale[model] * R
+    return offset
+
+
+def _bound_the_rest(
+    estimate: Estimate, settings: LoopSettings, offset: Floats, lower: Floats, upper: Floats
+) -> tuple[Floats, Floats]:
+    """Give models without a score their one-sided bound, on the scale of the component they hang on."""
+    label = estimate.components.label
+    size = len(label)
+    R = estimate.scores(size)
+    theta = estimate.abilities(estimate.cells.n_annotators)
+    low, high = outside_bounds(estimate.cells, estimate.core, np.nan_to_num(R), theta, settings.confidence)
+    unit_of_component = np.ones(max(estimate.components.number, 1))
+    unit_of_component[label[estimate.small.models]] = estimate.unit
+    rest = ~estimate.core & (label >= 0)
+    scale = ELO_PER_NATURAL * unit_of_component[label[rest]]
+    lower[rest] = offset[rest] + scale * low[rest]
+    upper[rest] = offset[rest] + scale * high[rest]
+    return lower, upper
+
+
+def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tuple[Indices, Indices, Indices]:
+    rank, best, worst = (np.zeros(len(score), dtype=np.int64) for _ in range(3))
+    bounded = np.where(np.isfinite(lower), lower, upper)
+    both = np.isfinite(lower) & np.isfinite(upper)
+    bounded[both] = (lower[both] + upper[both]) / 2.0
+    place = np.where(estimate.core, score, bounded)
+    place = np.where(np.isfinite(place), place, np.nan)
+    place = np.round(place, DECIMALS)  # what differs by rounding alone shares a rank
+    for component in range(estimate.components.number):
+        members = np.flatnonzero(estimate.components.label == component)
+        known = place[members]
+        middle = float(np.nanmean(known)) if np.isfinite(known).any() else 0.0
+        rank[members] = rank_by(np.where(np.isnan(known), middle, known))
+        if estimate.covariance is None and estimate.core[members].all():
+            best[members] = worst[members] = rank[members]  # no intervals: nothing to spread over
+        else:
+            ends = (np.where(np.isnan(x[members]), score[members], x[members]) for x in (lower, upper))
+            best[members], worst[members] = rank_spread(*ends)
+    return rank, best, worst
+
+
+def _counts(cells: Cells) -> tuple[Floats, Floats, Floats, Floats]:
+    """Votes, wins, ties and losses of each model, shape (n_models,) each."""
+    size = cells.n_models
+    won_a, lost_a = cells.s - cells.ties / 2.0, cells.n - cells.s - cells.ties / 2.0
+
+    def total(of_a: Floats, of_b: Floats) -> Floats:
+        return sum_by(cells.model_a, of_a, size) + sum_by(cells.model_b, of_b, size)
+
+    return (
+        total(cells.n, cells.n),
+        total(won_a, lost_a),
+        total(cells.ties, cells.ties),
+        total(lost_a, won_a),
+    )

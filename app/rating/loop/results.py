@@ -1,0 +1,147 @@
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.arrays import Floats, Indices, Mask
+from app.rating.detection.evidence import Evidence
+from app.rating.inference.estimate import Estimate
+from app.rating.settings import Interval, LoopSettings
+from app.rating.solver.warm_start import Start
+
+Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
+
+
+@dataclass(frozen=True)
+class ModelEstimates:
+    """Models' results, arrays of shape (n_models,), index order as in the votes.
+
+    A model without a counted vote has `votes` 0 and component −1. A model that is not identified has score and
+    se NaN; its votes against identified models give a finite lower or upper bound, the other end is infinite.
+
+    Attributes
+    ----------
+    score, se, lower, upper : Elo points
+    rank : 1 is best, within the component; best_rank and worst_rank are the rank spread of the intervals
+    votes, wins, ties, losses : counted votes on the model
+    component : index of the connected component, 0 the one with most votes; −1 for none
+    identified : whether the votes give the model a finite score
+    """
+
+    score: Floats
+    se: Floats
+    lower: Floats
+    upper: Floats
+    rank: Indices
+    best_rank: Indices
+    worst_rank: Indices
+    votes: Floats
+    wins: Floats
+    ties: Floats
+    losses: Floats
+    component: Indices
+    identified: Mask
+
+
+@dataclass(frozen=True)
+class AnnotatorEstimates:
+    """Annotators' results, arrays of shape (n_annotators,), index order as in the votes; NaN where undefined.
+
+    Attributes
+    ----------
+    ability, se : published units (1 is the typical annotator); NaN outside the fit
+    shadow_ability, shadow_se : of annotators outside the fit, against the published scores
+    probability_low : P(a ≤ ε), normal approximation, from the ability or the shadow ability, whichever is defined
+    votes : all votes of the annotator, counted or not
+    standing : by the rule alone, without admin decisions: pending, active, flagged or excluded; annotators outside the
+        fit are flagged by their shadow ability
+    rule : what flagged the annotator: "ability" or the name of a test; "" for annotators who are not flagged
+    held : flagged only because of `release_margin`: the rule flagged the annotator in the round before
+    """
+
+    ability: Floats
+    se: Floats
+    shadow_ability: Floats
+    shadow_se: Floats
+    probability_low: Floats
+    votes: Floats
+    standing: NDArray[np.str_]
+    rule: NDArray[np.str_]
+    held: Mask
+
+
+@dataclass(frozen=True)
+class RatingNotice:
+    """A warning about a result that is defined all the same.
+
+    Attributes
+    ----------
+    code : one of docs/math.md, "Notices"; never changes its meaning
+    detail : one sentence
+    """
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the fit went.
+
+    Attributes
+    ----------
+    log_likelihood : of the counted votes alone, natural log, no prior term
+    components : connected components of the comparison graph of the counted votes
+    interval : the kind of interval that was made
+    median_ability : in the solver's units; published abilities are divided by it (1 for m-elo)
+    published_cap : ability_cap / median_ability, None without a cap
+    prior_sd : of the prior in force, in the solver's units; None without a prior
+    ability_spread, ability_spread_se : estimated spread of abilities, and its standard error; None where prior_sd was
+        given, or the votes do not determine it
+    excluded_share : share of the votes past δ whose annotators are excluded (or would be, where the policy only flags)
+    seconds : stage → seconds ("fit", "intervals", "evidence")
+    warnings : notices for the reader
+    """
+
+    log_likelihood: float
+    iterations: int
+    converged: bool
+    components: int
+    interval: Interval
+    median_ability: float
+    published_cap: float | None
+    prior_sd: float | None
+    ability_spread: float | None
+    ability_spread_se: float | None
+    excluded_share: float
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[RatingNotice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What one round of the loop publishes: its settings, models, annotators and diagnostics.
+
+    Attributes
+    ----------
+    votes_used : counted votes
+    optimum : where the solver stopped, before the bias was taken out: the best start for the next round
+    evidence : what the tests say of every annotator past δ; None where no test was made
+    """
+
+    settings: LoopSettings
+    models: ModelEstimates
+    annotators: AnnotatorEstimates
+    diagnostics: Diagnostics
+    votes_used: float
+    optimum: Start
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True)
+class LoopResult:
+    """One round of the loop: what it publishes, and the fit behind the leaderboard."""
+
+    rating: Rating
+    estimate: Estimate

@@ -1,0 +1,209 @@
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.arrays import Floats, Mask
+from app.rating.data.votes import Cells
+from app.rating.detection.evidence import Evidence, weigh
+from app.rating.detection.flags import BY_ABILITY, Verdicts, judge_ability, judge_evidence, probability_low
+from app.rating.errors import VotesError
+from app.rating.inference.estimate import Estimate, estimate
+from app.rating.loop.models import make_model_estimates
+from app.rating.loop.notices import find_notices
+from app.rating.loop.results import AnnotatorEstimates, Diagnostics, LoopResult, Rating
+from app.rating.settings import EVIDENCE_TESTS, LoopSettings, check_settings
+from app.rating.solver.shadow import shadow_abilities
+from app.rating.solver.warm_start import Start
+
+Weigher = Callable[[Floats, Mask], Evidence]
+"""Weighs the evidence: takes scores in natural units of the typical annotator (NaN for models without one, shape
+(n_models,)) and whose votes to look at, shape (n_annotators,)."""
+
+
+def run_round(
+    cells: Cells,
+    settings: LoopSettings,
+    *,
+    keep_always: Mask | None = None,
+    keep_never: Mask | None = None,
+    was_low: Mask | None = None,
+    start: Start | None = None,
+    weigher: Weigher | None = None,
+) -> LoopResult:
+    """Run one round of the loop (Algorithm 3): drop annotators with δ votes or fewer, fit, flag, publish.
+
+    With `settings.exclude` the flagged annotators are taken out and the rest is fitted again: once after the tests,
+    where evidence is the rule, and once after ε. Annotators who fall to ε only in the last fit are flagged, and stay
+    in. Without `settings.exclude` flagged annotators stay in the fit.
+
+    Parameters
+    ----------
+    cells : every vote on record, from `aggregate`
+    keep_always : annotators that the rule cannot flag or exclude (they still need δ votes), shape (n_annotators,)
+    keep_never : annotators left out whatever their ability, shape (n_annotators,)
+    was_low : annotators that the rule flagged or excluded in the round before, shape (n_annotators,)
+    start : results of an earlier round. The result is the same with fewer iterations. It is not used with fewer than
+        100 annotators in the fit (which takes milliseconds, and may have several maxima), nor where it explains the
+        votes no better than a coin; values that are not finite count as unknown. If the fit fails from it, the fit is
+        repeated from the default start
+    weigher : weighs the evidence, which is then part of the result whatever the rule is; by default evidence is
+        weighed only where it is the rule, and from the cells alone (tests that need more than cells are left out)
+
+    Raises
+    ------
+    ValueError
+        A setting is unknown, out of range or contradicts another.
+    VotesError
+        No vote is left to fit.
+    NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
+
+    References
+    ----------
+    Liu et al., Am-ELO, ICML 2025, Algorithm 3.
+    """
+    check_settings(settings, cells.n_models)
+    nobody = np.zeros(cells.n_annotators, dtype=bool)
+    keep_always, keep_never, was_low = (nobody if x is None else x for x in (keep_always, keep_never, was_low))
+    votes = cells.votes_by_annotator()
+    enough = votes > settings.min_votes
+    in_fit = enough & ~keep_never
+    if not in_fit.any():
+        raise VotesError(_nobody_left(votes, settings, int(keep_never.sum())))
+    if weigher is None and settings.flag_rule == "evidence" and settings.method == "am-elo":
+        weigher = _weigher(cells, settings.evidence_tests)
+
+    result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
+    seconds = _Seconds(result)
+    evidence = None
+    if weigher is not None:
+        began = time.perf_counter()
+        evidence = weigher(_natural_scores(result), enough)
+        seconds.spent["evidence"] = time.perf_counter() - began
+    suspects = Verdicts(nobody, nobody)
+    if evidence is not None and settings.flag_rule == "evidence":
+        suspects = judge_evidence(settings, evidence, was_low)
+    of_evidence = in_fit & suspects.low & ~keep_always
+    rest = in_fit & ~of_evidence
+    if settings.exclude and of_evidence.any():
+        result = seconds.add(_fit_again(cells, rest, settings, start, "marked by the evidence"))
+    of_ability = judge_ability(settings, *_abilities(result, cells.n_annotators), was_low)
+    low = of_ability.low & rest & ~keep_always
+    if settings.exclude and low.any():
+        at_most = f"at or below the ability threshold {settings.min_ability}"
+        result = seconds.add(_fit_again(cells, rest & ~low, settings, start, at_most))
+    marked = of_evidence | low
+    excluded_share = float(votes[marked].sum() / votes[in_fit].sum())
+    excluded = marked if settings.exclude else nobody
+
+    in_fit = in_fit & ~excluded
+    ability, se = _abilities(result, cells.n_annotators)
+    shadow, shadow_se = _shadows(cells, in_fit, result, settings)
+    known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
+    by_ability = judge_ability(settings, known, known_se, was_low)
+    below = (suspects.low | by_ability.low) & enough
+    held = (suspects.held | of_ability.held | by_ability.held) & enough
+    standing = np.full(cells.n_annotators, "active", dtype="<U8")
+    standing[below] = "flagged"
+    # what the rule says of those whom the caller keeps in or out is no different
+    standing[excluded | (below & (keep_always | keep_never) & settings.exclude)] = "excluded"
+    standing[~enough] = "pending"
+    rule = _reasons(suspects.low, excluded | below, evidence, settings)
+    low_probability = probability_low(known, known_se, settings.min_ability)
+    crowd = AnnotatorEstimates(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
+    board = make_model_estimates(result, settings)
+    diagnostics = _diagnose(result, settings, excluded_share, seconds.spent)
+    rating = Rating(settings, board, crowd, diagnostics, result.cells.n_votes, result.optimum, evidence)
+    return LoopResult(rating, result)
+
+
+class _Seconds:
+    """Adds up the stages of several fits."""
+
+    def __init__(self, first: Estimate) -> None:
+        self.spent = dict(first.seconds)
+
+    def add(self, result: Estimate) -> Estimate:
+        """Count a fit, and return it."""
+        self.spent.update({stage: self.spent[stage] + taken for stage, taken in result.seconds.items()})
+        return result
+
+
+def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | None, why_gone: str) -> Estimate:
+    if not rest.any():
+        raise VotesError(f"every annotator is {why_gone}")
+    return estimate(cells.where(rest[cells.annotator]), settings, start)
+
+
+def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
+    return lambda R, whose: weigh(cells.where(whose[cells.annotator]), R, tests=tests)
+
+
+def _natural_scores(result: Estimate) -> Floats:
+    """Scores in natural units of the typical annotator, NaN for models without one, shape (n_models,)."""
+    R = np.full(result.cells.n_models, np.nan)
+    R[result.small.models] = result.unit * result.solution.R
+    return R
+
+
+def _reasons(suspects: Mask, marked: Mask, evidence: Evidence | None, settings: LoopSettings) -> NDArray[np.str_]:
+    """Name for everybody marked the strongest of the tests that mark, or the ability."""
+    reason = np.where(marked, BY_ABILITY, "").astype(f"<U{max(map(len, (BY_ABILITY, *EVIDENCE_TESTS)))}")
+    if evidence is not None and (suspects & marked).any():
+        strongest, _ = evidence.strongest(settings.evidence_tests)
+        reason = np.where(suspects & marked, strongest, reason)
+    return reason
+
+
+def _nobody_left(votes: Floats, settings: LoopSettings, never: int) -> str:
+    most = f"; the most any of {len(votes)} annotators has is {votes.max():g}" if len(votes) else ""
+    left_out = f", {never} excluded" if never else ""
+    return f"no vote is left: no annotator has more than {settings.min_votes} votes{most}{left_out}"
+
+
+def _abilities(result: Estimate, n_annotators: int) -> tuple[Floats, Floats]:
+    """Return published abilities and standard errors, NaN outside the fit and for m-ELO."""
+    ability, se = np.full(n_annotators, np.nan), np.full(n_annotators, np.nan)
+    if result.covariance is not None:
+        se[result.small.annotators] = result.covariance.ability_se / result.annotator_unit
+    if result.has_abilities:
+        ability[result.small.annotators] = result.solution.theta / result.annotator_unit
+    return ability, se
+
+
+def _shadows(cells: Cells, in_fit: Mask, result: Estimate, settings: LoopSettings) -> tuple[Floats, Floats]:
+    if not result.has_abilities or in_fit.all():
+        return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
+    scored = result.core[cells.model_a] & result.core[cells.model_b]
+    outside = cells.where(scored & ~in_fit[cells.annotator])
+    R = np.nan_to_num(result.scores(cells.n_models))
+    theta, se = shadow_abilities(
+        outside, R,
+        prior_sd=result.solution.prior_sd, ability_cap=settings.ability_cap,
+        bias_correction=settings.bias_correction and settings.prior_sd is not None,
+    )  # fmt: skip
+    return theta / result.typical, se / result.typical
+
+
+def _diagnose(
+    result: Estimate, settings: LoopSettings, excluded_share: float, seconds: dict[str, float]
+) -> Diagnostics:
+    solution, prior, median = result.solution, result.solution.prior, result.typical
+    published_cap = settings.ability_cap / median if settings.ability_cap is not None and result.has_abilities else None
+    estimated = prior is not None and np.isfinite(prior.se)
+    return Diagnostics(
+        log_likelihood=solution.fit.log_likelihood,
+        iterations=solution.fit.iterations,
+        converged=True,  # a fit that is not raises NotConvergedError
+        components=result.components.number,
+        interval="none" if result.covariance is None else result.covariance.kind,
+        median_ability=median,
+        published_cap=published_cap,
+        prior_sd=solution.prior_sd,
+        ability_spread=prior.spread / median if prior is not None and estimated else None,
+        ability_spread_se=prior.se / median if prior is not None and estimated else None,
+        excluded_share=excluded_share,
+        seconds=seconds,
+        warnings=find_notices(result, settings, published_cap),
+    )

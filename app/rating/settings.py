@@ -1,0 +1,124 @@
+"""The settings of one round of the loop, and the check that they make sense together."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Method = Literal["am-elo", "m-elo"]
+Interval = Literal["clustered", "sandwich", "information", "none"]
+FlagRule = Literal["threshold", "probability", "evidence"]
+
+LEAST_CAP = 1.1
+EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "group", "side", "copy")
+SERVICE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
+"""The tests that the service uses by default; docs/laboratory-attacks.md has their error rates. "group" is left out: an
+annotator who likes a family of models looks like a member of a group, and the test finds few attackers. "copy" is left
+out: annotators who judge the same answers look like copies of each other, and the test is slow."""
+EVIDENCE_RATIO = 100.0
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """Settings of one round of the Stable Arena loop.
+
+    Attributes
+    ----------
+    method : "am-elo" estimates abilities; "m-elo" (Bradley-Terry) takes every ability as 1.
+    min_votes : δ; annotators with more than this many votes enter the fit.
+    min_ability : ε, in published units; annotators at or below it are flagged or excluded.
+    flag_rule : how annotators are flagged. "threshold" is the paper's rule: abilities at or below ε. "probability":
+        P(a ≤ ε) is at least `flag_probability` (needs an interval). "evidence": a test of `app.rating.detection`
+        flags first; then ε flags among the others, on the leaderboard fitted without the annotators that tests flag.
+    flag_probability : in (0, 1).
+    evidence_ratio : likelihood ratio from which a test flags, above 1.
+    evidence_tests : the tests that flag.
+    release_margin : an annotator who was flagged or excluded stays so until the ability is this much above ε and the
+        evidence is below the square root of `evidence_ratio`; 0 gives abilities no margin.
+    exclude : fit again without the flagged annotators; False flags them and keeps their votes.
+    prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); "estimated" estimates it from the abilities; None is
+        the paper's maximum likelihood.
+    ability_cap : upper bound on θ_k in units of the typical ability, at least 1.1 (a lower cap would hold nearly every
+        annotator, and nothing would set the scale); None for no cap. Needs a prior.
+    bias_correction : take the first-order bias out of scores and abilities (am-elo with a prior only; maximum
+        likelihood and m-elo are never corrected).
+    interval : how intervals are made; "clustered" becomes "sandwich" below 20 annotators (a notice says so).
+    confidence : coverage of the intervals, in (0, 1).
+    base : Elo points of the mean of the identified models in each component; finite.
+    anchor : (model index, finite Elo points): shifts that model's component so that the model has these points.
+    """
+
+    method: Method = "am-elo"
+    min_votes: int = 50
+    min_ability: float = 0.2
+    flag_rule: FlagRule = "threshold"
+    flag_probability: float = 0.95
+    evidence_ratio: float = EVIDENCE_RATIO
+    evidence_tests: tuple[str, ...] = SERVICE_TESTS
+    release_margin: float = 0.0
+    exclude: bool = False
+    prior_sd: float | Literal["estimated"] | None = 1.0
+    ability_cap: float | None = 1.75
+    bias_correction: bool = True
+    interval: Interval = "clustered"
+    confidence: float = 0.95
+    base: float = 1000.0
+    anchor: tuple[int, float] | None = None
+
+
+def check_settings(settings: LoopSettings, n_models: int) -> None:
+    """Raise ValueError, naming the setting, where a setting is unknown, out of range or contradicts another.
+
+    Parameters
+    ----------
+    n_models : number of models in the votes; the anchor must be one of them
+    """
+    for name, choices in (("method", Method), ("interval", Interval), ("flag_rule", FlagRule)):
+        if getattr(settings, name) not in get_args(choices):
+            known = ", ".join(get_args(choices))
+            raise ValueError(f"{name} {getattr(settings, name)!r} is unknown; known are {known}")
+    for name in ("min_votes", "release_margin"):
+        if not getattr(settings, name) >= 0:
+            raise ValueError(f"{name} must not be negative")
+    _check_prior(settings)
+    _check_rule(settings)
+    if not 0 < settings.confidence < 1:
+        raise ValueError("confidence must lie between 0 and 1")
+    _check_points(settings, n_models)
+
+
+def _check_prior(settings: LoopSettings) -> None:
+    sd: object = settings.prior_sd
+    cap = settings.ability_cap
+    if not (sd is None or sd == "estimated" or (isinstance(sd, int | float) and 0 < sd < math.inf)):
+        raise ValueError("prior_sd must be greater than 0 and finite, or estimated; None for no prior")
+    if cap is not None and sd is None:
+        raise ValueError("ability_cap needs prior_sd: without a prior nothing sets the scale of abilities")
+    if cap is not None and not LEAST_CAP <= cap < math.inf:
+        raise ValueError(
+            f"ability_cap must be at least {LEAST_CAP} times the typical ability, and finite; None for no cap"
+        )
+
+
+def _check_rule(settings: LoopSettings) -> None:
+    if math.isnan(settings.min_ability):
+        raise ValueError("min_ability must be a number")
+    if not 0 < settings.flag_probability < 1:
+        raise ValueError("flag_probability must lie between 0 and 1")
+    if settings.flag_rule == "probability" and settings.interval == "none":
+        raise ValueError("flag_rule 'probability' needs an interval: without one abilities have no standard errors")
+    if not settings.evidence_ratio > 1:
+        raise ValueError("evidence_ratio must be greater than 1")
+    if unknown := set(settings.evidence_tests) - set(EVIDENCE_TESTS):
+        raise ValueError(f"test {', '.join(sorted(unknown))} is unknown; known are {', '.join(EVIDENCE_TESTS)}")
+
+
+def _check_points(settings: LoopSettings, n_models: int) -> None:
+    if not math.isfinite(settings.base):
+        raise ValueError("base must be finite")
+    if settings.anchor is None:
+        return
+    model, points = settings.anchor
+    if not 0 <= model < n_models:
+        raise ValueError(f"anchor: model {model} is not one of the {n_models} models")
+    if not math.isfinite(points):
+        raise ValueError("anchor: its points must be finite")

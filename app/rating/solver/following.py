@@ -1,0 +1,42 @@
+"""How often each annotator votes along a ranking, and how often against it."""
+
+import numpy as np
+
+from app.rating.data.arrays import Floats, Indices, Ints
+from app.rating.data.compiled import compiled
+from app.rating.data.threads import map_parts
+from app.rating.solver.partition import CellRows
+
+
+def count_following(rows: CellRows, R: Floats) -> tuple[Floats, Floats]:
+    """Count the votes along, and those against, the ranking R; ties are half of either.
+
+    Parameters
+    ----------
+    rows : the annotators' votes; those between models of equal R count for nothing
+    R : shape (n_models,)
+
+    Returns
+    -------
+    along, against : shape (n_annotators,)
+    """
+    c, (along, against) = rows.cells, np.zeros((2, rows.cells.n_annotators))
+    map_parts(lambda part: follow(*part, rows.starts, c.model_a, c.model_b, c.n, c.s, R, along, against), rows.parts)
+    return along, against
+
+
+@compiled
+def follow(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, R: Floats,
+    along: Floats, against: Floats,
+) -> None:  # fmt: skip
+    """Set along and against (n_annotators,) of annotators first … last−1."""
+    for k in range(first, last):
+        total, followed = 0.0, 0.0
+        for cell in range(starts[k], starts[k + 1]):
+            d = R[model_a[cell]] - R[model_b[cell]]
+            counted = n[cell] if d != 0.0 else 0.0  # values, not branches: which of two leads is a coin to those
+            won = s[cell] if d > 0.0 else n[cell] - s[cell]
+            total += counted
+            followed += won if d != 0.0 else 0.0
+        along[k], against[k] = followed, total - followed

@@ -1,0 +1,196 @@
+"""The tests on annotators: whom they leave alone, whom they find, and what their parts compute."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from app.lab.attacks.arena import Arena, Setup, draw_arena
+from app.lab.attacks.honest import Variety
+from app.lab.defences.discoveries import discover_by_evidence, discover_by_p
+from app.lab.defences.hearing import Hearing
+from app.lab.simulate import NATURAL_PER_ELO
+from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.copies import find_copies
+from app.rating.detection.evidence import Evidence, weigh
+from app.rating.detection.favouritism import SHIFT, find_favouritism
+from app.rating.detection.null_model import BEHAVIOURS, fit_null_model
+from app.rating.settings import EVIDENCE_TESTS, LoopSettings
+
+SETTINGS = LoopSettings(min_votes=0, interval="none")
+HONEST = {
+    "as simulated": Variety(),
+    "different in ties": Variety(ties=0.6),
+    "leaning to a side": Variety(side=0.4),
+    "with opinions of their own": Variety(minority=0.3, taste=200.0),
+}
+
+
+def hearing(arena: Arena) -> Hearing:
+    return Hearing(arena.votes, SETTINGS, 0)
+
+
+@pytest.fixture(scope="module")
+def attacked() -> Callable[[str], tuple[Arena, Evidence]]:
+    """Evidence on a crowd of 60, six of them attackers, 200 votes each; one arena a strategy."""
+    known: dict[str, tuple[Arena, Evidence]] = {}
+
+    def attack(strategy: str) -> tuple[Arena, Evidence]:
+        if strategy not in known:
+            arena = draw_arena(11, strategy, Setup(n_annotators=60, votes_each=200))
+            known[strategy] = arena, hearing(arena).evidence
+        return known[strategy]
+
+    return attack
+
+
+@pytest.mark.parametrize("variety", HONEST)
+def test_the_honest_are_left_alone(variety: str) -> None:
+    """At a ratio of 100 a test may wrong one in a hundred; measured rates are far below."""
+    wronged = []
+    for seed in range(4):
+        for votes_each in (51, 200):
+            setup = Setup(n_annotators=60, votes_each=votes_each, variety=HONEST[variety])
+            wronged.append(hearing(draw_arena(seed, "none", setup)).evidence.flagged())
+    assert np.mean(wronged) <= 0.01
+
+
+@pytest.mark.parametrize(
+    ("strategy", "test"),
+    [
+        ("coin", "coin"),
+        ("paper-random", "contrary"),
+        ("flip", "contrary"),
+        ("equal", "equal"),
+        ("mimic", "mimic"),
+        ("target-only", "favour"),
+        ("omnipresent", "group"),
+        ("always-left", "side"),
+        ("framing-by-copy", "copy"),
+    ],
+)
+def test_every_behaviour_is_found_by_its_test(
+    attacked: Callable[[str], tuple[Arena, Evidence]], strategy: str, test: str
+) -> None:
+    arena, evidence = attacked(strategy)
+    marked = evidence.flagged((test,))
+    assert marked[arena.attacker].mean() >= 2 / 3
+    assert not marked[~arena.attacker].any()
+
+
+def test_what_the_evidence_is_about(attacked: Callable[[str], tuple[Arena, Evidence]]) -> None:
+    arena, evidence = attacked("target-only")
+    assert set(evidence.about["favour"][arena.attacker]) == {arena.target}
+    arena, evidence = attacked("always-left")
+    assert set(evidence.about["side"][arena.attacker]) == {0}
+    arena, evidence = attacked("framing-by-copy")
+    assert arena.victim[evidence.about["copy"][arena.attacker]].all()
+    arena, evidence = attacked("equal")
+    assert set(evidence.strongest()[0][arena.attacker]) == {"equal"}
+    assert set(evidence.about["equal"]) == {-1}
+
+
+def test_the_copied_are_not_taken_for_their_copies(attacked: Callable[[str], tuple[Arena, Evidence]]) -> None:
+    arena, evidence = attacked("framing-by-copy")
+    assert not evidence.flagged()[arena.victim].any()
+    cells, R = arena.votes.cells(), hearing(arena).R
+    unordered = find_copies(cells, R, evidence.null_model)
+    assert (unordered.log_ratio[arena.victim] > np.log(100)).all()  # what the order of votes is for
+
+
+def test_followers_are_found_even_without_a_target() -> None:
+    """Too consistent, not too little: everybody of the ring votes as the ranking has it."""
+    arena = draw_arena(2, "none", Setup(n_annotators=40, votes_each=80))
+    votes, first = arena.votes, arena.public
+    ring = votes.annotator >= 36
+    outcome = np.where(ring, np.where(first[votes.left] > first[votes.right], 1.0, 0.0), votes.outcome)
+    cells = aggregate(votes.annotator, votes.left, votes.right, outcome, n_annotators=40, n_models=20)
+    evidence = weigh(cells, NATURAL_PER_ELO * (first - 1000.0))
+    assert evidence.flagged(("follower",)).tolist() == [False] * 36 + [True] * 4
+    assert set(evidence.log_ratio) == set(EVIDENCE_TESTS) - {"side", "copy"}  # neither sides nor moments were given
+
+
+def test_the_crowd_is_recovered_through_its_attackers() -> None:
+    arena = draw_arena(4, "coin", Setup(n_annotators=200, votes_each=200, share=0.2))
+    crowd = fit_null_model(arena.votes.cells(), NATURAL_PER_ELO * (arena.score - 1000.0))
+    assert crowd.share[BEHAVIOURS.index("coin")] == pytest.approx(0.2, abs=0.03)
+    assert crowd.spread == pytest.approx(0.3, abs=0.06)
+    assert np.exp(crowd.log_weight).sum() == pytest.approx(1.0)
+
+
+def naive_favour(cells: Cells, R: np.ndarray, k: int, model: int, log_weight: np.ndarray, v: float) -> float:
+    """Log-likelihood ratio of "always for the model" for one annotator, cell by cell."""
+    ability = np.exp(np.linspace(np.log(0.12), np.log(6.0), 24))
+    prior = -0.5 * (np.arange(-8, 9) / 2.0) ** 2  # shifts in steps of half a standard deviation
+    prior -= logsumexp(prior)
+
+    def honest(shift: float, *, all_cells: bool) -> float:
+        log = log_weight.copy()
+        for cell in np.flatnonzero(cells.annotator == k):
+            a, b = int(cells.model_a[cell]), int(cells.model_b[cell])
+            if model in (a, b) and not all_cells:
+                continue
+            d = R[a] - R[b] + shift * ((a == model) - (b == model))
+            weight = np.stack([np.exp(ability * d / 2), np.full(24, v), np.exp(-ability * d / 2)])
+            ties = cells.ties[cell]
+            win, loss = cells.s[cell] - ties / 2, cells.n[cell] - cells.s[cell] - ties / 2
+            log += np.array([win, ties, loss]) @ np.log(weight / weight.sum(axis=0))
+        return float(logsumexp(log))
+
+    mine = np.flatnonzero((cells.annotator == k) & ((cells.model_a == model) | (cells.model_b == model)))
+    won = np.where(cells.model_a[mine] == model, cells.s[mine], cells.n[mine] - cells.s[mine]) - cells.ties[mine] / 2
+    forced = float(won.sum() * np.log(0.95) + (cells.n[mine].sum() - won.sum()) * np.log(0.025))
+    plain = honest(0.0, all_cells=True)
+    ratio = honest(0.0, all_cells=False) + forced - plain
+    excused = float(logsumexp([p + honest(t, all_cells=True) for p, t in zip(prior, SHIFT, strict=True)]))
+    return ratio - max(0.0, excused - plain)
+
+
+def test_favouritism_is_what_it_says(attacked: Callable[[str], tuple[Arena, Evidence]]) -> None:
+    arena, _ = attacked("target-only")
+    cells = arena.votes.cells()
+    R = NATURAL_PER_ELO * (arena.public - 1000.0)
+    crowd = fit_null_model(cells, R)
+    found = find_favouritism(cells, R, crowd)
+    log_weight = logsumexp(crowd.log_weight, axis=1)
+    for k in np.flatnonzero(arena.attacker):
+        expected = naive_favour(cells, R, int(k), arena.target, log_weight, float(crowd.evenness[k]))
+        assert found.favour[k, arena.target] == pytest.approx(expected, abs=1e-8)
+
+
+def test_a_ratio_is_one_on_average_for_the_honest() -> None:
+    """What makes it an e-value: E[ratio] ≤ 1 for the honest, so that 100 is reached by one in a hundred at most."""
+    ratios = []
+    for seed in range(6):
+        evidence = hearing(draw_arena(seed, "none", Setup(n_annotators=200, votes_each=30))).evidence
+        ratios.append(np.exp([evidence.log_ratio[test] for test in EVIDENCE_TESTS]))
+    means = np.concatenate(ratios, axis=1).mean(axis=1)
+    assert (means < 3.0).all()
+
+
+def test_discoveries_by_hand() -> None:
+    p = np.array([[0.001, 0.02], [0.03, 0.8]])
+    assert discover_by_p(p, 0.05).tolist() == [[True, True], [True, False]]
+    assert discover_by_p(p, 0.05, dependent=True).tolist() == [[True, False], [False, False]]
+    ratio = np.log(np.array([90.0, 45.0, 20.0, 1.0]))
+    assert discover_by_evidence(ratio, 0.05).tolist() == [True, True, False, False]
+    assert not discover_by_evidence(np.zeros(4), 0.05).any()
+
+
+def test_somebody_without_a_scored_vote_has_no_evidence() -> None:
+    arena = draw_arena(1, "none", Setup(n_annotators=12, votes_each=40))
+    votes = arena.votes.where(arena.votes.annotator != 3)
+    evidence = weigh(votes.cells(), NATURAL_PER_ELO * (arena.public - 1000.0))
+    assert all(ratio[3] == -np.inf for ratio in evidence.log_ratio.values())
+    assert not evidence.flagged()[3]
+
+
+def test_a_crowd_of_nobody_is_as_it_is_assumed() -> None:
+    """Where no model has a score there is no vote to look at."""
+    none = np.empty(0, dtype=np.int32)
+    nothing = aggregate(none, none, none, np.empty(0), n_annotators=2, n_models=3)
+    crowd = fit_null_model(nothing, np.full(3, np.nan))
+    assert np.isfinite(crowd.log_weight).all()
+    assert crowd.typical == 1.0
+    assert np.isfinite(crowd.ratio("coin")).all()

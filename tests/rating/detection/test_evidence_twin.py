@@ -1,0 +1,177 @@
+"""The evidence's fast sums against the same written plainly: cell by cell, logarithm by logarithm."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from app.lab.attacks.arena import Setup, draw_arena
+from app.lab.simulate import NATURAL_PER_ELO
+from app.rating.data.votes import Cells
+from app.rating.detection.evidence import weigh
+from app.rating.detection.favouritism import OPINION_SD, SHIFT, WIDEST, find_favouritism
+from app.rating.detection.null_model import (
+    ABILITY,
+    COIN,
+    CONTRARY,
+    EVENNESS,
+    FIRST_HONEST,
+    LEAST_SPREAD,
+    LOG_ABILITY,
+    LOG_ALWAYS,
+    LOG_SLIP,
+    MOST_SPREAD,
+    ROUNDS,
+    NullModel,
+    fit_null_model,
+    follow,
+    outcomes,
+)
+from app.rating.settings import EVIDENCE_TESTS, SERVICE_TESTS
+
+WORLDS = {
+    "short records": ("mimic", Setup(n_annotators=30, votes_each=40), 1.0),
+    "long records": ("flip", Setup(n_annotators=12, votes_each=2500, n_models=8), 1.0),
+    "long records on many pairs": ("mimic", Setup(n_annotators=5, votes_each=1500, n_models=40, share=0.2), 1.0),
+    "weighted votes": ("omnipresent", Setup(n_annotators=25, votes_each=120), 0.3),
+}
+
+
+def draw(world: str) -> tuple[Cells, np.ndarray]:
+    strategy, setup, weight = WORLDS[world]
+    arena = draw_arena(5, strategy, setup)
+    c = arena.votes.cells()
+    cells = Cells(
+        c.annotator, c.model_a, c.model_b, weight * c.n, weight * c.s, weight * c.ties, c.n_annotators, c.n_models
+    )
+    return cells, NATURAL_PER_ELO * (arena.public - 1000.0)
+
+
+def plain_nodes(cells: Cells, R: np.ndarray) -> np.ndarray:
+    """Log-likelihood of everybody's votes at every node."""
+    win, loss = outcomes(cells)
+    y = 0.5 * ABILITY[None, :, None] * (R[cells.model_a] - R[cells.model_b])[:, None, None]
+    denominator = np.log(np.exp(y) + np.exp(-y) + EVENNESS)
+    of_cell = (win - loss)[:, None, None] * y + cells.ties[:, None, None] * np.log(EVENNESS)
+    of_cell = of_cell - cells.n[:, None, None] * denominator
+    nodes = np.zeros((cells.n_annotators, *of_cell.shape[1:]))
+    np.add.at(nodes, cells.annotator, of_cell)
+    return nodes
+
+
+def plain_crowd(cells: Cells, R: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Log-likelihoods by behaviour, the honest abilities' centre and spread, by the same rounds on logarithms."""
+    nodes, votes = plain_nodes(cells, R), cells.votes_by_annotator()
+    ties = np.bincount(cells.annotator, cells.ties, cells.n_annotators)
+    equal = ties * LOG_ALWAYS + (votes - ties) * LOG_SLIP
+    follower = np.bincount(cells.annotator, follow(cells, R), cells.n_annotators)
+    centre, spread, even = 0.0, 0.4, np.full(len(EVENNESS), 1.0 / len(EVENNESS))
+    share = np.array([0.9, 0.025, 0.025, 0.025, 0.025])
+    for last in [*[False] * ROUNDS, True]:
+        prior = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
+        weight = (prior - logsumexp(prior))[:, None] + np.log(even)
+        anybody = np.log(0.5 * even + 0.5 / len(even))
+        honest = logsumexp(nodes[:, FIRST_HONEST:] + weight, axis=(1, 2))
+        coin = logsumexp(nodes[:, COIN] + anybody, axis=1)
+        contrary = logsumexp(nodes[:, :COIN] + anybody, axis=(1, 2)) - np.log(len(CONTRARY))
+        log = np.stack([honest, coin, contrary, equal, follower], axis=1)
+        if last:
+            break
+        joint = log + np.log(np.maximum(share, 1e-300))
+        kind = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        share = kind.mean(axis=0)
+        mass = np.einsum("k,kij->ij", kind[:, 0], np.exp(nodes[:, FIRST_HONEST:] + weight - honest[:, None, None]))
+        by_ability = mass.sum(axis=1) / mass.sum()
+        centre = float(by_ability @ LOG_ABILITY)
+        spread = float(np.clip(np.sqrt(by_ability @ (LOG_ABILITY - centre) ** 2), LEAST_SPREAD, MOST_SPREAD))
+        even = (mass.sum(axis=0) + 0.1) / (mass.sum() + 0.1 * len(even))
+    return log, centre, spread
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_crowd_is_its_plain_twin(world: str) -> None:
+    cells, R = draw(world)
+    crowd = fit_null_model(cells, R)
+    log, centre, spread = plain_crowd(cells, R)
+    np.testing.assert_allclose(crowd.log_likelihood, log, rtol=1e-9, atol=1e-6)
+    assert np.log(crowd.typical) == pytest.approx(centre, abs=1e-8)
+    assert crowd.spread == pytest.approx(spread, abs=1e-8)
+
+
+def plain_group(cells: Cells, R: np.ndarray, crowd: NullModel, k: int, first: int) -> float:
+    """Log of the mean ratio of "always for" and "always against" groups that begin with a model, one annotator."""
+    mine = np.flatnonzero(cells.annotator == k)
+    a, b = cells.model_a[mine], cells.model_b[mine]
+    win, loss = (side[mine] for side in outcomes(cells))
+    tie, v, ability = cells.ties[mine], crowd.evenness[k], ABILITY[FIRST_HONEST:]
+    weight = logsumexp(crowd.log_weight, axis=1)
+    order = np.argsort(-R, kind="stable")
+
+    def honest(keep: np.ndarray, shift: np.ndarray) -> float:
+        y = 0.5 * ability[:, None] * (R[a] - R[b] + shift)
+        log = (win - loss) * y + tie * np.log(v) - (win + tie + loss) * np.log(np.exp(y) + np.exp(-y) + v)
+        return float(logsumexp((log * keep).sum(axis=1) + weight))
+
+    everything, nothing = np.ones(len(mine)), np.zeros(len(mine))
+    plain, place, total = honest(everything, nothing), int(np.flatnonzero(order == first)[0]), 0.0
+    prior = -0.5 * (SHIFT / OPINION_SD) ** 2
+    for size in range(2, WIDEST + 1):
+        group = order[place : place + size]
+        if len(group) < size or not np.isin(group[-1], np.concatenate([a, b])):
+            continue
+        side = np.isin(a, group).astype(float) - np.isin(b, group)
+        up, down = np.where(side > 0, win, loss), np.where(side > 0, loss, win)
+        met = side != 0
+        good = (met * (up * LOG_ALWAYS + (tie + down) * LOG_SLIP)).sum()
+        bad = (met * (down * LOG_ALWAYS + (tie + up) * LOG_SLIP)).sum()
+        rest = honest((~met).astype(float), nothing) - plain
+        if rest + max(good, bad) > np.log(cells.n_models):
+            opinions = [honest(everything, t / np.sqrt(size) * side) for t in SHIFT]
+            rest -= max(0.0, float(logsumexp(prior - logsumexp(prior) + opinions)) - plain)
+        total += np.exp(min(rest + good, 300.0)) + np.exp(min(rest + bad, 300.0))
+    return float(np.log(max(total / (2 * (WIDEST - 1)), 1e-300)))
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # where kernels are interpreted: what overflows is not read
+@pytest.mark.parametrize("world", WORLDS)
+def test_groups_are_their_plain_twin(world: str) -> None:
+    cells, R = draw(world)
+    crowd = fit_null_model(cells, R)
+    found = find_favouritism(cells, R, crowd)
+    for k in (0, cells.n_annotators - 1):  # an honest one and an attacker
+        met = np.unique(np.concatenate([side[cells.annotator == k] for side in (cells.model_a, cells.model_b)]))
+        for model in met:
+            expected = plain_group(cells, R, crowd, k, int(model))
+            assert found.group[k, model] == pytest.approx(expected, rel=1e-7, abs=1e-6)
+
+
+def test_tests_that_are_not_asked_for_are_not_made() -> None:
+    cells, R = draw("short records")
+    everything, some = weigh(cells, R), weigh(cells, R, tests=SERVICE_TESTS)
+    assert set(everything.log_ratio) == set(EVIDENCE_TESTS) - {"side", "copy"}  # neither sides nor moments were given
+    assert set(some.log_ratio) == set(SERVICE_TESTS) - {"side"}
+    for test, ratio in some.log_ratio.items():
+        np.testing.assert_allclose(ratio, everything.log_ratio[test], rtol=1e-12)
+    assert set(weigh(cells, R, tests=("coin",)).log_ratio) == {"coin"}
+
+
+def test_models_of_different_components_are_nobodys_neighbours() -> None:
+    """Two arenas that never meet, in one file: the groups are those of each by itself."""
+    cells, R = draw("short records")
+    both = Cells(
+        np.concatenate([cells.annotator, cells.annotator + cells.n_annotators]).astype(np.int32),
+        np.concatenate([cells.model_a, cells.model_a + cells.n_models]).astype(np.int32),
+        np.concatenate([cells.model_b, cells.model_b + cells.n_models]).astype(np.int32),
+        *(np.tile(x, 2) for x in (cells.n, cells.s, cells.ties)),
+        2 * cells.n_annotators,
+        2 * cells.n_models,
+    )
+    R2 = np.tile(R, 2)
+    crowd = fit_null_model(both, R2)
+    found = find_favouritism(both, R2, crowd)
+    half = cells.n_annotators
+    np.testing.assert_allclose(
+        found.group[:half, : cells.n_models], found.group[half:, cells.n_models :], rtol=1e-9, atol=1e-9
+    )
+    alone = find_favouritism(cells, R, fit_null_model(cells, R))
+    unlike = alone.group[-1] > 0
+    assert unlike.any() == (found.group[half - 1, : cells.n_models] > 0).any()

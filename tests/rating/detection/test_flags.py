@@ -1,0 +1,129 @@
+"""The rules that flag and exclude: whom each marks, and that nobody flaps on a threshold."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.lab.attacks.arena import Setup, draw_arena
+from app.lab.simulate import SimulatedVotes, simulate_votes
+from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.flags import judge_ability
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
+
+MakeCells = Callable[[SimulatedVotes], Cells]
+NOBODY = np.zeros(1, dtype=bool)
+EVERYBODY = ~NOBODY
+
+
+def marked(settings: LoopSettings, ability: float, se: float, *, before: bool) -> tuple[bool, bool]:
+    verdicts = judge_ability(settings, np.array([ability]), np.array([se]), np.array([before]))
+    return bool(verdicts.low[0]), bool(verdicts.held[0])
+
+
+@pytest.mark.parametrize(
+    ("ability", "before", "expected"),
+    [
+        (0.2, False, (True, False)),
+        (0.2, True, (True, False)),
+        (0.25, False, (False, False)),
+        (0.25, True, (True, True)),
+        (0.3, True, (True, True)),
+        (0.31, True, (False, False)),
+        (np.nan, True, (False, False)),
+    ],
+)
+def test_the_threshold_lets_go_later_than_it_takes(ability: float, before: bool, expected: tuple[bool, bool]) -> None:
+    assert marked(LoopSettings(release_margin=0.1), ability, 0.1, before=before) == expected
+
+
+def test_the_probability_needs_to_be_sure() -> None:
+    """P(a ≤ 0.2) at 0.05 ± 0.1 is Φ(1.5) = 0.933, at 0.15 with the margin Φ(1.5) again."""
+    settings = LoopSettings(flag_rule="probability", release_margin=0.1)
+    assert marked(settings, 0.05, 0.1, before=False) == (False, False)
+    assert marked(settings, 0.03, 0.1, before=False) == (True, False)
+    assert marked(settings, 0.05, 0.1, before=True) == (True, True)
+    assert marked(settings, 0.15, 0.1, before=True) == (False, False)
+    assert marked(replace(settings, flag_probability=0.9), 0.05, 0.1, before=False) == (True, False)
+
+
+def test_nobody_flaps(cells_of: MakeCells) -> None:
+    """An annotator on ε, whom every few votes put on the other side of it, is flagged once and released once."""
+    world = cells_of(simulate_votes(3, n_models=6, roles={"honest": 30}, votes_each=60))
+    ability = run_round(world, LoopSettings()).rating.annotators.ability
+    lowest = int(np.argmin(ability))
+    flapping, settled = [], []
+    for margin, seen in ((0.0, flapping), (0.2, settled)):
+        low = np.zeros(30, dtype=bool)
+        for step in (0.01, -0.01, 0.02, -0.02, 0.01, -0.3):
+            settings = LoopSettings(min_ability=float(ability[lowest]) + step, release_margin=margin)
+            crowd = run_round(world, settings, was_low=low).rating.annotators
+            low = crowd.standing == "flagged"
+            seen.append(bool(low[lowest]))
+            assert crowd.held[lowest] == (low[lowest] and step < 0)
+    assert flapping == [True, False, True, False, True, False]
+    assert settled == [True, True, True, True, True, False]
+
+
+def test_evidence_finds_whom_ability_does_not() -> None:
+    """Mimics vote better than most, but for one model; they are marked by a test and excluded before ε is asked."""
+    arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
+    cells = arena.votes.cells()
+    plain = run_round(cells, LoopSettings(exclude=True)).rating
+    rating = run_round(cells, LoopSettings(exclude=True, flag_rule="evidence")).rating
+    mimics = arena.attacker
+    assert not (plain.annotators.standing[mimics] == "excluded").any()
+    assert (rating.annotators.standing[mimics] == "excluded").all()
+    assert set(rating.annotators.rule[mimics]) <= {"mimic", "favour", "follower"}
+    assert (rating.annotators.standing[~mimics] == "active").mean() > 0.95
+    assert (rating.annotators.rule[rating.annotators.standing == "active"] == "").all()
+    honest = run_round(cells.where(~mimics[cells.annotator]), LoopSettings(exclude=True)).rating.models
+    np.testing.assert_allclose(rating.models.score, honest.score, atol=1.0)
+
+
+def test_evidence_does_not_touch_the_trusted() -> None:
+    arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
+    cells = arena.votes.cells()
+    settings = LoopSettings(exclude=True, flag_rule="evidence")
+    crowd = run_round(cells, settings, keep_always=arena.attacker).rating.annotators
+    assert np.isfinite(crowd.ability[arena.attacker]).all(), "their votes count"
+    assert (crowd.standing[arena.attacker] == "excluded").all(), "which is not what the rule says of them"
+
+
+def test_evidence_is_let_go_at_its_square_root() -> None:
+    arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
+    cells = arena.votes.cells()
+    settings = LoopSettings(flag_rule="evidence", min_ability=-9.0)
+    turn = run_round(cells, settings)
+    assert turn.rating.evidence is not None
+    one = int(np.flatnonzero(arena.attacker)[0])
+    strongest = float(np.exp(turn.rating.evidence.strongest(settings.evidence_tests)[1][one]))
+    before = np.zeros(60, dtype=bool)
+    before[one] = True
+    for ratio, was_low, standing in (
+        (strongest * 0.9, None, "flagged"),
+        (strongest * 1.1, None, "active"),
+        (strongest * 1.1, before, "flagged"),
+        (strongest**2 * 1.1, before, "active"),
+    ):
+        crowd = run_round(cells, replace(settings, evidence_ratio=ratio), was_low=was_low).rating.annotators
+        assert crowd.standing[one] == standing
+        assert crowd.held[one] == (was_low is not None and standing == "flagged")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"flag_probability": 1.0}, "flag_probability"),
+        ({"evidence_ratio": 1.0}, "evidence_ratio"),
+        ({"release_margin": -0.1}, "release_margin"),
+        ({"evidence_tests": ("coin", "smell")}, "test smell is unknown"),
+    ],
+)
+def test_settings_out_of_range(settings: dict[str, object], said: str) -> None:
+    one = np.zeros(2, dtype=np.int64)
+    cells = aggregate(one, one, one + 1, np.ones(2), n_annotators=1, n_models=2)
+    with pytest.raises(ValueError, match=said):
+        run_round(cells, replace(LoopSettings(min_votes=0), **settings))

@@ -1,0 +1,130 @@
+"""Few are looked at, the right ones: `find_fragility` against sorting everything."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.lab.attacks.arena import Setup, draw_arena
+from app.rating.errors import VotesError
+from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
+from app.rating.robustness import fewest, fragility, strongest
+from app.rating.robustness.fewest import fewest_votes
+from app.rating.robustness.fragility import _smallest, find_fragility
+from app.rating.settings import LoopSettings
+
+
+@pytest.fixture(scope="module")
+def result() -> Estimate:
+    arena = draw_arena(3, "none", Setup(n_annotators=60, votes_each=80))
+    return estimate(arena.votes.cells(), LoopSettings(min_votes=0, interval="none"))
+
+
+@pytest.fixture(scope="module")
+def influence(result: Estimate) -> Influence:
+    return find_influence(result)
+
+
+def smallest(held: np.ndarray, gap: float) -> int:
+    """How many, the largest first, add up to more than the gap; −1 if all do not."""
+    total = np.cumsum(np.sort(held[held > 0])[::-1])
+    return 1 + int(np.argmax(total > gap)) if len(total) and total[-1] > gap else -1
+
+
+def votes_by_sorting(influence: Influence, upper: np.ndarray, lower: np.ndarray, gap: np.ndarray) -> list[int]:
+    """Look at all votes for every pair."""
+    size = influence.verdicts.size.astype(int)
+    found = []
+    for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
+        contrast = np.zeros(influence.estimate.small.cells.n_models)
+        contrast[i], contrast[j] = 1.0, -1.0
+        found.append(smallest(np.repeat(influence.of_votes(contrast), size), gap[pair]))
+    return found
+
+
+def test_the_smallest_sets_are_those_of_a_full_sort(result: Estimate, influence: Influence) -> None:
+    found = find_fragility(result, influence)
+    change = leave_annotators_out(influence)
+    gap = result.solution.R[found.upper] - result.solution.R[found.lower]
+    assert len(found.upper) == 19
+    assert found.votes.tolist() == votes_by_sorting(influence, found.upper, found.lower, gap)
+    for pair, (i, j) in enumerate(zip(found.upper, found.lower, strict=True)):
+        points = found.gap[pair] / gap[pair]
+        assert found.annotators[pair] == smallest((change[:, j] - change[:, i]) / points, gap[pair])
+    assert found.tied.tolist() == [0 <= votes <= 5 for votes in found.votes]
+
+
+@pytest.mark.parametrize(
+    ("changes", "alone"),
+    [
+        ({}, "some"),
+        ({"SAMPLE": 10**6}, "none"),  # the sample is everything
+        ({"RANK": 0, "MARGIN": 0.1}, "some"),  # guesses that are too high
+        ({"LARGEST_SHARE": 0.0}, "all"),
+        ({"PAIRS_AT_ONCE": 7}, "some"),
+    ],
+    ids=str,
+)
+def test_many_pairs_at_once_have_the_numbers_of_each_alone(
+    influence: Influence, monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], alone: str
+) -> None:
+    """Every pair of models, close ones and such as no number of removals brings together."""
+    for name, value in {"SAMPLE": 400, "LARGEST_SHARE": 0.1, **changes}.items():
+        monkeypatch.setattr(fewest, name, value)
+    monkeypatch.setattr(strongest, "FIRST_LOOK", 4)  # several looks even here
+    looked_alone = []
+
+    def look(*pair: object) -> object:
+        looked_alone.append(pair)
+        return strongest.strongest_votes(*pair)  # type: ignore[arg-type]  # what is unpacked
+
+    monkeypatch.setattr(fewest, "strongest_votes", look)
+    R = influence.estimate.solution.R
+    best_first = np.argsort(-R)
+    upper, lower = (best_first[side] for side in np.triu_indices(len(R), 1))
+    gap = R[upper] - R[lower]
+    found = fewest_votes(influence, upper, lower, gap)
+    expected = votes_by_sorting(influence, upper, lower, gap)
+    assert found.tolist() == expected
+    swapped = sum(number > 0 for number in expected)
+    assert 0 < swapped < len(expected)
+    assert {"none": 0, "all": swapped}.get(alone, len(looked_alone)) == len(looked_alone)
+    assert alone != "some" or 0 < len(looked_alone) < swapped
+
+
+def test_repeated_votes_are_counted_one_by_one() -> None:
+    """Every vote three times over: cells and verdicts of several votes, of which part may be enough."""
+    votes = draw_arena(4, "none", Setup(n_annotators=40, votes_each=60)).votes.cells()
+    repeated = replace(votes, n=3 * votes.n, s=3 * votes.s, ties=3 * votes.ties)
+    influence = find_influence(estimate(repeated, LoopSettings(min_votes=0, interval="none")))
+    R = influence.estimate.solution.R
+    best_first = np.argsort(-R)
+    upper, lower = best_first[:-1], best_first[1:]
+    gap = R[upper] - R[lower]
+    assert influence.verdicts.size.max() >= 3
+    assert fewest_votes(influence, upper, lower, gap).tolist() == votes_by_sorting(influence, upper, lower, gap)
+
+
+@pytest.mark.parametrize("guess", [1, 3, 37, 64, 1000])
+@pytest.mark.parametrize("smallest", [1, 2, 37, 64, 100])
+def test_the_smallest_number_is_found_from_any_guess(smallest: int, guess: int) -> None:
+    assert _smallest(lambda number: number >= smallest, guess, 100) == smallest
+
+
+def test_no_number_is_found_where_none_will_do_or_too_many_fits_would_be_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert _smallest(lambda _: False, 3, 5) == -1
+    monkeypatch.setattr(fragility, "MOST_REFITS", 2)
+    assert _smallest(lambda number: number >= 37, 1, 100) == -1
+
+
+def test_what_was_found_before_a_fit_fails_stands() -> None:
+    def swapped(number: int) -> bool:
+        if number < 10:
+            raise VotesError("no answer")
+        return True
+
+    assert _smallest(swapped, 16, 100) == 16
+    assert _smallest(swapped, 5, 100) == -1

@@ -1,0 +1,216 @@
+"""The solver's own parts, and what it does where there is nothing to be found."""
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from scipy.linalg import LinAlgError
+
+from app.lab.simulate import simulate_votes
+from app.rating.data import graph, sums
+from app.rating.data.compiled import compiled
+from app.rating.data.graph import find_components, find_cores
+from app.rating.data.sums import distinct, sum_by_key
+from app.rating.data.votes import Cells, aggregate
+from app.rating.errors import NotConvergedError
+from app.rating.inference.covariance import covariance
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
+from app.rating.solver import arrow, newton
+from app.rating.solver import likelihood as limits
+from app.rating.solver import profile_abilities as own
+from app.rating.solver.arrow import Arrow, Problem, SparseBlock
+from app.rating.solver.fit import Fit, fit_am_elo, fit_m_elo
+from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.observed import observe
+from app.rating.solver.partition import CellRows
+from app.rating.solver.scale import find_scale
+
+MODELS, ANNOTATORS = 6, 25
+
+
+@pytest.fixture
+def cells() -> Cells:
+    votes = simulate_votes(1, n_models=MODELS, roles={"honest": ANNOTATORS}, votes_each=40)
+    return aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every number of models is too many for a square matrix."""
+    monkeypatch.setattr(limits, "MOST_DENSE", 0)
+
+
+def together(cells: Cells) -> np.ndarray:
+    return np.zeros(cells.n_models, dtype=np.int64)
+
+
+def test_a_fit_out_of_iterations_is_no_result(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "MAX_ITERATIONS", 2)
+    with pytest.raises(NotConvergedError, match="not settled after 2 iterations"):
+        fit_m_elo(cells, together(cells))
+
+
+def test_steps_that_never_decrease_are_no_result(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "MAX_HALVINGS", 0)
+    with pytest.raises(NotConvergedError, match="no step decreases the objective"):
+        fit_m_elo(cells, together(cells))
+
+
+def test_a_singular_block_is_no_result(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise LinAlgError
+
+    monkeypatch.setattr(newton, "factorise", refuse)
+    with pytest.raises(NotConvergedError, match="singular at iteration 1"):
+        fit_m_elo(cells, together(cells))
+    with pytest.raises(NotConvergedError, match="singular at iteration 1"):
+        fit_am_elo(cells, together(cells), ability_cap=None, start=(np.zeros(MODELS), np.ones(ANNOTATORS)))
+
+
+def test_m_elo_without_a_result_bars_nobody_but_says_so(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise LinAlgError
+
+    monkeypatch.setattr(newton, "factorise", refuse)
+    with pytest.raises(NotConvergedError, match="singular"):
+        run_round(cells, LoopSettings(method="m-elo", min_votes=0))
+
+
+def test_scores_further_apart_than_any_votes_can_tell_are_no_result(
+    cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newton, "HOPELESS", 0.1)
+    monkeypatch.setattr(newton, "WIDER", 0.5)  # of the range of the start, which is near the optimum's
+    with pytest.raises(NotConvergedError, match="runs off to infinity by iteration 1"):
+        fit_am_elo(cells, together(cells))
+    assert np.ptp(fit_m_elo(cells, together(cells)).R) > 0.1  # whose maximum is known to be finite
+
+
+def test_a_step_that_is_no_number_leads_nowhere(cells: Cells) -> None:
+    likelihood, theta, nobody = Likelihood(cells, 1.0), np.ones(ANNOTATORS), np.zeros(ANNOTATORS, dtype=bool)
+    point, problem = likelihood.expand(np.zeros(MODELS), theta, exact=False), Problem(likelihood, together(cells), None)
+    step = newton._Step(np.zeros(MODELS), np.zeros(ANNOTATORS), float("nan"))
+    assert newton._search(problem, point, np.zeros(MODELS), theta, step, nobody, exact=False) is None
+
+
+def test_an_earlier_hessian_that_fails_is_made_anew(cells: Cells, monkeypatch: pytest.MonkeyPatch, many: None) -> None:
+    expected, solve, calls = fit_m_elo(cells, together(cells)).R, SparseBlock.solve, []
+
+    def fail_at_second(self: SparseBlock, right: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        if len(calls) % 2 == 0:
+            raise LinAlgError
+        return solve(self, right)
+
+    monkeypatch.setattr(SparseBlock, "solve", fail_at_second)
+    with pytest.raises(NotConvergedError):  # every earlier Hessian fails: nothing tells that it has settled
+        fit_m_elo(cells, together(cells))
+    monkeypatch.setattr(SparseBlock, "solve", lambda self, right: (calls.append(1), solve(self, right))[1])
+    np.testing.assert_allclose(fit_m_elo(cells, together(cells)).R, expected, atol=1e-9)
+
+
+def test_an_ability_without_curvature_stops_the_elimination(cells: Cells) -> None:
+    likelihood, nobody = Likelihood(cells, None), np.zeros(ANNOTATORS, dtype=bool)
+    point = likelihood.expand(np.zeros(MODELS), np.ones(ANNOTATORS), exact=False)
+    problem = Problem(likelihood, together(cells), find_scale(cells))
+    with pytest.raises(LinAlgError, match="without curvature"):
+        Arrow(problem, point, np.ones(ANNOTATORS), nobody, exact=False)
+    one = np.ones(ANNOTATORS)
+    np.testing.assert_array_equal(likelihood.judge(np.zeros(MODELS), one, steps=2, furthest=1.5), one)
+
+
+def test_abilities_that_are_all_held_leave_m_elo_and_their_own_curvature(cells: Cells) -> None:
+    nobody, everybody = np.zeros(ANNOTATORS, dtype=bool), np.ones(ANNOTATORS, dtype=bool)
+    R = fit_m_elo(cells, together(cells)).R
+    held = Fit(R, np.ones(ANNOTATORS), everybody, 0.0, 0, nobody)
+    ours = covariance(cells, held, together(cells), kind="sandwich", prior_sd=1.0, abilities=True)
+    m_elo = covariance(cells, held, together(cells), kind="sandwich", prior_sd=None, abilities=False)
+    np.testing.assert_allclose(ours.variance, m_elo.variance, rtol=1e-9)
+    D = Likelihood(cells, 1.0).expand(R, np.ones(ANNOTATORS), exact=True).D
+    np.testing.assert_allclose(ours.ability_se, 1 / np.sqrt(D), rtol=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_saddle_point_has_no_covariance(cells: Cells, monkeypatch: pytest.MonkeyPatch, *, sparse: bool) -> None:
+    """Where all scores are equal, abilities gain by any of them that the votes ask for."""
+    monkeypatch.setattr(limits, "MOST_DENSE", 0 if sparse else 100)
+    nobody = np.zeros(ANNOTATORS, dtype=bool)
+    saddle = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), nobody, 0.0, 0, nobody)
+    with pytest.raises(NotConvergedError):
+        covariance(cells, saddle, together(cells), kind="clustered", prior_sd=1.0, abilities=True)
+    if sparse:
+        pull = np.arange(MODELS) - 2.5
+        with pytest.raises(NotConvergedError, match="no bias"):
+            observe(cells, saddle, together(cells), prior_sd=1.0).solve(pull)
+
+
+def test_abilities_that_no_vote_tells_of_have_no_covariance(cells: Cells) -> None:
+    """Between equals, and without a prior."""
+    nobody = np.zeros(ANNOTATORS, dtype=bool)
+    flat = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), nobody, 0.0, 0, nobody)
+    with pytest.raises(NotConvergedError, match="no maximum: an ability without curvature"):
+        observe(cells, flat, together(cells), prior_sd=None)
+
+
+def test_conjugate_gradients_give_up(cells: Cells, monkeypatch: pytest.MonkeyPatch, many: None) -> None:
+    likelihood, everybody = Likelihood(cells, None), np.ones(ANNOTATORS, dtype=bool)
+    point = likelihood.expand(np.zeros(MODELS), np.ones(ANNOTATORS), exact=False)
+    block = SparseBlock(Problem(likelihood, together(cells), None), point, np.ones(ANNOTATORS), everybody, exact=False)
+    right = np.eye(MODELS)[0]
+    np.testing.assert_allclose(block.times(block.solve(right)[:, None])[:, 0], right - 1 / MODELS, atol=1e-9)
+    monkeypatch.setattr(arrow, "MOST_PRODUCTS", 1)
+    with pytest.raises(LinAlgError, match="did not settle"):
+        block.solve(right)
+
+
+def test_cores_are_the_same_without_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        a = generator.integers(0, 8, 12)
+        b = (a + generator.integers(1, 8, 12)) % 8
+        cells = aggregate(
+            generator.integers(0, 3, 12), a, b, generator.choice([0, 0.5, 1], 12), n_annotators=3, n_models=8
+        )
+        sign = generator.choice([-1.0, 0.0, 1.0], 3)
+        by_table = find_cores(cells, find_components(cells), sign)
+        with monkeypatch.context() as patch:
+            patch.setattr(graph, "TABLE_SIZE", 0)
+            np.testing.assert_array_equal(find_cores(cells, find_components(cells), sign), by_table)
+
+
+def test_sums_by_key_are_the_same_without_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, weight = np.array([5, 1, 5, 3]), np.array([1.0, 2.0, 3.0, 4.0])
+    for size in (sums.TABLE_SIZE, 0):
+        monkeypatch.setattr(sums, "TABLE_SIZE", size)
+        keys, (total,) = sum_by_key(key, 6, weight)
+        assert keys.tolist() == distinct(key, 6).tolist() == [1, 3, 5]
+        assert total.tolist() == [2.0, 4.0, 4.0]
+
+
+def test_without_a_place_for_machine_code_functions_compile_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit, asked = numba.njit, []
+
+    def nowhere(**options: Any) -> Any:
+        asked.append(options.get("cache", False))
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(numba, "njit", nowhere)
+    assert compiled(lambda x: x + 1)(1) == 2
+    assert asked == [True, False]
+
+
+def test_a_search_out_of_steps_stands_where_it_came_to(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreted: compiled code has the number of steps built in."""
+    monkeypatch.setattr(own, "MOST_STEPS", 1)
+    monkeypatch.setattr(own, "climb", getattr(own.climb, "py_func", own.climb))
+    R, start = np.linspace(-2, 2, MODELS), np.full(ANNOTATORS, 5.0)
+    rows = CellRows(cells)
+    once = own.own_abilities(rows, R, start, precision=1.0)
+    monkeypatch.setattr(own, "MOST_STEPS", 100)
+    whole = own.own_abilities(rows, R, start, precision=1.0)
+    assert np.all(np.abs(once.theta - whole.theta) > 1e-3)
+    assert np.all(np.abs(once.theta - whole.theta) < np.abs(start - whole.theta))
