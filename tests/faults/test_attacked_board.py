@@ -11,6 +11,8 @@ from app.lab.attacks.strategies import Scene, Strategy, coin, flip, mimic
 from app.lab.simulate import World, draw_pairs, simulate_votes
 from app.refits.runner import RefitRunner
 
+pytestmark = pytest.mark.campaign
+
 WINNERS = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
 N_MODELS, N_HONEST, EACH, MEMBERS = 8, 24, 150, 2
 ATTACKS: dict[str, Strategy] = {"flip": flip, "coin": coin, "mimic": mimic}

@@ -19,6 +19,8 @@ from app.database.embedded.server import EmbeddedServer
 from app.database.schema import upgrade
 from app.settings import DatabaseSettings, Settings, WorkerSettings
 
+pytestmark = pytest.mark.campaign
+
 DISK = "320m"
 RECOVERY_SECONDS = 30
 BATCH, MOST_BATCHES = 5_000, 100  # more than a disk takes that is full but for what the server has set aside

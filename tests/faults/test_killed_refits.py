@@ -109,6 +109,7 @@ def events(database: Database, crowd: None, ask_for_refit: Any, run_and_kill: Ru
     return whole["events"]
 
 
+@pytest.mark.campaign
 def test_killed_here_and_there(
     database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, runner: RefitRunner
 ) -> None:

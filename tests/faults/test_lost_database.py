@@ -23,6 +23,8 @@ from app.database.embedded.server import EmbeddedServer
 from app.database.schema import upgrade
 from app.settings import DatabaseSettings, Settings, WorkerSettings
 
+pytestmark = pytest.mark.campaign
+
 OTHERS_CUT = (
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()"
     " AND backend_type = 'client backend' AND application_name = 'stable-arena'"

@@ -193,6 +193,7 @@ def run_campaign(
     return sum(ticks)
 
 
+@pytest.mark.campaign
 def test_a_stopped_leader_is_replaced_and_publishes_nothing_late(
     database: Database, crowd: None, ask_for_refit: Any, start_worker: Any, wait_until: Any
 ) -> None:
