@@ -1,5 +1,6 @@
 """What can go wrong, in the service's own words: no HTTP, no SQL, no exit codes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,23 +17,36 @@ class FieldError:
 
 
 class StableArenaError(Exception):
-    """Root of every error a user is told about.
+    """Root of every error that a user sees.
 
-    `code` is a stable, hyphenated word (the last part of the problem type), `title` the same for every
-    occurrence, `detail` what happened this time, `errors` the places in the input, where there are any;
-    `n_errors` how many there are where only the first are listed. A detail that is not `public` is the operator's:
-    it says where things are on the machine.
+    Attributes
+    ----------
+    code : a stable, hyphenated word; the last part of the problem's type
+    title : a short text, the same for every occurrence
+    public : whether callers may see `detail`; if not, it says something about the machine and goes to the log
+    detail : what happened this time
+    errors : the places in the input that are wrong, if any
+    n_errors : the number of such places; more than `errors` has where only the first are listed
+    extensions : further members of the problem, such as the id of a vote
     """
 
     code: ClassVar[str] = "internal"
     title: ClassVar[str] = "The service failed"
     public: ClassVar[bool] = True
 
-    def __init__(self, detail: str, errors: tuple[FieldError, ...] = (), *, n_errors: int | None = None) -> None:
+    def __init__(
+        self,
+        detail: str,
+        errors: tuple[FieldError, ...] = (),
+        *,
+        n_errors: int | None = None,
+        extensions: Mapping[str, str | int] | None = None,
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.errors = errors
         self.n_errors = len(errors) if n_errors is None else n_errors
+        self.extensions = dict(extensions or {})
 
 
 class BadInputError(StableArenaError):
@@ -40,6 +54,20 @@ class BadInputError(StableArenaError):
 
     code = "invalid"
     title = "The input is not valid"
+
+
+class NotAuthenticatedError(StableArenaError):
+    """The caller has shown no valid key."""
+
+    code = "not-authenticated"
+    title = "A valid API key is needed"
+
+
+class ScopeMissingError(StableArenaError):
+    """The caller's key is valid but does not allow this."""
+
+    code = "scope-missing"
+    title = "The API key lacks a scope"
 
 
 class NotFoundError(StableArenaError):

@@ -28,7 +28,7 @@ from app.naming.service import Naming
 from app.refits.previews.service import PolicyPreviews
 from app.review.impact.fits import ReviewFits
 from app.review.impact.service import Impacts
-from app.routes import DIRECT_ENDPOINTS, install_routes
+from app.routes import BODIES, DIRECT_ENDPOINTS, install_routes
 from app.services import Services
 from app.settings import Settings
 from app.votes.queue import VoteQueue
@@ -55,7 +55,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.settings = settings
     install_routes(app)
     install_problem_handlers(app)
-    install_openapi(app, public_leaderboard=settings.public_leaderboard)
+    install_openapi(app, public_leaderboard=settings.public_leaderboard, bodies=BODIES)
     app.add_middleware(DirectEndpoints, endpoints=DIRECT_ENDPOINTS)
     app.add_middleware(HeadAsGet)
     app.add_middleware(

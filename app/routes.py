@@ -26,6 +26,7 @@ from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
 from app.votes.batches import endpoints as vote_batches
 from app.votes.retractions import endpoints as retractions
+from app.votes.schemas import Vote, VoteBatch
 from app.webhooks import endpoints as webhooks
 
 DIRECT_ENDPOINTS: dict[tuple[str, str], DirectEndpoint] = {
@@ -33,6 +34,10 @@ DIRECT_ENDPOINTS: dict[tuple[str, str], DirectEndpoint] = {
     ("POST", f"{PREFIX}/votes/batch"): vote_batches.post_vote_batch_directly,
 }
 """Routes that are also installed below, and served before the framework looks for them."""
+
+
+BODIES = (Vote, VoteBatch)
+"""Bodies that their endpoints parse themselves: FastAPI does not see them."""
 
 
 def install_routes(app: FastAPI) -> None:

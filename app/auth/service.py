@@ -12,7 +12,7 @@ from app.auth import queries as store
 from app.auth.key_secrets import digest, is_mistyped, make_secret, prefix_of
 from app.database.ids import new_id
 from app.database.timestamps import LATEST
-from app.errors import BadInputError, ConflictError, FieldError, NotFoundError, StableArenaError
+from app.errors import BadInputError, ConflictError, FieldError, NotAuthenticatedError, NotFoundError
 from app.naming.names import name_error
 
 Scope = Literal["ingest", "read", "review", "admin"]
@@ -20,20 +20,6 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 MAX_OVERLAP = timedelta(days=30)
 COMMAND_LINE = "command line"
-
-
-class NotAuthenticatedError(StableArenaError):
-    """The caller has shown no valid key."""
-
-    code = "not-authenticated"
-    title = "A valid API key is needed"
-
-
-class ScopeMissingError(StableArenaError):
-    """The caller's key is valid but does not allow this."""
-
-    code = "scope-missing"
-    title = "The API key lacks a scope"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Connection
 
-from app.auth.service import Caller, NotAuthenticatedError, Scope, ScopeMissingError
+from app.auth.service import Caller, Scope
 from app.database.engine import DatabaseBusyError
+from app.errors import NotAuthenticatedError, ScopeMissingError
 from app.services import Services
 
 _bearer = HTTPBearer(

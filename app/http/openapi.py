@@ -1,17 +1,16 @@
 """The description of the interface: what FastAPI finds out by itself, and what every operation has in common."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.http.problems import Problem, problem_responses
-from app.votes.schemas import Vote, VoteBatch
 
-# Bodies that an endpoint parses itself; FastAPI does not see them.
-_OWN_BODIES = (Vote, VoteBatch)
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
 
@@ -20,26 +19,27 @@ def operation_id(route: APIRoute) -> str:
     return route.name
 
 
-def install_openapi(app: FastAPI, *, public_leaderboard: bool) -> None:
-    """Make the application describe itself completely."""
+def install_openapi(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[BaseModel]]) -> None:
+    """Make the application describe itself completely; `bodies` are those that endpoints parse themselves."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _describe(app, public_leaderboard=public_leaderboard)
+            app.openapi_schema = _describe(app, public_leaderboard=public_leaderboard, bodies=bodies)
         return app.openapi_schema
 
     app.openapi = describe  # type: ignore[method-assign]  # the way FastAPI documents
 
 
-def _describe(app: FastAPI, *, public_leaderboard: bool) -> dict[str, Any]:
+def _describe(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
     schema = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
     )
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     for name in _FRAMEWORKS_OWN:
         schemas.pop(name, None)
+    described: list[type[BaseModel]] = [Problem, *bodies]
     _, own = models_json_schema(
-        [(model, "validation") for model in (Problem, *_OWN_BODIES)], ref_template="#/components/schemas/{model}"
+        [(model, "validation") for model in described], ref_template="#/components/schemas/{model}"
     )
     schemas.update(own["$defs"])
     for path in schema["paths"].values():

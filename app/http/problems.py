@@ -13,9 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from app.auth.service import NotAuthenticatedError, ScopeMissingError
-from app.errors import BadInputError, ConflictError, FieldError, NotFoundError, StableArenaError, UnavailableError
-from app.votes.vote import VoteConflictError
+from app.errors import (
+    BadInputError,
+    ConflictError,
+    FieldError,
+    NotAuthenticatedError,
+    NotFoundError,
+    ScopeMissingError,
+    StableArenaError,
+    UnavailableError,
+)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
@@ -131,9 +138,8 @@ def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
         headers["Retry-After"] = str(RETRY_SECONDS)
     if isinstance(error, RateLimitedError):
         headers["Retry-After"] = str(error.retry_seconds)
-    members = {"id": str(error.vote_id)} if isinstance(error, VoteConflictError) else {}
     detail = error.detail if error.public else "the service's log says why"
-    return _render(scope, status, error.code, error.title, detail, error.errors, headers, members)
+    return _render(scope, status, error.code, error.title, detail, error.errors, headers, error.extensions)
 
 
 def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
@@ -206,7 +212,7 @@ def _render(
     detail: str,
     errors: tuple[FieldError, ...],
     headers: dict[str, str],
-    members: dict[str, str],
+    extensions: Mapping[str, str | int],
 ) -> JSONResponse:
     body: dict[str, Any] = {
         "type": f"/problems/{code}",
@@ -216,7 +222,7 @@ def _render(
         "instance": quote(_shown_path(scope), safe=_IN_PATHS, errors="replace"),
         "request_id": scope.get("state", {}).get("request_id", ""),
         "errors": [{"pointer": error.pointer, "detail": error.detail} for error in errors[:_SHOWN_ERRORS]],
-        **members,
+        **extensions,
     }
     return JSONResponse(_storable(body), int(status), headers, media_type=MEDIA_TYPE)
 

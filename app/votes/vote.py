@@ -17,14 +17,13 @@ Status = Literal["created", "duplicate", "conflict", "invalid"]
 
 
 class VoteConflictError(ConflictError):
-    """The annotator has judged this battle already, otherwise; `vote_id` is the vote on record."""
+    """The annotator has judged this battle already, otherwise; the problem names the vote on record."""
 
     code = "vote-conflict"
     title = "The annotator has judged this battle otherwise"
 
     def __init__(self, detail: str, vote_id: UUID) -> None:
-        super().__init__(detail)
-        self.vote_id = vote_id
+        super().__init__(detail, extensions={"id": str(vote_id)})
 
 
 @dataclass(slots=True)  # not frozen: that takes four times as long to make, and ten thousand come at once

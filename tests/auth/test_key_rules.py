@@ -7,7 +7,6 @@ from sqlalchemy import Connection, text
 from app.audit.service import list_entries, verify_log
 from app.auth.service import (
     KeyRecord,
-    NotAuthenticatedError,
     authenticate,
     create_key,
     list_keys,
@@ -15,7 +14,7 @@ from app.auth.service import (
     rotate_key,
 )
 from app.auth.tokens.service import authenticate_token, create_token
-from app.errors import BadInputError, ConflictError, NotFoundError
+from app.errors import BadInputError, ConflictError, NotAuthenticatedError, NotFoundError
 
 
 def test_who_holds_a_key(connection: Connection) -> None:

@@ -5,10 +5,10 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.auth.key_secrets import digest, make_secret
-from app.auth.service import AnnotatorBinding, Caller, ScopeMissingError, check_secret
+from app.auth.service import AnnotatorBinding, Caller, check_secret
 from app.auth.tokens import queries as store
 from app.database.ids import new_id
-from app.errors import BadInputError, FieldError
+from app.errors import BadInputError, FieldError, ScopeMissingError
 from app.naming.names import name_error
 
 LONGEST = timedelta(hours=1)

@@ -5,8 +5,7 @@ from fastapi import APIRouter, Request, Response, Security
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.auth.key_secrets import digest
-from app.auth.service import NotAuthenticatedError, ScopeMissingError
-from app.errors import UnavailableError
+from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.http import process_metrics
 from app.http.dependencies import Credentials, ProcessServices, authorise, services_of
 from app.http.problems import problem_responses

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from app.annotators.service import find_annotator
 from app.audit import service as audit
-from app.auth.service import Caller, ScopeMissingError
-from app.errors import ConflictError, NotFoundError
+from app.auth.service import Caller
+from app.errors import ConflictError, NotFoundError, ScopeMissingError
 from app.models.service import find_model
 from app.naming.kept_texts import require_nameless
 from app.naming.names import name_error
