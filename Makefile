@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt bench soak coverage lock
+.PHONY: help setup demo test lint fmt docs bench soak coverage lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -33,6 +33,9 @@ lint: setup ## format check, ruff, mypy, import-linter
 fmt: setup ## format, and fix what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: setup ## write the generated tables of docs/reference.md
+	$(BIN)/python docs/generate.py
 
 bench: setup ## benchmarks against peers, in an environment of their own
 	$(PYTHON) benchmarks/run.py

@@ -194,7 +194,7 @@ class Settings(BaseSettings):
         1, ge=1, le=9999, description="Names the secret in every pseudonym; raise it with each new secret."
     )
     pseudonym_previous_keys: dict[int, PseudonymKey] = Field(
-        {}, description='Earlier secrets by version, as JSON ({"1": "…"}): they recognise whom they once named.'
+        {}, description='Earlier secrets by version, as JSON ({"1": "…"}): they recognise the annotators they named.'
     )
     allow_raw_keys: bool = Field(
         False, description="Whether to run without a secret, storing raw keys, where those on record are pseudonyms."

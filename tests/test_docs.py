@@ -1,69 +1,47 @@
-"""The documents name what the code has: settings, commands, endpoints, problems, make targets, files."""
+"""The documents name what the code has, and are written plainly."""
 
 import re
-from collections.abc import Iterator
-from importlib import import_module
+import runpy
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from typer.core import TyperGroup
 
-from app.cli.command import COMMANDS
-from app.errors import StableArenaError
+from app.cli.command import COMMANDS, LazyGroup, load_command
 from app.main import create_app
 from app.settings import Settings
+from app.webhooks.service import EVENTS
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
+ARCHITECTURE = (DOCS / "architecture.md").read_text(encoding="utf-8")
+CODE = [path for folder in ("app", "migrations") for path in sorted((ROOT / folder).rglob("*.py"))]
+ODD_WORDS = re.compile(r"\b(nobody|whoever|whom|lest)\b", re.IGNORECASE)
 
 
-def rows(heading: str) -> dict[str, list[str]]:
-    """First cell, without its backquotes, to the other cells of the table below a heading of the reference."""
+def first_cells(heading: str) -> set[str]:
+    """First cells, without their backquotes, of the table below a heading of the reference."""
     section = REFERENCE.split(f"## {heading}\n")[1].split("\n## ")[0]
-    cells = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
-    return {first.strip(" `"): [cell.strip() for cell in rest] for first, *rest in cells}
+    return set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE))
 
 
-def settings_of(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from settings_of(kind, f"{prefix}{name.upper()}__")
-        else:
-            yield f"{prefix}{name.upper()}", str(field.default).lower()
-
-
-def subclasses(kind: type[StableArenaError]) -> Iterator[type[StableArenaError]]:
-    yield kind
-    for each in kind.__subclasses__():
-        yield from subclasses(each)
-
-
-def test_every_setting_is_documented_with_its_default() -> None:
-    documented = rows("Settings")
-    actual = dict(settings_of(Settings, "STABLE_ARENA_"))
-    assert set(documented) == set(actual)
-    for name, (default, _) in documented.items():
-        if default.startswith("`"):
-            assert default.strip("`") == actual[name], name
-
-
-def test_every_command_is_documented() -> None:
-    assert set(rows("Commands")) == set(COMMANDS)
+def test_the_generated_tables_are_those_of_the_code() -> None:
+    generate: Any = runpy.run_path(str(DOCS / "generate.py"))["generate"]
+    assert generate(REFERENCE) == REFERENCE, "run make docs"
 
 
 def test_every_endpoint_is_documented() -> None:
     paths = create_app(Settings()).openapi()["paths"]
     actual = {f"{verb.upper()} {path.removeprefix('/api/v1')}" for path, verbs in paths.items() for verb in verbs}
-    assert set(rows("Endpoints")) == actual
+    assert first_cells("Endpoints") == actual
 
 
-def test_every_problem_is_documented() -> None:
-    for listed in COMMANDS.values():
-        import_module(listed.place.partition(":")[0])  # commands have errors of their own
-    ours = {kind.code: kind.title for kind in subclasses(StableArenaError) if kind.__module__.startswith("app.")}
-    assert {code: title for code, (_, title) in rows("Problems").items()} == ours
+def test_every_event_is_documented() -> None:
+    assert first_cells("Webhooks") == set(EVENTS)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -74,3 +52,66 @@ def test_links_and_make_targets_exist(document: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for name in re.findall(r"(?:`|^)make ([a-z]+)", text, re.MULTILINE):
         assert re.search(rf"^{name}:", makefile, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_prose_is_plain_and_fits_the_line(document: Path) -> None:
+    code = False
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
+        code ^= line.startswith("```")
+        assert code or line.startswith("|") or len(line) <= 120, f"line {number} is too long"
+        assert not ODD_WORDS.search(line), f"line {number}: {line}"
+
+
+def test_code_is_written_plainly() -> None:
+    odd = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in CODE
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if ODD_WORDS.search(line)
+    ]
+    assert not odd, "\n".join(odd)
+
+
+def test_pages_that_have_a_limit_keep_it() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len(ARCHITECTURE.splitlines()) <= 150
+
+
+def _command_lines() -> set[str]:
+    shown = set()
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        shown |= set(re.findall(r"^\$ stable-arena ([^\n#]+)", text, re.MULTILINE))
+        shown |= set(re.findall(r"`stable-arena ([a-z][^`]*)`", text))
+    return {" ".join(line.split()) for line in shown}
+
+
+@pytest.mark.parametrize("line", sorted(_command_lines()))
+def test_a_command_line_of_the_documents_exists(line: str) -> None:
+    words = [word for word in shlex.split(line.rstrip("\\")) if word != "…"]
+    command = load_command(words[0], COMMANDS[words[0]])
+    for word in words[1:]:
+        if not isinstance(command, TyperGroup) or word.startswith("-"):
+            break
+        lazy = isinstance(command, LazyGroup)
+        command = load_command(word, command.table[word]) if lazy else command.commands[word]
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    assert used <= known, line
+
+
+def test_the_map_shows_every_room_and_nothing_else() -> None:
+    """The map is the first code block of the page: a line for each folder of the application."""
+    drawn = ARCHITECTURE.split("```")[1]
+    shown: set[str] = set()
+    for line in drawn.splitlines():
+        if found := re.match(r"  ((?:[a-z_]+/ ?)+) ", line):
+            shown |= {name.rstrip("/") for name in found[1].split()}
+    rooms = {path.parent.name for path in (ROOT / "app").glob("*/__init__.py")}
+    assert shown == rooms
+
+
+def test_the_page_of_the_architecture_names_files_that_exist() -> None:
+    for name in re.findall(r"`((?:app|tests|migrations|docs)/[\w/.]+)`", ARCHITECTURE):
+        assert (ROOT / name).exists(), name

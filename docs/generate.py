@@ -1,0 +1,96 @@
+"""Writes the tables of reference.md that the code knows best: `make docs`. A test finds them out of date."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from app.cli.command import COMMANDS
+from app.errors import StableArenaError
+from app.http.problems import STATUS
+from app.main import create_app
+from app.policy.service import Policy
+from app.settings import PREFIX, Settings
+
+REFERENCE = Path(__file__).with_name("reference.md")
+
+
+def commands() -> str:
+    """Return the table of commands."""
+    rows = [(f"`{name}`", listed.line) for name, listed in COMMANDS.items()]
+    return _table(("command", "what it does"), rows)
+
+
+def settings() -> str:
+    """Return the table of settings, each with its default and description."""
+    return _table(("variable", "default", "meaning"), list(_settings_of(Settings, PREFIX)))
+
+
+def policy() -> str:
+    """Return the table of the policy's settings."""
+    rows = [
+        (f"`{name}`", _default(field.get_default(call_default_factory=True)), field.description or "")
+        for name, field in Policy.model_fields.items()
+    ]
+    return _table(("setting", "default", "meaning"), rows)
+
+
+def problems() -> str:
+    """Return the table of problem types, each with its HTTP status and title."""
+    create_app(Settings())
+    for listed in COMMANDS.values():
+        import_module(listed.place.partition(":")[0])  # commands have errors of their own
+    kinds = {kind.code: kind for kind in _subclasses(StableArenaError) if kind.__module__.startswith("app.")}
+    rows = [
+        (f"`{code}`", str(next(STATUS[base] for base in kind.__mro__ if base in STATUS)), kind.title)
+        for code, kind in sorted(kinds.items())
+    ]
+    return _table(("code", "status", "title"), rows)
+
+
+TABLES = {"commands": commands, "settings": settings, "policy": policy, "problems": problems}
+
+
+def generate(text: str) -> str:
+    """Return the page with every generated table made anew."""
+    for name, make in TABLES.items():
+        between = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text, count = between.subn(lambda found, made=make: f"{found[1]}\n{made()}\n{found[2]}", text)  # type: ignore[misc]
+        if count != 1:
+            raise ValueError(f"the page has no place for {name}")
+    return text
+
+
+def _settings_of(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _settings_of(kind, f"{prefix}{name.upper()}__")
+        else:
+            default = "" if field.default_factory else _default(field.default)
+            yield f"`{prefix}{name.upper()}`", default, field.description or ""
+
+
+def _default(value: object) -> str:
+    if value is None or value in ((), {}):
+        return ""
+    if isinstance(value, tuple):
+        return ", ".join(f"`{part}`" for part in value)
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _subclasses(kind: type[StableArenaError]) -> Iterator[type[StableArenaError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _subclasses(each)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(generate(REFERENCE.read_text(encoding="utf-8")), encoding="utf-8")
