@@ -10,7 +10,7 @@ from app.auth import service as keys
 from app.auth.service import Caller, KeyRecord, Scope
 from app.auth.tokens import service as tokens
 from app.auth.tokens.service import create_token
-from app.database.timestamps import Moment
+from app.database.timestamps import Timestamp
 from app.http.dependencies import ReadView, Transaction, require
 from app.http.problems import problem_responses
 from app.naming.names import MAX_NAME_LENGTH
@@ -51,7 +51,7 @@ class NewKey(BaseModel):
         min_length=1, max_length=MAX_NAME_LENGTH, description="Whose key it is; written beside what is done with it."
     )
     scopes: list[Scope] = Field(min_length=1, max_length=10, description="What it may do; admin: everything.")
-    expires_at: Moment | None = Field(None, description="When it stops working, with its time zone.")
+    expires_at: Timestamp | None = Field(None, description="When it stops working, with its time zone.")
     requests_per_minute: int | None = Field(
         None, ge=1, le=_MAX_PER_MINUTE, description="A limit of its own in place of the service's."
     )

@@ -1,38 +1,41 @@
-"""Dates and times as callers may write them: text as RFC 3339 has it, and nothing that could be taken for one."""
+"""Dates and timestamps as requests write them: text in the form of RFC 3339, never a number."""
 
 import re
 from datetime import UTC, date, datetime
 from typing import Annotated
 
-from pydantic import AwareDatetime, BeforeValidator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
-"""The last moment that is in the year 9999 whatever the time zone, and so the last that every reader can take."""
+"""The last time that lies in the year 9999 in every time zone, so that every reader can take it."""
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*", re.DOTALL)
-
-
-def _day(value: object) -> object:
-    return _written(value, _DAY, "a day must be written like 2026-01-31")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*", re.DOTALL)
 
 
-def _moment(value: object) -> object:
-    return _written(value, _MOMENT, "a moment must be written like 2026-01-31T12:00:00Z")
+def _date_text(value: object) -> object:
+    return _written(value, _DATE, "must be a date like 2026-01-31")
 
 
-def _written(value: object, form: re.Pattern[str], complaint: str) -> object:
-    """Return what is no text or number as it is; a number would be taken for seconds since 1970."""
+def _timestamp_text(value: object) -> object:
+    return _written(value, _TIMESTAMP, "must be a timestamp like 2026-01-31T12:00:00Z")
+
+
+def _written(value: object, form: re.Pattern[str], message: str) -> object:
+    """Return the value, unless it is a number or other text: pydantic would read a number as seconds since 1970."""
     if isinstance(value, (int, float)) or (isinstance(value, str) and form.fullmatch(value.strip()) is None):
-        raise ValueError(complaint)
+        raise ValueError(message)
     return value
 
 
-Day = Annotated[date, BeforeValidator(_day)]
-Moment = Annotated[AwareDatetime, BeforeValidator(_moment)]
+def _in_range(value: datetime) -> datetime:
+    if not EARLIEST <= value <= LATEST:
+        raise ValueError("must lie between the years 1970 and 9999")
+    return value
 
 
-def storable_moment(moment: datetime) -> bool:
-    """Whether a moment has a time zone and lies where PostgreSQL and every reader can take it."""
-    return moment.tzinfo is not None and EARLIEST <= moment <= LATEST
+Day = Annotated[date, BeforeValidator(_date_text)]
+Timestamp = Annotated[AwareDatetime, BeforeValidator(_timestamp_text)]
+StorableTimestamp = Annotated[Timestamp, AfterValidator(_in_range)]
+"""A timestamp that PostgreSQL can store and every reader can take."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from app.auth.service import Caller
 from app.database.engine import Database
 from app.database.file_chunks import read_chunk
-from app.database.timestamps import Moment
+from app.database.timestamps import Timestamp
 from app.errors import ConflictError
 from app.exports import service as exports
 from app.exports.service import Export, Filters, Format, What
@@ -46,8 +46,8 @@ class ExportFilters(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    since: Moment | None = Field(None, description="Votes received from this moment on.")
-    until: Moment | None = Field(None, description="Votes received before this moment.")
+    since: Timestamp | None = Field(None, description="Votes received from this moment on.")
+    until: Timestamp | None = Field(None, description="Votes received before this moment.")
     model: Annotated[Name, AfterValidator(_usable)] | None = Field(
         None, description="Votes on this model, by name or alias."
     )

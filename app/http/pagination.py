@@ -3,13 +3,11 @@
 import base64
 import binascii
 import json
-from datetime import datetime
 from typing import Annotated, TypeVar
 
 from fastapi import Query
-from pydantic import AfterValidator, AwareDatetime, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from app.database.timestamps import storable_moment
 from app.errors import BadInputError, FieldError
 from app.http.texts import storable
 
@@ -20,14 +18,6 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 BigNumber = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Name = Annotated[str, AfterValidator(storable)]
 
-
-def _storable_moment(value: datetime) -> datetime:
-    if not storable_moment(value):
-        raise ValueError("not a moment that is on record")
-    return value
-
-
-When = Annotated[AwareDatetime, AfterValidator(_storable_moment)]
 
 PageSize = Annotated[int, Query(ge=1, le=500, description="Most items on a page.")]
 

@@ -10,9 +10,10 @@ from pydantic import BaseModel, Field, TypeAdapter
 from app.auth.service import Caller
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
+from app.database.timestamps import StorableTimestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import ProcessServices, ReadView, require, require_any, services_of
-from app.http.pagination import PageSize, When, read_cursor, write_cursor
+from app.http.pagination import PageSize, read_cursor, write_cursor
 from app.http.problems import MediaTypeError, problem_responses
 from app.imports import service as imports
 from app.imports.formats.schemas import find_schema
@@ -33,7 +34,7 @@ MEDIA_TYPES = {
     "application/x-parquet": "parquet",
 }
 
-_Position = TypeAdapter(tuple[When, UUID])
+_Position = TypeAdapter(tuple[StorableTimestamp, UUID])
 
 
 class ImportPage(BaseModel):

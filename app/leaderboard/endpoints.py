@@ -2,7 +2,7 @@ from typing import Annotated, cast, get_args
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from app.database.timestamps import Moment
+from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ProcessServices, database_turn
 from app.http.etags import tag_matches
@@ -42,7 +42,7 @@ async def get_leaderboard(
     request: Request,
     services: ProcessServices,
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
-    as_of: Annotated[Moment | None, Query(description="The board in force at this moment.")] = None,
+    as_of: Annotated[Timestamp | None, Query(description="The board in force at this moment.")] = None,
     method: Annotated[BoardMethod, Query(description="Which of the snapshot's boards.")] = "am-elo",
     tag: Annotated[str | None, Query(description="Scores from the votes with this tag alone.")] = None,
     compare: Annotated[
@@ -84,7 +84,7 @@ async def get_leaderboard(
     return Response(answer.content, media_type=MEDIA_TYPES[format], headers=headers)
 
 
-def refuse_two_choices(snapshot: str | None, as_of: Moment | None) -> None:
+def refuse_two_choices(snapshot: str | None, as_of: Timestamp | None) -> None:
     """Check that what was published is named in one way at most: two may mean two snapshots.
 
     Raises

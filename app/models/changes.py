@@ -1,6 +1,5 @@
 """Changes of what is on record of models: new ones, names, aliases, archiving. Each is in the audit log."""
 
-from datetime import datetime
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -9,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from sqlalchemy import Connection
 
 from app.audit import service as audit
-from app.database.timestamps import Day, Moment, storable_moment
+from app.database.timestamps import Day, StorableTimestamp
 from app.errors import ConflictError, NotFoundError
 from app.models import queries as models
 from app.models.service import Alias, FoundModel, find_model, get_model
@@ -38,15 +37,8 @@ def _link(value: str) -> str:
     return value
 
 
-def _moment(value: datetime) -> datetime:
-    if not storable_moment(value):
-        raise ValueError("must lie between the years 1970 and 9999")
-    return value
-
-
 ModelName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), AfterValidator(_name)]
 Link = Annotated[str, Field(max_length=MAX_LINK_LENGTH), AfterValidator(_link)]
-UsableMoment = Annotated[Moment, AfterValidator(_moment)]
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -90,8 +82,10 @@ class NewAlias(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: ModelName
-    valid_from: UsableMoment | None = Field(None, description="From when on votes mean the model by it; null: always.")
-    valid_until: UsableMoment | None = Field(None, description="Until before when; null: for good.")
+    valid_from: StorableTimestamp | None = Field(
+        None, description="From when on votes mean the model by it; null: always."
+    )
+    valid_until: StorableTimestamp | None = Field(None, description="Until before when; null: for good.")
 
     @model_validator(mode="after")
     def period_is_in_order(self) -> Self:

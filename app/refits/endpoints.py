@@ -5,8 +5,9 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter
 
 from app.auth.service import Caller
+from app.database.timestamps import StorableTimestamp
 from app.http.dependencies import ReadView, Transaction, require
-from app.http.pagination import PageSize, When, read_cursor, write_cursor
+from app.http.pagination import PageSize, read_cursor, write_cursor
 from app.http.problems import problem_responses
 from app.http.texts import Reason
 from app.refits import service as refits
@@ -14,7 +15,7 @@ from app.refits.service import Refit
 
 router = APIRouter(prefix="/refits", tags=["refits"])
 
-_Position = TypeAdapter(tuple[When, UUID])
+_Position = TypeAdapter(tuple[StorableTimestamp, UUID])
 
 
 class RefitRequest(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from app.database.timestamps import Moment
+from app.database.timestamps import Timestamp
 from app.errors import FieldError
 from app.http.bodies import parse_body, refuse_ambiguous
 from app.http.problems import field_errors
@@ -43,7 +43,7 @@ class Vote(BaseModel):
     winner: Winner = Field(description="Whose answer was better; tie (bothbad) where neither was any good.")
     annotator: Name = Field(description="Opaque key of who voted; the same person or judge has the same key always.")
     battle_id: Name | None = Field(None, description="The pairing that was judged; an annotator judges it once.")
-    voted_at: Moment | None = Field(None, description="When the vote was cast, with its time zone.")
+    voted_at: Timestamp | None = Field(None, description="When the vote was cast, with its time zone.")
     # Made, not copied: pydantic would copy a default list or dictionary deeply for every vote.
     tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Words to group votes by.")
     metadata: dict[str, Any] = Field(

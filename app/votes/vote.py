@@ -3,7 +3,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 from uuid import UUID
 
-from app.database.timestamps import storable_moment
+from app.database.timestamps import EARLIEST, LATEST
 from app.errors import ConflictError, FieldError
 from app.naming.aliases import ModelNames
 from app.naming.names import name_error
@@ -65,7 +65,7 @@ def check_vote(vote: NewVote) -> tuple[FieldError, ...]:
         errors.append(FieldError("/model_b", "must differ from model_a"))
     if vote.winner not in WINNERS:
         errors.append(FieldError("/winner", f"must be one of {', '.join(WINNERS)}"))
-    if vote.voted_at is not None and not storable_moment(vote.voted_at):
+    if vote.voted_at is not None and not (vote.voted_at.tzinfo and EARLIEST <= vote.voted_at <= LATEST):
         errors.append(FieldError("/voted_at", "must have a time zone and lie between the years 1970 and 9999"))
     if vote.tags:
         errors += tag_errors(vote.tags)

@@ -24,7 +24,7 @@ class Xid8(UserDefinedType[str]):
         return "xid8"
 
 
-def moment(name: str, *, nullable: bool = False) -> Column[object]:
+def timestamp(name: str, *, nullable: bool = False) -> Column[object]:
     """Return a column for a point in time: now, unless it may be unknown."""
     default = None if nullable else text("now()")
     return Column(name, DateTime(timezone=True), nullable=nullable, server_default=default)

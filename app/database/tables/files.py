@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Integer, LargeBinary, Table, Text, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.tables.columns import metadata, moment
+from app.database.tables.columns import metadata, timestamp
 
 imports = Table(
     "imports",
@@ -19,9 +19,9 @@ imports = Table(
     Column("counts", JSONB, nullable=False),
     Column("detail", Text),
     Column("requested_by", Text, nullable=False),
-    moment("created_at"),
-    moment("started_at", nullable=True),
-    moment("finished_at", nullable=True),
+    timestamp("created_at"),
+    timestamp("started_at", nullable=True),
+    timestamp("finished_at", nullable=True),
     CheckConstraint("state IN ('receiving', 'queued', 'running', 'done', 'failed')", name="state_known"),
 )
 
@@ -48,8 +48,8 @@ exports = Table(
     Column("bytes", BigInteger),
     Column("detail", Text),
     Column("requested_by", Text, nullable=False),
-    moment("created_at"),
-    moment("finished_at", nullable=True),
+    timestamp("created_at"),
+    timestamp("finished_at", nullable=True),
     CheckConstraint("state IN ('queued', 'running', 'done', 'failed')", name="state_known"),
     CheckConstraint("what IN ('votes', 'annotators', 'leaderboard')", name="what_known"),
 )

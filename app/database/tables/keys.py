@@ -2,7 +2,7 @@
 
 from sqlalchemy import ARRAY, CheckConstraint, Column, DateTime, ForeignKey, Integer, LargeBinary, Table, Text, Uuid
 
-from app.database.tables.columns import metadata, moment
+from app.database.tables.columns import metadata, timestamp
 
 api_keys = Table(
     "api_keys",
@@ -12,9 +12,9 @@ api_keys = Table(
     Column("prefix", Text, nullable=False, unique=True),
     Column("secret_hash", LargeBinary, nullable=False),
     Column("scopes", ARRAY(Text), nullable=False),
-    moment("created_at"),
-    moment("revoked_at", nullable=True),
-    moment("expires_at", nullable=True),
+    timestamp("created_at"),
+    timestamp("revoked_at", nullable=True),
+    timestamp("expires_at", nullable=True),
     Column("replaced_by", Uuid, ForeignKey("api_keys.id")),
     Column("requests_per_minute", Integer),
     CheckConstraint("requests_per_minute > 0", name="requests_per_minute_positive"),
@@ -28,6 +28,6 @@ ingest_tokens = Table(
     Column("prefix", Text, nullable=False, unique=True),
     Column("secret_hash", LargeBinary, nullable=False),
     Column("annotator", Text),
-    moment("created_at"),
+    timestamp("created_at"),
     Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
 )

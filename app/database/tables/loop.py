@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.tables.columns import metadata, moment, transaction
+from app.database.tables.columns import metadata, timestamp, transaction
 
 policies = Table(
     "policies",
@@ -26,7 +26,7 @@ policies = Table(
     Column("settings", JSONB, nullable=False),
     Column("reason", Text, nullable=False),
     Column("created_by", Text, nullable=False),
-    moment("created_at"),
+    timestamp("created_at"),
     transaction("recorded_in"),
 )
 
@@ -47,12 +47,12 @@ refits = Table(
     Column("trigger", Text, nullable=False),
     Column("requested_by", Text, nullable=False),
     Column("accept_exclusions", Boolean, nullable=False, server_default="false"),
-    moment("requested_at"),
-    moment("started_at", nullable=True),
-    moment("finished_at", nullable=True),
+    timestamp("requested_at"),
+    timestamp("started_at", nullable=True),
+    timestamp("finished_at", nullable=True),
     Column("epoch", BigInteger),
     Column("progress", Double),
-    moment("cancel_requested_at", nullable=True),
+    timestamp("cancel_requested_at", nullable=True),
     Column("seconds", JSONB, nullable=False, server_default="{}"),
     Column("detail", Text),
     CheckConstraint(
@@ -71,7 +71,7 @@ decisions = Table(
     Column("action", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("decided_by", Text, nullable=False),
-    moment("decided_at"),
+    timestamp("decided_at"),
     transaction("recorded_in"),
     Column("snapshot_id", Uuid, ForeignKey("snapshots.id")),
     Column("ability", Double),
@@ -87,6 +87,6 @@ appeals = Table(
     Column("annotator_id", Integer, ForeignKey("annotators.id"), nullable=False, index=True),
     Column("note", Text, nullable=False),
     Column("submitted_by", Text, nullable=False),
-    moment("submitted_at"),
+    timestamp("submitted_at"),
     CheckConstraint("length(note) > 0", name="note_given"),
 )

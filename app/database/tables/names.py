@@ -2,17 +2,17 @@
 
 from sqlalchemy import CheckConstraint, Column, Date, Double, ForeignKey, Identity, Integer, Table, Text, Uuid
 
-from app.database.tables.columns import metadata, moment
+from app.database.tables.columns import metadata, timestamp
 
 models = Table(
     "models",
     metadata,
     Column("id", Integer, Identity(), primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    moment("created_at"),
+    timestamp("created_at"),
     *(Column(name, Text) for name in ("organization", "license", "link")),
     Column("released", Date),
-    moment("archived_at", nullable=True),
+    timestamp("archived_at", nullable=True),
 )
 
 annotators = Table(
@@ -21,12 +21,12 @@ annotators = Table(
     Column("id", Integer, Identity(), primary_key=True),
     Column("public_id", Uuid, nullable=False, unique=True),
     Column("key", Text, nullable=False, unique=True),
-    moment("created_at"),
+    timestamp("created_at"),
     Column("rule_standing", Text, nullable=False, server_default="pending"),
     Column("override", Text),
     # a dismissed flag stays closed until the ability is below the one, or log10 of the evidence above the other
     *(Column(name, Double) for name in ("dismissed_below", "dismissed_above")),
-    moment("erased_at", nullable=True),
+    timestamp("erased_at", nullable=True),
     CheckConstraint("rule_standing IN ('pending', 'active', 'flagged', 'excluded')", name="rule_standing_known"),
     CheckConstraint("override IN ('active', 'excluded', 'trusted')", name="override_known"),
 )
@@ -37,9 +37,9 @@ model_aliases = Table(
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False, index=True),
     Column("model_id", Integer, ForeignKey("models.id"), nullable=False, index=True),
-    moment("valid_from", nullable=True),
-    moment("valid_until", nullable=True),
+    timestamp("valid_from", nullable=True),
+    timestamp("valid_until", nullable=True),
     Column("created_by", Text, nullable=False),
-    moment("created_at"),
+    timestamp("created_at"),
     CheckConstraint("valid_from < valid_until", name="period_in_order"),
 )

@@ -16,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from app.database.tables.columns import metadata, moment
+from app.database.tables.columns import metadata, timestamp
 
 audit_log = Table(
     "audit_log",
@@ -39,8 +39,8 @@ webhooks = Table(
     Column("events", ARRAY(Text), nullable=False),
     Column("secret", Text, nullable=False),
     Column("created_by", Text, nullable=False),
-    moment("created_at"),
-    moment("deleted_at", nullable=True),
+    timestamp("created_at"),
+    timestamp("deleted_at", nullable=True),
 )
 
 webhook_deliveries = Table(
@@ -50,10 +50,10 @@ webhook_deliveries = Table(
     Column("webhook_id", Uuid, ForeignKey("webhooks.id"), nullable=False, index=True),
     Column("event", Text, nullable=False),
     Column("payload", Text, nullable=False),
-    moment("created_at"),
+    timestamp("created_at"),
     Column("attempts", Integer, nullable=False, server_default="0"),
-    moment("next_attempt_at"),
-    moment("ended_at", nullable=True),
+    timestamp("next_attempt_at"),
+    timestamp("ended_at", nullable=True),
     Column("status", Text, nullable=False, server_default="waiting"),
     Column("detail", Text),
     CheckConstraint("status IN ('waiting', 'delivered', 'given_up')", name="status_known"),

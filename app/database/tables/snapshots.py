@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.tables.columns import metadata, moment
+from app.database.tables.columns import metadata, timestamp
 
 snapshots = Table(
     "snapshots",
@@ -26,7 +26,7 @@ snapshots = Table(
     Column("number", Integer, Identity(), nullable=False, unique=True),
     Column("refit_id", Uuid, ForeignKey("refits.id"), nullable=False, unique=True),
     Column("policy_version", Integer, ForeignKey("policies.version"), nullable=False),
-    moment("published_at"),
+    timestamp("published_at"),
     Column("settings", JSONB, nullable=False),
     Column("diagnostics", JSONB, nullable=False),
     Column("votes_read", BigInteger, nullable=False),
@@ -34,7 +34,7 @@ snapshots = Table(
     Column("vote_set", Text, nullable=False),
     Column("votes_hash", Text, nullable=False),
     Column("code_version", Text, nullable=False),
-    moment("crowd_pruned_at", nullable=True),
+    timestamp("crowd_pruned_at", nullable=True),
     # annotators who stay flagged or excluded only because they were: what hysteresis adds to the votes and the policy
     Column("held", ARRAY(Integer), nullable=False, server_default="{}"),
 )

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.database.tables.columns import metadata, moment, transaction
+from app.database.tables.columns import metadata, timestamp, transaction
 
 votes = Table(
     "votes",
@@ -35,7 +35,7 @@ votes = Table(
     Column("outcome", SmallInteger, nullable=False),
     Column("battle_id", Text),
     Column("voted_at", DateTime(timezone=True)),
-    moment("received_at"),
+    timestamp("received_at"),
     transaction("recorded_in"),
     Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
     Column("metadata", JSONB),
@@ -65,7 +65,7 @@ retractions = Table(
     Column("reason", Text, nullable=False),
     Column("retracted_by", Text, nullable=False),
     Column("votes", BigInteger, nullable=False),
-    moment("retracted_at"),
+    timestamp("retracted_at"),
     CheckConstraint("target IN ('vote', 'battle', 'model', 'annotator')", name="target_known"),
     CheckConstraint("length(reason) > 0", name="reason_given"),
 )
@@ -89,6 +89,6 @@ idempotency_keys = Table(
     Column("fingerprint", LargeBinary, nullable=False),
     Column("status", SmallInteger, nullable=False),
     Column("answer", LargeBinary, nullable=False),
-    moment("created_at"),
+    timestamp("created_at"),
     Index("ix_idempotency_keys_created_at", "created_at"),
 )

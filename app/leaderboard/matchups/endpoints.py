@@ -5,7 +5,7 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, Field, TypeAdapter
 
-from app.database.timestamps import Moment
+from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ProcessServices, ReadView
 from app.http.etags import tag_matches
@@ -49,7 +49,7 @@ def list_matchups(
     conn: ReadView,
     services: ProcessServices,
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
-    as_of: Annotated[Moment | None, Query(description="The snapshot in force at this moment.")] = None,
+    as_of: Annotated[Timestamp | None, Query(description="The snapshot in force at this moment.")] = None,
     model: Annotated[str | None, Query(description="Only pairs with this model, which is then model_a.")] = None,
     format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
     limit: PageSize = 50,
