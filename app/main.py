@@ -25,9 +25,8 @@ from app.monitoring.metrics.service import FiguresReader
 from app.naming.known_names import KnownNames
 from app.naming.opening import open_database
 from app.naming.service import Naming
-from app.refits.previews.service import PolicyPreviews
-from app.review.impact.fits import ReviewFits
 from app.review.impact.service import Impacts
+from app.review.previews.service import PolicyPreviews
 from app.routes import BODIES, DIRECT_ENDPOINTS, install_routes
 from app.services import Services
 from app.settings import Settings
@@ -103,7 +102,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def build_services(settings: Settings, database: Database) -> Services:
     """Build what a process holds, with nothing remembered yet. Needs a running event loop."""
     known_names, limits, files = KnownNames(database), fit_limits(settings), BoardFiles()
-    review_fits = ReviewFits(limits)
     return Services(
         settings=settings,
         database=database,
@@ -123,8 +121,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         ),
         board_files=files,
         board_reads=BoardReads(database, files),
-        review_fits=review_fits,
-        impacts=Impacts(database, review_fits),
+        impacts=Impacts(database, limits),
         previews=PolicyPreviews(database, limits),
         figures=FiguresReader(database),
         metrics_readers=MetricsReaders(),

@@ -21,6 +21,7 @@ from app.policy import endpoints as policy
 from app.refits import endpoints as refits
 from app.review.appeals import endpoints as appeals
 from app.review.impact import endpoints as reviews
+from app.review.previews import endpoints as previews
 from app.review.rewards import endpoints as rewards
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
@@ -60,6 +61,7 @@ def install_routes(app: FastAPI) -> None:
         rewards,
         audit,
         policy,
+        previews,
         keys,
         exports,
         webhooks,

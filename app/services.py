@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from app.monitoring.metrics.endpoints import MetricsReaders
     from app.monitoring.metrics.service import FiguresReader
     from app.naming.known_names import KnownNames
-    from app.refits.previews.service import PolicyPreviews
-    from app.review.impact.fits import ReviewFits
     from app.review.impact.service import Impacts
+    from app.review.previews.service import PolicyPreviews
     from app.settings import Settings
     from app.votes.queue import VoteQueue
 
@@ -41,7 +40,6 @@ class Services:
     vote_queue: VoteQueue
     board_files: BoardFiles
     board_reads: BoardReads
-    review_fits: ReviewFits
     impacts: Impacts
     previews: PolicyPreviews
     figures: FiguresReader
@@ -53,5 +51,5 @@ class Services:
         """Finish the votes that wait and stop every process and thread."""
         self.figures.close()
         self.previews.stop()
-        self.review_fits.stop()
+        self.impacts.stop()
         await self.vote_queue.close()

@@ -13,8 +13,10 @@ from app.cli.reasons import check_reason
 from app.cli.session import open_session
 from app.cli.tables import render
 from app.errors import BadInputError, FieldError
-from app.policy.service import Policy, PolicyVersion, current_policy, set_policy
-from app.refits.previews.service import PolicyPreview, PolicyPreviews
+from app.policy.schemas import Policy, PolicyVersion
+from app.policy.service import current_policy, set_policy
+from app.review.previews.schemas import PolicyPreview
+from app.review.previews.service import PolicyPreviews
 from app.worker.assembly import fit_limits
 
 _LISTED = 20

@@ -1,4 +1,4 @@
-"""The thresholds in force: versions are added, never changed."""
+"""The versions of the policy: added, never changed."""
 
 from typing import Any
 

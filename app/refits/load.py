@@ -8,7 +8,8 @@ from sqlalchemy import Connection
 from app.annotators.queries import read_crowd, read_model_ids
 from app.errors import StableArenaError
 from app.imports.formats.indexing import OUTCOME_VALUES
-from app.policy.service import Policy, PolicyVersion, current_policy
+from app.policy.schemas import Policy, PolicyVersion
+from app.policy.service import current_policy
 from app.rating.settings import LoopSettings
 from app.refits.fit.task import FitTask
 from app.refits.quotas import over_quota

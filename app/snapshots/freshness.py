@@ -5,7 +5,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from app.monitoring.metrics.queries import MOST_COUNTED, count_votes
-from app.policy.service import Policy, as_it_was_set
+from app.policy.schemas import Policy
+from app.policy.service import stored_policy
 from app.snapshots.vote_sets import (
     anyone_has_more_votes_than,
     new_votes_since,
@@ -39,7 +40,7 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     ----------
     head : of its snapshot, as `app.leaderboard.queries.find_head` returns it
     """
-    policy = as_it_was_set(head["policy"])
+    policy = stored_policy(head["policy"])
     waiting = count_new_votes(conn, head["vote_set"])
     last, interval = head["last_refit_at"], timedelta(seconds=policy.refit_interval_seconds)
     return Freshness(

@@ -10,6 +10,8 @@ import psycopg
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from app.policy.schemas import MOST_TAGS
+
 Message = bytes | bytearray | memoryview
 
 NO_DAY = np.iinfo(np.int32).max
@@ -40,8 +42,6 @@ _DATE_COLUMNS = (("moment", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
 _MESSAGES = 50_000  # that are taken apart at once: a row each, so that a piece is a few megabytes
 _DAY = 86_400_000_000  # microseconds, PostgreSQL's unit of time
 _INFINITY = np.iinfo(np.int64).max
-MOST_TAGS = 31
-"""How many tags can be looked for at once: a bit each of what PostgreSQL calls an integer."""
 
 
 @dataclass(frozen=True)

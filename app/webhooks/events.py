@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.monitoring.metrics.queries import MOST_COUNTED, count_votes
-from app.policy.service import Policy
+from app.policy.schemas import Policy
 from app.refits.alarms.service import RuleAlarm
 from app.snapshots.freshness import first_board_is_late
 from app.snapshots.queries import newest_snapshot, snapshot_is_older

@@ -18,7 +18,8 @@ from app.database.schema import (
     upgrade,
 )
 from app.database.tables import Xid8, metadata
-from app.policy.service import Policy, current_policy
+from app.policy.schemas import Policy
+from app.policy.service import current_policy
 
 
 def table_names(database: Database) -> set[str]:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.refits.fit.process import FitProcess
 from app.review.impact import leaving
-from app.review.impact.fits import ReviewFits
 
 Ask = Callable[..., Any]
 
@@ -103,15 +103,15 @@ def test_asked_again_it_is_remembered_and_one_is_computed_at_a_time(
     refit()
     entered, leave = threading.Event(), threading.Event()
     calls: list[int] = []
-    call = ReviewFits._call
+    run = FitProcess.run
 
-    def slow_call(self: ReviewFits, question: Callable[[], Any]) -> Any:
+    def slow_run(self: FitProcess, work: Callable[[], Any], **rest: Any) -> Any:
         calls.append(1)
         entered.set()
         assert leave.wait(120)
-        return call(self, question)
+        return run(self, work, **rest)
 
-    monkeypatch.setattr(ReviewFits, "_call", slow_call)
+    monkeypatch.setattr(FitProcess, "run", slow_run)
     answers: list[Any] = []
     first = threading.Thread(target=lambda: answers.append(ask("GET", "/annotators/flip 12/impact")))
     first.start()

@@ -13,9 +13,11 @@ from sqlalchemy import RowMapping
 
 from app.annotators.service import FoundAnnotator, find_annotator
 from app.database.engine import Database
+from app.errors import UnavailableError
+from app.refits.fit.on_demand import OnDemandFits
+from app.refits.fit.process import FitLimits
 from app.refits.fit.task import FitTask
 from app.refits.reproduce import NotReproducibleError, past_task
-from app.review.impact.fits import ReviewFits
 from app.review.impact.leaving import Change, How, Mask, leave_out
 from app.review.impact.moves import ModelImpact, compare_models, tell_impact
 from app.review.queries import read_fitted, read_published
@@ -24,6 +26,13 @@ from app.snapshots.vote_sets import holds_foreign_rows
 
 MOST_REMEMBERED = 500
 """Impacts that are kept in memory: one is as long as the board."""
+
+
+class ImpactBusyError(UnavailableError):
+    """Another question that needs a refit is being answered."""
+
+    code = "impact-busy"
+    title = "Another impact is being computed"
 
 
 class Impact(BaseModel):
@@ -61,9 +70,9 @@ class _Answer:
 class Impacts:
     """Says what an annotator does to the newest board; what was computed is kept while the process lives."""
 
-    def __init__(self, database: Database, fits: ReviewFits) -> None:
+    def __init__(self, database: Database, limits: FitLimits | None = None) -> None:
         self._database = database
-        self._fits = fits
+        self._fits = OnDemandFits(limits, busy=ImpactBusyError)
         self._answers: OrderedDict[tuple[UUID, int, bool], _Answer] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -87,10 +96,15 @@ class Impacts:
         key = snapshot.id, annotator.annotator_id, exact
         answer = self._remembered(key)
         if answer is None:
-            answer = self._fits.run(lambda: self._prepare(snapshot, annotator, exact=exact))
+            with self._fits.process() as process:
+                answer = process.run(self._prepare(snapshot, annotator, exact=exact))
             self._remember(key, answer)
         with self._database.read() as conn:
             return _report(annotator, snapshot, answer, read_published(conn, snapshot.id))
+
+    def stop(self) -> None:
+        """End a fit under way."""
+        self._fits.stop()
 
     def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> "partial[_Answer]":
         with self._database.read() as conn:

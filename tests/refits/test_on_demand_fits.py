@@ -1,4 +1,4 @@
-"""The process in which questions that need a fit are answered."""
+"""The process that fits what a request asks for."""
 
 import os
 import threading
@@ -9,33 +9,40 @@ from typing import Any
 import pytest
 
 from app.rating.errors import VotesError
+from app.refits.fit.on_demand import CannotFitError, OnDemandFits
 from app.refits.fit.process import FitProcessLostError
-from app.refits.previews.service import CannotFitError
-from app.review.impact.fits import ImpactBusyError, ReviewFits
+from app.review.impact.service import ImpactBusyError
 
 
 def refuse() -> None:
     raise VotesError("no vote is left")
 
 
+def run(fits: OnDemandFits, work: Any) -> Any:
+    with fits.process() as process:
+        return process.run(work)
+
+
 def test_answers_and_errors_come_back_from_a_child() -> None:
-    fits = ReviewFits()
-    assert fits.run(lambda: os.getpid) != os.getpid()
+    fits = OnDemandFits(None, busy=ImpactBusyError)
+    assert run(fits, os.getpid) != os.getpid()
     with pytest.raises(CannotFitError, match="no vote is left"):
-        fits.run(lambda: refuse)
-    with pytest.raises(ZeroDivisionError):
-        fits.run(lambda: 1 // 0)  # what is read for the question
-    with pytest.raises(CannotFitError):
-        fits.run(refuse)
+        run(fits, refuse)
+    with pytest.raises(ZeroDivisionError), fits.process():
+        _ = 1 // 0  # an error while the votes are read
+    with pytest.raises(CannotFitError), fits.process():
+        refuse()
 
 
 def test_one_question_at_a_time_and_none_after_the_end() -> None:
-    fits, entered = ReviewFits(), threading.Event()
+    fits, entered = OnDemandFits(None, busy=ImpactBusyError), threading.Event()
     ends: list[Any] = []
 
     def ask_for_long() -> None:
         try:
-            fits.run(lambda: entered.set() or partial(time.sleep, 600))
+            with fits.process() as process:
+                entered.set()
+                process.run(partial(time.sleep, 600))
         except FitProcessLostError as error:
             ends.append(error)
 
@@ -43,9 +50,9 @@ def test_one_question_at_a_time_and_none_after_the_end() -> None:
     asking.start()
     assert entered.wait(120)
     with pytest.raises(ImpactBusyError):
-        fits.run(lambda: os.getpid)
+        run(fits, os.getpid)
     fits.stop()
     asking.join(120)
     assert len(ends) == 1, "the child has ended, and with it the wait"
     with pytest.raises(FitProcessLostError, match="shutting down"):
-        fits.run(lambda: os.getpid)
+        run(fits, os.getpid)

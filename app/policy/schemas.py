@@ -1,0 +1,189 @@
+from datetime import datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
+
+from app.http.texts import Reason
+from app.rating.settings import (
+    EVIDENCE_RATIO,
+    EVIDENCE_TESTS,
+    LEAST_CAP,
+    SERVICE_TESTS,
+    FlagRule,
+    Interval,
+    LoopSettings,
+    Method,
+)
+
+MOST_TAGS = 31
+"""How many tags a refit can tell apart: each is a bit of what PostgreSQL calls an integer."""
+
+TESTS_OF_CELLS = tuple(test for test in EVIDENCE_TESTS if test != "copy")
+"""The tests that a refit can run: all but the one for copied votes, which needs the votes in their order."""
+
+_Number = Annotated[float, Field(strict=True)]  # neither "7" nor true
+
+
+class Policy(BaseModel):
+    """The thresholds for refits, and for flagging and excluding annotators."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    min_votes: StrictInt = Field(
+        50, ge=0, le=10**9, description="δ: annotators with more than this many votes enter the fit."
+    )
+    min_ability: _Number = Field(
+        0.2, ge=-100, le=100, description="ε: annotators at or below this ability are flagged or excluded."
+    )
+    ability_cap: _Number | None = Field(
+        1.75,
+        ge=LEAST_CAP,
+        le=1000,
+        description="Upper bound on an ability, in units of the typical one; null for none.",
+    )
+    prior_sd: Annotated[_Number, Field(ge=1e-3, le=1e3)] | Literal["estimated"] | None = Field(
+        1.0,
+        description="Standard deviation of the abilities' prior around 1. estimated: each refit estimates it from its "
+        "votes. null: no prior, which is the paper's estimator.",
+    )
+    bias_correction: StrictBool = Field(
+        True,
+        description="Whether scores and abilities are corrected for the first-order bias that few votes an annotator "
+        "cause.",
+    )
+    flag_rule: FlagRule = Field(
+        "evidence",
+        description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the "
+        "paper's rule). probability: those whose ability is at or below ε with at least flag_probability. evidence: "
+        "those that a test on the votes finds, and then those at or below ε on the board of the others.",
+    )
+    flag_probability: _Number = Field(
+        0.95, gt=0, lt=1, description="Probability of an ability at or below ε from which the rule probability flags."
+    )
+    evidence_ratio: _Number = Field(
+        EVIDENCE_RATIO,
+        gt=1,
+        le=1e12,
+        description="Likelihood ratio against honesty from which a test on the votes flags.",
+    )
+    evidence_tests: tuple[str, ...] = Field(SERVICE_TESTS, description="The tests that are run on the votes.")
+    release_margin: _Number = Field(
+        0.1,
+        ge=0,
+        le=10,
+        description="A flagged or excluded annotator stays so until the ability is this much above ε. This keeps an "
+        "annotator near ε from changing at every refit.",
+    )
+    on_low_ability: Literal["flag", "exclude"] = Field(
+        "flag", description="flag: annotators found by the rule stay in the fit. exclude: they are left out of it."
+    )
+    max_excluded_share: _Number = Field(
+        0.1, ge=0, le=1, description="A refit that would newly exclude a larger share of the votes waits for an admin."
+    )
+    interval: Interval = Field("clustered", description="How the scores' intervals are made.")
+    base: _Number = Field(1000.0, ge=-1e6, le=1e6, description="Elo points at which the models' mean sits.")
+    refit_interval_seconds: _Number = Field(
+        600,
+        gt=0,
+        le=31_536_000,
+        description="Time between scheduled refits. A scheduled refit runs only if there is something new.",
+    )
+    on_conflict: Literal["reject", "replace"] = Field(
+        "reject",
+        description="Another verdict by the same annotator on the same battle is refused, or replaces the first one.",
+    )
+    max_votes_per_day: StrictInt | None = Field(
+        None, ge=1, le=10**9, description="How many votes of one annotator count in one day (UTC); null for all."
+    )
+    refit_after_votes: StrictInt | None = Field(
+        None,
+        ge=1,
+        le=10**9,
+        description="This many new votes start a refit before the interval has passed; null for never.",
+    )
+    stale_after_seconds: _Number = Field(
+        7200,
+        gt=0,
+        le=31_536_000,
+        description="A leaderboard older than this is stale while votes wait that are not in it.",
+    )
+    max_tag_boards: StrictInt = Field(
+        20, ge=0, le=MOST_TAGS, description="How many tags get a leaderboard of their own: those with the most votes."
+    )
+
+    @field_validator("evidence_tests")
+    @classmethod
+    def tests_are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse unknown tests and an empty list: a policy without tests has the rule threshold."""
+        if strange := sorted(set(value) - set(TESTS_OF_CELLS)):
+            raise ValueError(f"unknown test: {', '.join(strange)}; the tests are {', '.join(TESTS_OF_CELLS)}")
+        if not value:
+            raise ValueError("must name at least one test; the flag_rule threshold uses no tests")
+        return tuple(test for test in TESTS_OF_CELLS if test in value)
+
+    @model_validator(mode="after")
+    def cap_needs_prior(self) -> Self:
+        """Refuse a cap without a prior: nothing fixes the scale of the cap then."""
+        if self.ability_cap is not None and self.prior_sd is None:
+            raise ValueError("an ability_cap needs a prior_sd")
+        return self
+
+    @model_validator(mode="after")
+    def probability_needs_interval(self) -> Self:
+        """Refuse the rule probability without intervals: it needs the standard errors of the abilities."""
+        if self.flag_rule == "probability" and self.interval == "none":
+            raise ValueError("flag_rule probability needs an interval other than none")
+        return self
+
+    def loop_settings(self, method: Method) -> LoopSettings:
+        """Return the settings of a fit under this policy."""
+        return LoopSettings(
+            method=method,
+            min_votes=self.min_votes,
+            min_ability=self.min_ability,
+            flag_rule=self.flag_rule,
+            flag_probability=self.flag_probability,
+            evidence_ratio=self.evidence_ratio,
+            evidence_tests=self.evidence_tests,
+            release_margin=self.release_margin,
+            exclude=self.on_low_ability == "exclude" and method == "am-elo",
+            prior_sd=self.prior_sd,
+            ability_cap=self.ability_cap,
+            bias_correction=self.bias_correction,
+            interval=self.interval,
+            base=self.base,
+        )
+
+
+class PolicyVersion(BaseModel):
+    """A policy on record: its settings, who set it, when and why."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int = Field(description="Grows by one with every change.")
+    settings: Policy
+    reason: str = Field(description="Why it was set.")
+    created_by: str = Field(description="Name of the key it was set with.")
+    created_at: datetime
+
+
+class PolicySettings(BaseModel):
+    """A whole policy."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    settings: Policy
+
+    @model_validator(mode="after")
+    def settings_are_complete(self) -> Self:
+        """Refuse a policy with a setting left out: the setting would fall back to its default unnoticed."""
+        missing = sorted(set(Policy.model_fields) - self.settings.model_fields_set)
+        if missing:
+            raise ValueError(f"a policy is replaced as a whole; missing: {', '.join(missing)}")
+        return self
+
+
+class PolicyChange(PolicySettings):
+    """A policy to put in force, and why."""
+
+    reason: Reason

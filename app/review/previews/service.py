@@ -1,0 +1,104 @@
+from collections import Counter
+from typing import get_args
+
+from sqlalchemy import Connection
+
+from app.database.engine import Database
+from app.errors import UnavailableError
+from app.leaderboard.diff.moves import describe_moves
+from app.leaderboard.diff.service import compare_boards
+from app.leaderboard.queries import read_board
+from app.leaderboard.service import BoardRow
+from app.models.queries import read_archived
+from app.policy.schemas import Policy
+from app.refits.fit.on_demand import OnDemandFits
+from app.refits.fit.process import FitLimits
+from app.refits.fit.task import Fitted
+from app.refits.guard import newly_excluded_share, reason_to_hold
+from app.refits.load import Material, read_material
+from app.refits.publish import crowd_columns, model_names, model_rows
+from app.review.previews.schemas import Change, PolicyPreview, StandingChange
+from app.snapshots.queries import list_standing_changes, newest_snapshot, read_model_names
+
+MAX_LISTED = 1_000
+_NO_METADATA = {"organization": None, "license": None, "link": None}
+
+
+class PreviewBusyError(UnavailableError):
+    """Another preview is being computed."""
+
+    code = "preview-busy"
+    title = "Another preview is under way"
+
+
+class PolicyPreviews:
+    """Fits the votes on record under other policies, one at a time, and compares the result with what is published."""
+
+    def __init__(self, database: Database, limits: FitLimits | None = None) -> None:
+        self._database = database
+        self._fits = OnDemandFits(limits, busy=PreviewBusyError)
+
+    def preview(self, settings: Policy) -> PolicyPreview:
+        """Fit the votes under other settings, publish nothing, and return what would change.
+
+        No transaction is open while the fit runs.
+
+        Raises
+        ------
+        PreviewBusyError
+            Another preview is under way.
+        CannotFitError
+            The votes on record have no ranking under these settings.
+        FitTooLargeError
+            The fit exceeded its limits.
+        """
+        with self._fits.process() as process:
+            with self._database.read() as conn:
+                material = read_material(conn, settings)
+            fitted = process.fit(material.task, comparisons=False)
+        with self._database.read() as conn:
+            return _compare(conn, settings, material, fitted)
+
+    def stop(self) -> None:
+        """End a fit under way."""
+        self._fits.stop()
+
+
+def _compare(conn: Connection, settings: Policy, material: Material, fitted: Fitted) -> PolicyPreview:
+    names = model_names(conn, material.task.model_ids)
+    crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides, names)
+    annotators = [StandingChange.model_validate(dict(row)) for row in list_standing_changes(conn, crowd)]
+    counts = Counter(one.change for one in annotators)
+    models = list(compare_boards(_published(conn), _previewed(conn, material, fitted)))
+    reason = reason_to_hold(fitted, material)
+    return PolicyPreview(
+        policy_version=material.policy.version,
+        settings=settings,
+        votes_read=material.votes_read,
+        votes_used=round(fitted.rating.votes_used),
+        newly_excluded_share=newly_excluded_share(fitted, material),
+        needs_review=reason is not None,
+        review_reason=reason,
+        counts={change: counts[change] for change in get_args(Change)},
+        annotators=annotators[:MAX_LISTED],
+        summary=list(describe_moves(models)),
+        models=models,
+    )
+
+
+def _published(conn: Connection) -> dict[str, BoardRow]:
+    snapshot = newest_snapshot(conn)
+    if snapshot is None:
+        return {}
+    return {row["model"]: BoardRow.model_validate(dict(row)) for row in read_board(conn, snapshot["id"], "am-elo")}
+
+
+def _previewed(conn: Connection, material: Material, fitted: Fitted) -> dict[str, BoardRow]:
+    names, archived = read_model_names(conn), read_archived(conn)
+    rows = [
+        BoardRow(model=names[row["model_id"]], **row, **_NO_METADATA)
+        for row in model_rows(fitted.rating.models, material.task.model_ids)
+        if row["model_id"] not in archived
+    ]
+    rows.sort(key=lambda row: (row.component, row.rank, row.model))
+    return {row.model: row for row in rows}
