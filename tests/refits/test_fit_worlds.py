@@ -27,7 +27,7 @@ def test_no_model_has_a_score(world: str, exclude: bool) -> None:
         LoopSettings(min_votes=0, flag_rule="evidence", exclude=exclude),
     )  # fmt: skip
     fitted = fit(task)
-    assert not fitted.rating.board.identified.any()
+    assert not fitted.rating.models.identified.any()
     assert np.isnan(fitted.boards[BoardName("am-elo")].score).all()
     assert fitted.fragility is not None
     assert not len(fitted.fragility.upper)
@@ -45,4 +45,4 @@ def test_a_fit_without_comparisons_has_the_same_leaderboard() -> None:
     assert list(quick.boards) == [BoardName("am-elo")]
     assert {name.method for name in whole.boards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
     assert (quick.fragility is None, whole.fragility is None) == (True, False)
-    np.testing.assert_array_equal(quick.rating.board.score, whole.rating.board.score)
+    np.testing.assert_array_equal(quick.rating.models.score, whole.rating.models.score)

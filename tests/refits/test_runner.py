@@ -301,4 +301,4 @@ def test_fitting_here_and_in_the_child_is_the_same(
         task = read_material(conn).task
     here, there = fitting.fit(task), fit_process.fit(task)
     assert here.votes_hash == there.votes_hash
-    assert here.rating.board.score.tolist() == there.rating.board.score.tolist()
+    assert here.rating.models.score.tolist() == there.rating.models.score.tolist()
