@@ -1,4 +1,5 @@
-import json
+"""The command `stable-arena annotators`: list annotators, see the evidence, decide."""
+
 from typing import Annotated, Literal
 
 import typer
@@ -9,17 +10,19 @@ from app.annotators import pseudonymise as pseudonyms
 from app.annotators.decisions import service as decisions
 from app.annotators.decisions.service import Action
 from app.annotators.service import Annotator, find_annotator, list_annotators
-from app.cli.boards import watched_console
 from app.cli.cases import case_tables
-from app.cli.outputs import write_output
-from app.cli.reasons import check_reason
-from app.cli.session import open_session
-from app.cli.tables import render
+from app.cli.options import PrintedOption, check_reason
+from app.cli.outputs import write_json, write_output, write_tables
+from app.cli.session import changing, reading
+from app.cli.tables import make_table, number
+from app.cli.texts import counted
 from app.leaderboard.row_files import rows_csv
 from app.rating.loop.results import Standing
 from app.review.evidence.case import make_case
 
 _ALL = 2**31 - 1
+
+Key = Annotated[str, typer.Argument(help="The annotator's id or key.")]
 
 annotators = typer.Typer(invoke_without_command=True, add_completion=False)
 
@@ -29,7 +32,7 @@ def list_all(
     context: typer.Context,
     standing: Annotated[Standing | None, typer.Option(help="Only those of this standing.")] = None,
     output_format: Annotated[
-        Literal["table", "json", "csv"], typer.Option("--format", help="How to print them.")
+        Literal["table", "json", "csv"], typer.Option("--format", help="How to print the result.")
     ] = "table",
 ) -> None:
     """List annotators, see the evidence, and decide on them.
@@ -38,76 +41,64 @@ def list_all(
     """
     if context.invoked_subcommand is not None:
         return
-    with open_session() as session, session.database.read() as conn:
+    with reading() as conn:
         found = [one.public() for one in list_annotators(conn, limit=_ALL, standing=standing)]
     rows = [one.model_dump(mode="json") for one in found]
     if output_format == "json":
-        content = (json.dumps({"annotators": rows}, indent=2, ensure_ascii=False) + "\n").encode()
+        write_json({"annotators": rows})
     elif output_format == "csv":
-        content = rows_csv(rows)
+        write_output(rows_csv(rows), None)
     else:
-        content = render([_table(found)], console=watched_console()).encode()
-    write_output(content, None)
+        write_tables([_table(found)])
 
 
 @annotators.command()
-def show(
-    annotator: Annotated[str, typer.Argument(help="The annotator's id or key.")],
-    output_format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
-) -> None:
-    """Show the evidence for and against an annotator, beside the newest board."""
-    with open_session() as session, session.database.read() as conn:
+def show(annotator: Key, output_format: PrintedOption = "table") -> None:
+    """Show the evidence for and against an annotator, beside the newest leaderboard."""
+    with reading() as conn:
         found = find_annotator(conn, annotator)
         case = make_case(conn, found)
     if output_format == "json":
-        whole = {**found.public().model_dump(mode="json"), "evidence": case and case.model_dump(mode="json")}
-        content = (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+        write_json({**found.public().model_dump(mode="json"), "evidence": case and case.model_dump(mode="json")})
     else:
-        parts = [_table([found.public()]), *(case_tables(case) if case else [])]
-        content = render(parts, console=watched_console()).encode()
-    write_output(content, None)
+        write_tables([_table([found.public()]), *(case_tables(case) if case else [])])
 
 
 @annotators.command()
 def decide(
-    annotator: Annotated[str, typer.Argument(help="The annotator's id or key.")],
-    action: Annotated[Action, typer.Argument(help="withdraw gives the annotator back to the rule.")],
-    reason: Annotated[str, typer.Option(help="Why; kept with the decision for ever.")],
+    annotator: Key,
+    action: Annotated[Action, typer.Argument(help="withdraw: the rule decides on the annotator again.")],
+    reason: Annotated[str, typer.Option(help="Why; recorded with the decision for good.")],
 ) -> None:
-    """Decide on an annotator; it shapes the leaderboard from the next refit on."""
+    """Decide on an annotator; the next refit takes the decision into account."""
     reason = check_reason(reason)
-    with open_session() as session, session.database.begin() as conn:
+    with changing() as conn:
         found, taken = decisions.decide(conn, annotator, action, reason=reason, decided_by="command line")
-    typer.echo(f"{found.annotator}: {taken.action} is on record; the standing is now {found.standing}.")
+    typer.echo(f"{found.annotator}: {taken.action} is recorded; the standing is now {found.standing}.")
 
 
 @annotators.command()
 def pseudonymise() -> None:
-    """Put keyed pseudonyms in the place of all raw keys on record, once, after STABLE_ARENA_PSEUDONYM_KEY was set.
+    """Replace all recorded raw keys by keyed pseudonyms, once, after STABLE_ARENA_PSEUDONYM_KEY was set.
 
-    Stop the service first: it must not take votes under raw keys meanwhile. Stopped half-way nothing has happened.
+    Stop the service first, because it must not take votes under raw keys meanwhile. The command changes all keys or,
+    if it is interrupted, none.
     """
-    with open_session() as session, session.database.begin() as conn:
+    with changing() as conn:
         rewritten = pseudonyms.pseudonymise(conn, done_by="command line")
-    typer.echo(f"{rewritten:,} raw keys were replaced by pseudonyms.")
+    typer.echo(f"Replaced {counted(rewritten, 'raw key')} by pseudonyms.")
 
 
 def _table(found: list[Annotator]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("Annotator", "Ability", "SE", "P(low)", "Votes", "Standing", "Rule says", "Override"):
-        left = column in ("Annotator", "Standing", "Rule says", "Override")
-        table.add_column(column, justify="left" if left else "right", overflow="fold")
+    columns = ("Annotator", "Ability", "SE", "P(low)", "Votes", "Standing", "Rule says", "Override")
+    table = make_table(*columns, words=["Annotator", "Standing", "Rule says", "Override"])
     for one in found:
         inside = one.ability is not None
         ability, se = (one.ability, one.se) if inside else (one.shadow_ability, one.shadow_se)
         table.add_row(
             Text(one.annotator),
-            _figure(ability) if inside else f"({_figure(ability)})",  # a shadow: it has no part in the scores
-            _figure(se), _figure(one.probability_low),
+            number(ability, 3) if inside else f"({number(ability, 3)})",  # a shadow ability: not part of the fit
+            number(se, 3), number(one.probability_low, 3),
             f"{one.votes:,}", one.standing, one.rule_standing, one.override or "",
         )  # fmt: skip
     return table
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

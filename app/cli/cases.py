@@ -1,4 +1,4 @@
-"""The case of one annotator as tables for a terminal."""
+"""The evidence on one annotator as tables for a terminal."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from app.cli.tables import make_table
 from app.review.evidence.case import Case, SurprisingVote
 from app.review.evidence.figures import ModelFigures
 
@@ -30,11 +31,15 @@ def case_tables(case: Case) -> Iterator[RenderableType]:
 def _figures(case: Case) -> Table:
     agreement, sides, ties, pace = case.agreement, case.sides, case.ties, case.pace
     own, typical = agreement.expected
-    table = _table(f"Beside snapshot {case.snapshot}", "", "Observed", "Expected", "z or p")
+    table = make_table("", "Observed", "Expected", "z or p", words=[""], title=f"Beside snapshot {case.snapshot}")
     table.add_row(
-        "Follows the board, as a typical annotator", *_row(agreement.accuracy, typical.accuracy), _z(typical.accuracy_z)
+        "Follows the leaderboard, as a typical annotator",
+        *_row(agreement.accuracy, typical.accuracy),
+        _z(typical.accuracy_z),
     )
-    table.add_row("Follows the board, given the ability", *_row(agreement.accuracy, own.accuracy), _z(own.accuracy_z))
+    table.add_row(
+        "Follows the leaderboard, given the ability", *_row(agreement.accuracy, own.accuracy), _z(own.accuracy_z)
+    )
     table.add_row("Left model wins", *_row(sides.left, sides.expected_left), _p(sides.p_value))
     table.add_row("Ties", *_row(ties.share, ties.expected), _z(ties.z))
     table.add_row("Within 5 seconds of the vote before", _percent(pace.hasty), "", "")
@@ -44,7 +49,10 @@ def _figures(case: Case) -> Table:
 
 
 def _surprising(votes: list[SurprisingVote]) -> Table:
-    table = _table("Most surprising votes", "Model A", "Model B", "Verdict", "Typical chance", "Own chance")
+    table = make_table(
+        "Model A", "Model B", "Verdict", "Typical chance", "Own chance",
+        words=["Model A", "Model B", "Verdict"], title="Most surprising votes",
+    )  # fmt: skip
     for vote in votes:
         chances = _percent(vote.chance.typical_probability), _percent(vote.chance.probability)
         table.add_row(Text(vote.model_a), Text(vote.model_b), vote.winner, *chances)
@@ -52,19 +60,13 @@ def _surprising(votes: list[SurprisingVote]) -> Table:
 
 
 def _models(models: list[ModelFigures]) -> Table:
-    table = _table("Furthest from what is expected", "Model", "Decided", "Wins", "Expected", "z")
+    table = make_table(
+        "Model", "Decided", "Wins", "Expected", "z", words=["Model"], title="Furthest from what is expected"
+    )
     for row in models:
         table.add_row(
             Text(row.model), f"{row.decided:,}", f"{row.wins:,}", f"{row.expected_wins:,.1f}", _z(row.residual)
         )
-    return table
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        left = column in ("", "Model", "Model A", "Model B", "Verdict")
-        table.add_column(column, justify="left" if left else "right", overflow="fold")
     return table
 
 

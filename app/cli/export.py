@@ -1,20 +1,17 @@
-import os
-import shutil
-import sys
+"""The command `stable-arena export`."""
+
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
-from app.cli.outputs import check_output
+from app.cli.options import read_time
+from app.cli.outputs import choose_format, move_output
 from app.cli.session import open_session
-from app.errors import BadInputError
-from app.exports.service import Exported, Filters, Format, What, check_filters, write_export
+from app.cli.texts import counted
+from app.exports.service import Filters, Format, What, check_filters, write_export
 from app.snapshots.methods import BoardMethod
-
-_ENDINGS: dict[str, Format] = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 
 def export(
@@ -25,15 +22,15 @@ def export(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
     ] = None,
-    since: Annotated[str | None, typer.Option(metavar="MOMENT", help="Votes received from this moment on.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="MOMENT", help="Votes received before this moment.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Votes received at this time or later.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Votes received before this time.")] = None,
     model: Annotated[str | None, typer.Option(help="Votes on this model, by name or alias.")] = None,
     standing: Annotated[
         Literal["pending", "active", "flagged", "excluded", "trusted"] | None,
         typer.Option(help="Annotators of this standing."),
     ] = None,
     snapshot: Annotated[
-        str | None, typer.Option(help="Votes that this snapshot (id or number) was made of; its leaderboard.")
+        str | None, typer.Option(help="The votes, or the leaderboard, of this snapshot (id or number).")
     ] = None,
     method: Annotated[
         BoardMethod | None, typer.Option(help="Which of the leaderboards.", show_default="am-elo")
@@ -42,17 +39,13 @@ def export(
 ) -> None:
     """Write votes, annotators or the leaderboard to a file.
 
-    Retracted votes are left out. CSV is made safe for spreadsheets: a text that would be taken for a formula has an
-    apostrophe in front. Votes can be imported again from any of the formats.
+    Retracted votes are left out. CSV is safe to open in a spreadsheet: a text that it would read as a formula has an
+    apostrophe in front. Votes can be imported again from each format.
     """
-    form = output_format or _ENDINGS.get(output.suffix.lower() if output else "", "csv")
-    if output is not None:
-        check_output(output)
-    elif form == "parquet" and sys.stdout.isatty():
-        raise BadInputError("Parquet is not for a terminal: give --output FILE or a pipe")
+    form = choose_format(output_format, output, get_args(Format))
     filters = Filters(
-        since=_moment("--since", since),
-        until=_moment("--until", until),
+        since=read_time("--since", since),
+        until=read_time("--until", until),
         model=model,
         standing=standing,
         snapshot=snapshot,
@@ -61,50 +54,12 @@ def export(
     )
     check_filters(what, filters)
     # Beside the output, so that the finished file takes its place in one step.
+    beside = output.absolute().parent if output else None
     with (
-        tempfile.TemporaryDirectory(
-            prefix=".stable-arena-", dir=output.absolute().parent if output else None
-        ) as folder,
-        open_session() as session,
+        tempfile.TemporaryDirectory(prefix=".stable-arena-", dir=beside) as folder,
+        open_session(creates=False) as session,
     ):
         path = Path(folder) / f"export.{form}"
         done = write_export(session.database, what, form, filters, path)
-        _hand_over(path, output)
-    _tell(what, done)
-
-
-def _hand_over(path: Path, output: Path | None) -> None:
-    if output is None:
-        with path.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.flush()  # a closed pipe shows here, not at interpreter exit where nobody can catch it
-        return
-    if output.exists() and not output.is_file():
-        shutil.copyfile(path, output)  # a device or a pipe cannot be replaced
-        return
-    target = output.resolve()
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-    path.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
-    path.replace(target)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _moment(option: str, text: str | None) -> datetime | None:
-    """Return a moment; one without an offset is in UTC."""
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInputError(f"{option} must be a moment such as 2026-01-31T12:00:00Z, is {text!r}") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _tell(what: str, done: Exported) -> None:
-    typer.echo(f"{done.rows:,} rows of {what}; the votes on record are {done.vote_set}", err=True)
+        move_output(path, output)
+    typer.echo(f"{counted(done.rows, 'row')} of {what}; the recorded votes are {done.vote_set}", err=True)

@@ -1,13 +1,15 @@
-import json
+"""The command `stable-arena import`."""
+
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from app.cli.failures import one_line
-from app.cli.outputs import write_output
+from app.cli.options import PrintedOption
+from app.cli.outputs import write_json
 from app.cli.progress import showing_stages
 from app.cli.session import open_session
+from app.cli.texts import counted, one_line
 from app.imports.local import ImportReceipt, import_file
 from app.imports.service import ImportFault, ImportOptions
 
@@ -17,27 +19,30 @@ _SHOWN = 10
 def import_votes(
     file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet file of votes.", show_default=False)],
     schema: Annotated[
-        str | None, typer.Option(help="Name of the file's format.", show_default="told from the columns")
+        str | None, typer.Option(help="Name of the file's format.", show_default="recognised by the columns")
     ] = None,
     annotator_column: Annotated[
         str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
     ] = None,
     pool_annotators: Annotated[
-        bool, typer.Option("--pool-annotators", help="Take every vote as one annotator's, named pooled.")
+        bool, typer.Option("--pool-annotators", help="Treat all votes as one annotator's, named pooled.")
     ] = False,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave out records that are no votes instead of refusing the file.")
+        bool, typer.Option("--skip-invalid", help="Leave out invalid records instead of refusing the file.")
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Import it even if the same file was imported before.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count the records, record nothing.")] = False,
-    output_format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check and count the records, but record nothing.")
+    ] = False,
+    output_format: PrintedOption = "table",
 ) -> None:
     """Record the votes of a file.
 
-    Every record is checked before any is written. Killed half-way, the import is taken on when the same file is
-    imported again; importing it once more does nothing. Votes that contradict the record are listed and left out.
+    Every record is checked before the first is written. An import that was killed is resumed when the same file is
+    imported again; a file that was imported before is not imported twice. Votes that contradict recorded ones are
+    listed and left out.
     """
     options = ImportOptions(
         schema=schema,
@@ -51,15 +56,15 @@ def import_votes(
         receipt = import_file(
             session.database, file, options, requested_by="command line", stage=show.stage, progress=show.share
         )
-    _tell("conflict", receipt.conflicts, receipt.counts.conflicts or 0)
-    _tell("not valid", receipt.faults, receipt.counts.rejected)
+    _print_errors("conflict", receipt.conflicts, receipt.counts.conflicts or 0)
+    _print_errors("not valid", receipt.faults, receipt.counts.rejected)
     if output_format == "json":
-        write_output((json.dumps(_plain(receipt), indent=2, ensure_ascii=False) + "\n").encode(), None)
+        write_json(_plain(receipt))
     else:
         typer.echo(_sentence(file, receipt))
 
 
-def _tell(what: str, faults: tuple[ImportFault, ...], total: int) -> None:
+def _print_errors(what: str, faults: tuple[ImportFault, ...], total: int) -> None:
     for fault in faults[:_SHOWN]:
         typer.echo(one_line(f"{what}: {fault.place}: {fault.detail}"), err=True)
     if faults and total > _SHOWN:
@@ -84,18 +89,19 @@ def _places(faults: tuple[ImportFault, ...]) -> list[dict[str, str]]:
 def _sentence(file: Path, receipt: ImportReceipt) -> str:
     name, counts = one_line(file.name), receipt.counts
     if receipt.already_imported:
-        return f"{name} was imported before; nothing was done (--again imports it once more)."
+        return f"{name} was imported before, so nothing was done (--again imports it once more)."
+    records = counted(counts.rows, "record")
     if receipt.import_id is None:
-        votes = counts.rows - counts.rejected - counts.skipped
+        votes = counted(counts.rows - counts.rejected - counts.skipped, "vote")
         return (
-            f"{name}: {counts.rows:,} records, {votes:,} of them votes, {counts.skipped:,} skipped, "
-            f"{counts.rejected:,} not valid. Nothing was recorded, nor compared with what is on record."
+            f"{name}: {records}, {votes}, {counts.skipped:,} skipped, {counts.rejected:,} not valid. "
+            "Nothing was recorded, and nothing was compared with the recorded votes."
         )
     skipped = f", {counts.skipped:,} skipped" if counts.skipped else ""
     replaced = f" ({counts.replaced:,} in place of earlier ones)" if counts.replaced else ""
     retracted = f" ({counts.retracted:,} of retracted votes)" if counts.retracted else ""
     return (
-        f"{name}: {counts.rows:,} records, {counts.created:,} votes recorded{replaced}, "
-        f"{counts.duplicates:,} duplicates{retracted}, {counts.conflicts:,} conflicts, "
+        f"{name}: {records}, {counted(counts.created, 'vote')} recorded{replaced}, "
+        f"{counted(counts.duplicates or 0, 'duplicate')}{retracted}, {counted(counts.conflicts or 0, 'conflict')}, "
         f"{counts.rejected:,} not valid{skipped}."
     )

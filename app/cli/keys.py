@@ -1,26 +1,26 @@
-import json
+"""The command `stable-arena keys`: make, list, rotate and revoke API keys."""
+
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from app.auth.service import MAX_OVERLAP, SCOPES, KeyRecord, create_key, list_keys, revoke_key, rotate_key
-from app.cli.failures import one_line
-from app.cli.outputs import write_output
-from app.cli.session import open_session
-from app.cli.tables import render
+from app.cli.options import Printed, PrintedOption
+from app.cli.outputs import write_json, write_tables
+from app.cli.session import changing, reading
+from app.cli.tables import make_table
+from app.cli.texts import one_line
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", add_completion=False, no_args_is_help=True)
-
-Format = Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")]
 
 
 @keys.command()
 def create(
-    name: Annotated[str, typer.Argument(help="Whose key it is; written beside what is done with it.")],
+    name: Annotated[str, typer.Argument(help="Who or what uses the key; recorded with everything it does.")],
     scope: Annotated[
         list[str], typer.Option(help=f"What it may do: {', '.join(SCOPES)} (admin: everything). Repeat it for several.")
     ],
@@ -29,26 +29,26 @@ def create(
         typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="When it stops working (UTC); never by default."),
     ] = None,
     requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="A limit of its own in place of the service's.")
+        int | None, typer.Option(min=1, help="A limit for this key, in place of the service's.")
     ] = None,
-    output_format: Format = "table",
+    output_format: PrintedOption = "table",
 ) -> None:
-    """Make an API key and print it, this once: it is stored as a hash and cannot be shown again."""
-    moment = expires.replace(tzinfo=UTC) if expires is not None else None
-    with open_session() as session, session.database.begin() as conn:
-        record, secret = create_key(conn, name, scope, expires_at=moment, requests_per_minute=requests_per_minute)
+    """Make an API key and print it once: only its hash is stored, so that it cannot be shown again."""
+    expires_at = expires.replace(tzinfo=UTC) if expires is not None else None
+    with changing(creates=True) as conn:
+        record, secret = create_key(conn, name, scope, expires_at=expires_at, requests_per_minute=requests_per_minute)
     _show_once(record, secret, output_format)
 
 
 @keys.command("list")
-def show(output_format: Format = "table") -> None:
-    """List the API keys, revoked ones too, without their secrets."""
-    with open_session() as session, session.database.read() as conn:
+def show(output_format: PrintedOption = "table") -> None:
+    """List the API keys, also the revoked ones, without their secrets."""
+    with reading() as conn:
         records = list_keys(conn)
     if output_format == "json":
-        _write_json({"keys": [_plain(record) for record in records]})
+        write_json({"keys": [_plain(record) for record in records]})
     else:
-        write_output(render([_table(records)]).encode(), None)
+        write_tables([_table(records)])
 
 
 @keys.command()
@@ -56,29 +56,27 @@ def rotate(
     key: Annotated[str, typer.Argument(help="The key's prefix or id, as listed.")],
     overlap: Annotated[
         int,
-        typer.Option(
-            min=0, max=int(MAX_OVERLAP.total_seconds()), help="Seconds for which the old key works beside the new one."
-        ),
+        typer.Option(min=0, max=int(MAX_OVERLAP.total_seconds()), help="Seconds for which the old key still works."),
     ] = 3600,
-    output_format: Format = "table",
+    output_format: PrintedOption = "table",
 ) -> None:
-    """Replace an API key by a new one of the same name, scopes and limit, and print that one, this once."""
-    with open_session() as session, session.database.begin() as conn:
+    """Replace an API key by a new one with the same name, scopes and limit, and print the new one once."""
+    with changing() as conn:
         record, secret = rotate_key(conn, key, overlap=timedelta(seconds=overlap))
     _show_once(record, secret, output_format)
 
 
 @keys.command()
 def revoke(key: Annotated[str, typer.Argument(help="The key's prefix or id, as listed.")]) -> None:
-    """Make an API key worthless; running servers notice within 5 seconds."""
-    with open_session() as session, session.database.begin() as conn:
+    """End an API key; running servers refuse it within 5 seconds."""
+    with changing() as conn:
         record = revoke_key(conn, key)
     typer.echo(one_line(f"{record.prefix} ({record.name}) is revoked."))
 
 
-def _show_once(record: KeyRecord, secret: str, output_format: Literal["table", "json"]) -> None:
+def _show_once(record: KeyRecord, secret: str, output_format: Printed) -> None:
     if output_format == "json":
-        _write_json({**_plain(record), "key": secret})
+        write_json({**_plain(record), "key": secret})
         return
     typer.echo(one_line(f"{record.name}: {', '.join(record.scopes)}. Keep the key, it is shown only now:"), err=True)
     typer.echo(secret)
@@ -95,19 +93,14 @@ def _plain(record: KeyRecord) -> dict[str, Any]:
     }
 
 
-def _write_json(content: dict[str, Any]) -> None:
-    write_output((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode(), None)
-
-
 def _table(records: list[KeyRecord]) -> Table:
-    table = Table("prefix", "name", "scopes", "created", "expires", "revoked")
+    table = make_table("Prefix", "Name", "Scopes", "Created", "Expires", "Revoked")
     for record in records:
+        times = (record.created_at, record.expires_at, record.revoked_at)
         table.add_row(
             record.prefix,
             Text(one_line(record.name)),
             ", ".join(record.scopes),
-            f"{record.created_at:%Y-%m-%d %H:%M}",
-            f"{record.expires_at:%Y-%m-%d %H:%M}" if record.expires_at else "",
-            f"{record.revoked_at:%Y-%m-%d %H:%M}" if record.revoked_at else "",
+            *(f"{time:%Y-%m-%d %H:%M}" if time else "" for time in times),
         )
     return table

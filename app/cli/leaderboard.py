@@ -1,17 +1,26 @@
+"""The command `stable-arena leaderboard`, and how it and `refit` print a published leaderboard."""
+
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from app.cli.boards import check_destination, write_board
-from app.cli.outputs import write_output
-from app.cli.session import open_session
+from app.cli.outputs import choose_format, write_json, write_output, write_tables
+from app.cli.session import reading
+from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, make_table
+from app.cli.texts import counted
 from app.errors import BadInputError
 from app.leaderboard.catalog import make_catalog
-from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.service import Leaderboard, choose_leaderboard, read_leaderboard
 from app.snapshots.methods import BoardMethod
 
-_Format = Literal["table", "json", "csv", "parquet", "arena-catalog"]
+Format = Literal["table", "json", "csv", "parquet"]
+_Asked = Literal["table", "json", "csv", "parquet", "arena-catalog"]
 _METHODS: tuple[BoardMethod, ...] = get_args(BoardMethod)
 
 
@@ -19,33 +28,50 @@ def leaderboard(
     method: Annotated[
         BoardMethod,
         typer.Option(
-            help="am-elo weighs annotators by ability, m-elo does not, m-elo-all counts everybody, elo is by order."
+            help="am-elo weighs annotators by ability, m-elo does not, m-elo-all counts every annotator, "
+            "elo depends on the order of votes."
         ),
     ] = "am-elo",
     tag: Annotated[str | None, typer.Option(help="Scores from the votes with this tag alone.")] = None,
     compare: Annotated[
         str | None,
-        typer.Option(metavar="METHOD,…", help="Other boards of the snapshot to show beside, such as m-elo,m-elo-all."),
+        typer.Option(metavar="METHOD,…", help="Other methods of the snapshot to show beside, such as m-elo,m-elo-all."),
     ] = None,
-    output_format: Annotated[_Format, typer.Option("--format", help="How to print it.")] = "table",
+    output_format: Annotated[
+        _Asked | None, typer.Option("--format", help="By default what --output ends in, else table.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
     ] = None,
     snapshot: Annotated[str | None, typer.Option(help="Id or number of a snapshot; the newest by default.")] = None,
 ) -> None:
     """Print a published leaderboard."""
-    check_destination(output_format, output)
+    form: _Asked = choose_format(output_format, output, get_args(Format))
     others = _methods(compare)
-    with open_session() as session, session.database.read() as conn:
-        version = choose_leaderboard(conn, method=method, tag=tag, compare=others, snapshot=snapshot)
-        if output_format == "arena-catalog":
-            catalog = make_catalog(conn, version)
-        else:
-            board = read_leaderboard(conn, version)
-    if output_format == "arena-catalog":
-        write_output((catalog.model_dump_json(indent=2) + "\n").encode(), output)
+    choose = partial(choose_leaderboard, method=method, tag=tag, compare=others, snapshot=snapshot)
+    if form == "arena-catalog":
+        with reading() as conn:
+            catalog = make_catalog(conn, choose(conn))
+        write_json(catalog, output)
     else:
-        write_board(board, output_format, output)
+        with reading() as conn:
+            board = read_leaderboard(conn, choose(conn))
+        write_leaderboard(board, form, output)
+
+
+def write_leaderboard(board: Leaderboard, form: Format, output: Path | None = None) -> None:
+    """Print a published leaderboard, or write it to a file."""
+    if form == "json":
+        write_json(board, output)
+    elif form == "csv":
+        write_output(rows_csv(board.rows(), board.columns()), output)
+    elif form == "parquet":
+        write_output(rows_parquet(board.rows(), board.columns()), output)
+    else:
+        parts: list[RenderableType] = [leaderboard_table(board.rows())]
+        if any(row.compared for row in board.models):
+            parts += ["", _comparison(board)]
+        write_tables([*parts, *_caption(board)], output)
 
 
 def _methods(text: str | None) -> list[BoardMethod]:
@@ -55,3 +81,33 @@ def _methods(text: str | None) -> list[BoardMethod]:
     if unknown:
         raise BadInputError(f"--compare: {unknown[0]!r} is none of {', '.join(_METHODS)}")
     return cast("list[BoardMethod]", named)
+
+
+def _comparison(board: Leaderboard) -> Table:
+    """Return the models' places by each method: what knowing the annotators changes."""
+    others = list(board.models[0].compared) if board.models else []
+    table = make_table("Model", board.method, *others, words=["Model"], title="Side by side")
+    for row in board.models:
+        places: list[Any] = [row, *(row.compared[other] for other in others)]
+        table.add_row(Text(row.model), *(_place(one.rank, one.score) for one in places))
+    return table
+
+
+def _place(rank: int | None, score: float | None) -> str:
+    return f"{'–' if rank is None else rank} ({'–' if score is None else f'{score:.1f}'})"
+
+
+def _caption(board: Leaderboard) -> list[Text]:
+    snapshot = board.snapshot
+    published = snapshot.published_at.strftime("%Y-%m-%d %H:%M:%S %Z")
+    tag = f", tag {board.tag!r}" if board.tag is not None else ""
+    stale = ", the leaderboard is stale" if board.stale else ""
+    votes = f"{snapshot.votes_used:,} of {counted(snapshot.votes_read, 'vote')} counted"
+    since = f"{board.votes_not_in_board:,} arrived since{stale}"
+    lines = [f"Snapshot {snapshot.number} ({board.method}{tag}), {published}: {votes}; {since}."]
+    ties = sum(bool(row.tied) for row in board.models)
+    if ties:
+        lines.append(
+            f"{AS_GOOD_AS_TIED} {counted(ties, 'model')} as good as tied with the model above: few votes decide."
+        )
+    return [Text(line) for line in lines]

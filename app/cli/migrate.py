@@ -1,3 +1,5 @@
+"""The command `stable-arena migrate`."""
+
 from typing import Annotated
 
 import typer
@@ -15,7 +17,7 @@ def migrate(
         str | None,
         typer.Option(
             metavar="REVISION",
-            help="Take the schema back to an earlier one, for an earlier version; what only later ones hold is lost.",
+            help="Go back to this earlier schema, for an earlier version. Data that only later schemas hold are lost.",
         ),
     ] = None,
 ) -> None:
@@ -40,7 +42,7 @@ def _upgrade(settings: Settings) -> None:
 
 def _take_back(settings: Settings, revision: str) -> None:
     if revision == "base":
-        raise BadInputError("base is before the first schema: that would drop the votes")
+        raise BadInputError("the revision base is the empty schema: going back to it would drop the votes")
     url = database_url(settings)
     if url is not None:
         downgrade(url, revision, connect_timeout=settings.database.connect_timeout_seconds)

@@ -1,33 +1,29 @@
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""The command `stable-arena models`: list, add, rename and archive models."""
+
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated
 
 import typer
-from pydantic import BaseModel, ValidationError
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import Connection
 
-from app.cli.boards import watched_console
-from app.cli.failures import one_line
-from app.cli.outputs import write_output
-from app.cli.session import open_session
-from app.cli.tables import render
-from app.errors import BadInputError, FieldError
+from app.cli.options import PrintedOption, read_form
+from app.cli.outputs import write_json, write_tables
+from app.cli.session import changing, reading
+from app.cli.tables import make_table
+from app.cli.texts import one_line
+from app.errors import BadInputError
 from app.models.changes import ModelChange, NewAlias, NewModel, add_alias, add_model, change_model
 from app.models.service import Model, list_models
 
 _ALL = 2**31 - 1
 _BY = "command line"
 
-Form = TypeVar("Form", bound=BaseModel)
 Name = Annotated[str, typer.Argument(help="The model's name, or an alias.")]
-Organization = Annotated[str | None, typer.Option(help="Who made it; empty forgets it.")]
-License = Annotated[str | None, typer.Option(help="Under which terms it is available; empty forgets it.")]
-Link = Annotated[str | None, typer.Option(help="Where to read more, http or https; empty forgets it.")]
-Released = Annotated[str | None, typer.Option(help="When it was released, as 2026-01-31; empty forgets it.")]
+Organization = Annotated[str | None, typer.Option(help="Who made it; empty removes the entry.")]
+License = Annotated[str | None, typer.Option(help="Its licence; empty removes the entry.")]
+Link = Annotated[str | None, typer.Option(help="Where to read more, http or https; empty removes the entry.")]
+Released = Annotated[str | None, typer.Option(help="Release date, as 2026-01-31; empty removes the entry.")]
 
 models = typer.Typer(
     help="List, add, rename and archive models, and record facts about them.",
@@ -38,17 +34,16 @@ models = typer.Typer(
 
 @models.command("list")
 def show(
-    archived: Annotated[bool, typer.Option("--archived", help="The archived ones too.")] = False,
-    output_format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print them.")] = "table",
+    archived: Annotated[bool, typer.Option("--archived", help="Also the archived ones.")] = False,
+    output_format: PrintedOption = "table",
 ) -> None:
     """List the models by name."""
-    with open_session() as session, session.database.read() as conn:
+    with reading() as conn:
         found = [one.public() for one in list_models(conn, limit=_ALL, archived=archived)]
     if output_format == "json":
-        content = json.dumps({"models": [one.model_dump(mode="json") for one in found]}, indent=2, ensure_ascii=False)
-        write_output((content + "\n").encode(), None)
+        write_json({"models": [one.model_dump(mode="json") for one in found]})
     else:
-        write_output(render([_table(found)], console=watched_console()).encode(), None)
+        write_tables([_table(found)])
 
 
 @models.command()
@@ -59,39 +54,43 @@ def add(
     link: Link = None,
     released: Released = None,
 ) -> None:
-    """Add a model before any vote names it; where unknown models are refused, this is how they come in."""
-    new = _form(NewModel, name=name, **_given(organization, license, link, released))
-    with _changing() as conn:
+    """Add a model before the first vote names it; needed where votes on unknown models are refused."""
+    new = read_form(NewModel, {"name": name, **_given(organization, license, link, released)})
+    with changing(creates=True) as conn:
         added = add_model(conn, new, added_by=_BY)
-    typer.echo(one_line(f"{added.name} is on record."))
+    typer.echo(one_line(f"{added.name} was added."))
 
 
 @models.command()
-def rename(name: Name, new_name: Annotated[str, typer.Argument(help="What it is called from now on.")]) -> None:
-    """Rename a model; the old name stays as an alias for good."""
-    with _changing() as conn:
-        renamed = change_model(conn, name, _form(ModelChange, name=new_name), changed_by=_BY)
-    typer.echo(one_line(f"{name} is now {renamed.name}; votes may go on naming it as before."))
+def rename(name: Name, new_name: Annotated[str, typer.Argument(help="The new name.")]) -> None:
+    """Rename a model; the old name becomes an alias for good."""
+    with changing() as conn:
+        renamed = change_model(conn, name, read_form(ModelChange, {"name": new_name}), changed_by=_BY)
+    typer.echo(one_line(f"{name} is now {renamed.name}; votes may still use the old name."))
 
 
 @models.command()
-def archive(name: Name, undo: Annotated[bool, typer.Option("--undo", help="Show it on boards again.")] = False) -> None:
-    """Leave a model out of boards; its votes count all the same."""
-    with _changing() as conn:
-        changed = change_model(conn, name, _form(ModelChange, archived=not undo), changed_by=_BY)
-    typer.echo(one_line(f"{changed.name} is {'shown on boards again' if undo else 'archived'}."))
+def archive(
+    name: Name, undo: Annotated[bool, typer.Option("--undo", help="Show it on leaderboards again.")] = False
+) -> None:
+    """Hide a model from leaderboards; its votes still count."""
+    with changing() as conn:
+        changed = change_model(conn, name, read_form(ModelChange, {"archived": not undo}), changed_by=_BY)
+    typer.echo(one_line(f"{changed.name} is {'shown on leaderboards again' if undo else 'archived'}."))
 
 
 @models.command()
 def alias(
     name: Name,
     alias: Annotated[str, typer.Argument(help="Another name of the model.")],
-    valid_from: Annotated[str | None, typer.Option("--from", help="From when on, as 2026-01-31T00:00:00Z.")] = None,
-    valid_until: Annotated[str | None, typer.Option("--until", help="Until before when.")] = None,
+    valid_from: Annotated[
+        str | None, typer.Option("--from", help="First time at which it is valid, as 2026-01-31T00:00:00Z.")
+    ] = None,
+    valid_until: Annotated[str | None, typer.Option("--until", help="Time from which it is no longer valid.")] = None,
 ) -> None:
-    """Give a model another name, for good or for a time."""
-    new = _form(NewAlias, name=alias, valid_from=valid_from, valid_until=valid_until)
-    with _changing() as conn:
+    """Give a model another name, for good or for a period."""
+    new = read_form(NewAlias, {"name": alias, "valid_from": valid_from, "valid_until": valid_until})
+    with changing() as conn:
         added = add_alias(conn, name, new, added_by=_BY)
     typer.echo(one_line(f"{added.name} means {name}{_period(added.valid_from, added.valid_until)}."))
 
@@ -104,19 +103,13 @@ def set_facts(
     link: Link = None,
     released: Released = None,
 ) -> None:
-    """Say what is known of a model; what is not given stays."""
+    """Record facts about a model; what is not given stays."""
     given = _given(organization, license, link, released)
     if not given:
         raise BadInputError("nothing to set: give --organization, --license, --link or --released")
-    with _changing() as conn:
-        changed = change_model(conn, name, _form(ModelChange, **given), changed_by=_BY)
-    typer.echo(one_line(f"{changed.name}: {', '.join(given)} {'is' if len(given) == 1 else 'are'} on record."))
-
-
-@contextmanager
-def _changing() -> Iterator[Connection]:
-    with open_session() as session, session.database.begin() as conn:
-        yield conn
+    with changing() as conn:
+        changed = change_model(conn, name, read_form(ModelChange, given), changed_by=_BY)
+    typer.echo(one_line(f"{changed.name}: recorded {', '.join(given)}."))
 
 
 def _given(
@@ -126,26 +119,13 @@ def _given(
     return {name: value or None for name, value in values.items() if value is not None}
 
 
-def _form(kind: type[Form], **values: Any) -> Form:
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        errors = tuple(
-            FieldError("".join(f"{part}" for part in one["loc"]), one["msg"].removeprefix("Value error, "))
-            for one in error.errors(include_url=False, include_input=False)
-        )
-        raise BadInputError("what was given is not valid", errors) from None
-
-
 def _period(begin: datetime | None, end: datetime | None) -> str:
     parts = [f" from {begin:%Y-%m-%d %H:%M %Z}" if begin else "", f" until {end:%Y-%m-%d %H:%M %Z}" if end else ""]
     return "".join(parts) or " for good"
 
 
 def _table(found: list[Model]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("Model", "Organization", "License", "Link", "Released", "Archived"):
-        table.add_column(column, overflow="fold")
+    table = make_table("Model", "Organization", "License", "Link", "Released", "Archived")
     for one in found:
         texts = (one.name, one.organization or "", one.license or "", one.link or "")
         table.add_row(

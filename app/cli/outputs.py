@@ -1,19 +1,61 @@
-"""Where a command's result goes: standard output, or a file that is replaced whole or not at all."""
+"""Where a command's result goes, and in which format: standard output, or a file that is replaced as a whole."""
 
+import json
 import os
 import secrets
+import shutil
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
+from pydantic import BaseModel
+from rich.console import Console, RenderableType
+
+from app.cli.tables import render
 from app.errors import BadInputError
 
+Format = TypeVar("Format", bound=str)
 
-def check_output(path: Path) -> None:
-    """Refuse, before any work is done, a path that cannot be written.
+
+def choose_format(asked: Format | None, output: Path | None, formats: Sequence[Format]) -> Format:
+    """Return the format asked for, else the one that the output's name ends in, else the first of `formats`.
+
+    `votes.csv` means csv and `board.txt` means table. This checks the output before any work is done.
 
     Raises
     ------
-    BadInputError : it is a folder, or its folder does not exist.
+    BadInputError
+        The output cannot be written, its ending is unknown, or it is Parquet on a terminal.
+    """
+    if output is not None:
+        check_output(output)
+    form = asked or _format_of_name(output, formats)
+    if form == "parquet" and output is None and stdout_is_terminal():
+        raise BadInputError("Parquet cannot be shown on a terminal: give --output FILE or a pipe")
+    return form
+
+
+def _format_of_name(output: Path | None, formats: Sequence[Format]) -> Format:
+    ending = output.suffix.lower() if output else ""
+    if not ending:
+        return formats[0]
+    endings = {".txt" if form == "table" else f".{form}": form for form in formats}
+    if ending not in endings:
+        raise BadInputError(
+            f"--output {output}: {ending} is none of the known endings {', '.join(endings)}; "
+            "choose a format with --format"
+        )
+    return endings[ending]
+
+
+def check_output(path: Path) -> None:
+    """Refuse a path that cannot be written, before any work is done.
+
+    Raises
+    ------
+    BadInputError
+        It is a folder, or its folder does not exist.
     """
     if path.is_dir():
         raise BadInputError(f"{path} is a folder, not a file to write")
@@ -21,32 +63,74 @@ def check_output(path: Path) -> None:
         raise BadInputError(f"the folder {path.absolute().parent} does not exist")
 
 
+def stdout_is_terminal() -> bool:
+    """Return whether standard output is a terminal."""
+    return sys.stdout.isatty()
+
+
+def write_tables(parts: Iterable[RenderableType], output: Path | None = None) -> None:
+    """Write the parts as text: as wide as the terminal, or uncut and plain where there is none."""
+    console = Console() if output is None and stdout_is_terminal() else None
+    write_output(render(parts, console=console).encode(), output)
+
+
+def write_json(document: BaseModel | Mapping[str, Any], output: Path | None = None) -> None:
+    """Write a JSON document, indented."""
+    if isinstance(document, BaseModel):
+        text = document.model_dump_json(indent=2)
+    else:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    write_output(f"{text}\n".encode(), output)
+
+
 def write_output(content: bytes, path: Path | None) -> None:
     """Write to the file, or to standard output without one.
 
-    A regular file is replaced in one step: who reads it sees the old content or the new, never a part.
+    A regular file is replaced in one step: its readers see the old content or the new, never a part.
     """
     if path is None:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
-        sys.stdout.flush()  # a closed pipe shows here, not at interpreter exit where nobody can catch it
+        sys.stdout.flush()  # a closed pipe is noticed here; at the interpreter's exit it could not be caught
         return
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)  # a device or a pipe cannot be replaced
+    if _is_device(path):
+        path.write_bytes(content)
         return
-    _replace(path.resolve(), content)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
+    target = path.resolve()
+    draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
     try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            draft.chmod(path.stat().st_mode & 0o7777)
-        draft.replace(path)
+        draft.write_bytes(content)
+        _replace(target, draft)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def move_output(file: Path, path: Path | None) -> None:
+    """Move a finished file to its place, or copy it to standard output; the file is on the path's file system."""
+    if path is None:
+        with file.open("rb") as content:
+            shutil.copyfileobj(content, sys.stdout.buffer)
+        sys.stdout.flush()
+    elif _is_device(path):
+        shutil.copyfile(file, path)
+    else:
+        _replace(path.resolve(), file)
+
+
+def _is_device(path: Path) -> bool:
+    """Return whether the path is a device or a pipe, which cannot be replaced."""
+    return path.exists() and not path.is_file()
+
+
+def _replace(target: Path, draft: Path) -> None:
+    with draft.open("rb+") as file:
+        os.fsync(file.fileno())
+    draft.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
+    draft.replace(target)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

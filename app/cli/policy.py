@@ -1,18 +1,19 @@
+"""The command `stable-arena policy`: show the policy, change it, preview a change."""
+
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.boards import watched_console
-from app.cli.outputs import write_output
+from app.cli.options import PrintedOption, check_reason, read_form
+from app.cli.outputs import write_json, write_tables
 from app.cli.progress import showing_stages
-from app.cli.reasons import check_reason
-from app.cli.session import open_session
-from app.cli.tables import render
-from app.errors import BadInputError, FieldError
+from app.cli.session import changing, open_session, reading
+from app.cli.tables import make_table, number
+from app.cli.texts import counted
+from app.errors import BadInputError
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, set_policy
 from app.review.previews.schemas import PolicyPreview
@@ -21,53 +22,52 @@ from app.worker.assembly import fit_limits
 
 _LISTED = 20
 
-Format = Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")]
 Changes = Annotated[
     list[str],
-    typer.Argument(metavar="NAME=VALUE…", help="Settings to change, for example min_votes=20; null for none."),
+    typer.Argument(metavar="NAME=VALUE…", help="Settings to change, for example min_votes=20; null removes a limit."),
 ]
 
 policy = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
 @policy.callback()
-def show_alone(context: typer.Context, output_format: Format = "table") -> None:
+def show_alone(context: typer.Context, output_format: PrintedOption = "table") -> None:
     """Show the policy in force, change it, or see what a change would do."""
     if context.invoked_subcommand is None:
         show(output_format)
 
 
 @policy.command()
-def show(output_format: Format = "table") -> None:
+def show(output_format: PrintedOption = "table") -> None:
     """Show the policy in force, as `policy` alone does."""
-    with open_session() as session, session.database.read() as conn:
+    with reading() as conn:
         version = current_policy(conn)
     _print(version, output_format)
 
 
 @policy.command()
-def preview(changes: Changes, output_format: Format = "table") -> None:
-    """Say who would be flagged, excluded, pending, back in or cleared, and how the board would move; change nothing."""
-    with showing_stages() as stages, open_session() as session:
+def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
+    """Show which annotators' standings and which ranks a change would move; change nothing."""
+    with showing_stages() as stages, open_session(creates=False) as session:
         with session.database.read() as conn:
             settings = changed(current_policy(conn).settings, changes)
         stages.stage("Fitting")
         found = PolicyPreviews(session.database, fit_limits(session.settings)).preview(settings)
     if output_format == "json":
-        write_output((found.model_dump_json(indent=2) + "\n").encode(), None)
+        write_json(found)
     else:
-        write_output(render([Text(_sentences(found)), _annotators(found)], console=watched_console()).encode(), None)
+        write_tables([Text(_sentences(found)), _annotators(found)])
 
 
 @policy.command(name="set")
 def put(
     changes: Changes,
-    reason: Annotated[str, typer.Option(help="Why; kept with the policy for ever.")],
-    output_format: Format = "table",
+    reason: Annotated[str, typer.Option(help="Why; recorded with the policy for good.")],
+    output_format: PrintedOption = "table",
 ) -> None:
-    """Put a changed policy in force, from the next refit on; `policy preview` shows first what it would do."""
+    """Change the policy from the next refit on; `policy preview` shows first what the change would do."""
     reason = check_reason(reason)
-    with open_session() as session, session.database.begin() as conn:
+    with changing(creates=True) as conn:
         settings = changed(current_policy(conn).settings, changes)
         version = set_policy(conn, settings, reason=reason, created_by="command line")
     _print(version, output_format)
@@ -92,33 +92,24 @@ def changed(settings: Policy, changes: list[str]) -> Policy:
             values[name] = json.loads(value)
         except json.JSONDecodeError:
             values[name] = value
-    try:
-        return Policy.model_validate(values)
-    except ValidationError as error:
-        errors = (
-            FieldError(".".join(map(str, e["loc"])) or "policy", e["msg"]) for e in error.errors(include_input=False)
-        )
-        raise BadInputError("the policy is not valid", tuple(errors)) from None
+    return read_form(Policy, values)
 
 
 def _print(version: PolicyVersion, output_format: str) -> None:
     if output_format == "json":
-        write_output((version.model_dump_json(indent=2) + "\n").encode(), None)
+        write_json(version)
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("Setting")
-    table.add_column("Value")
-    table.add_column("", overflow="fold")
+    table = make_table("Setting", "Value", "")
     for name, value in version.settings.model_dump(mode="json").items():
         table.add_row(name, json.dumps(value), Policy.model_fields[name].description)
     caption = Text(f"Version {version.version}, set by {version.created_by}: {version.reason}")
-    write_output(render([table, caption], console=watched_console()).encode(), None)
+    write_tables([table, caption])
 
 
 def _sentences(found: PolicyPreview) -> str:
     counts = ", ".join(f"{number:,} {word.replace('_', ' ')}" for word, number in found.counts.items())
     lines = [
-        f"{found.votes_used:,} of {found.votes_read:,} votes would count.",
+        f"{found.votes_used:,} of {counted(found.votes_read, 'vote')} would count.",
         f"Standings that would change: {counts}.",
         *found.summary,
     ]
@@ -128,13 +119,10 @@ def _sentences(found: PolicyPreview) -> str:
 
 
 def _annotators(found: PolicyPreview) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("Annotator", "Now", "Then", "Ability", "Votes"):
-        table.add_column(column, justify="right" if column in ("Ability", "Votes") else "left", overflow="fold")
+    table = make_table("Annotator", "Now", "Then", "Ability", "Votes", words=["Annotator", "Now", "Then"])
     for one in found.annotators[:_LISTED]:
         ability = one.ability if one.ability is not None else one.shadow_ability
-        shown = "–" if ability is None else f"{ability:.3f}"
-        table.add_row(Text(one.annotator), one.before, one.after, shown, f"{one.votes:,}")
+        table.add_row(Text(one.annotator), one.before, one.after, number(ability, 3), f"{one.votes:,}")
     left = sum(found.counts.values()) - _LISTED
     if left > 0:
         table.add_row(f"… and {left:,} more", "", "", "", "")

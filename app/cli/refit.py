@@ -1,14 +1,16 @@
-import json
+"""The command `stable-arena refit`."""
+
 import logging
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from app.cli.boards import write_board
+from app.cli.leaderboard import write_leaderboard
 from app.cli.logs import log_to_stderr
-from app.cli.outputs import write_output
-from app.cli.reasons import check_reason
+from app.cli.options import Printed, PrintedOption, check_reason
+from app.cli.outputs import write_json
 from app.cli.session import open_session
+from app.cli.texts import counted
 from app.leaderboard.rows import finite
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.refits.reproduce import Reproduction, reproduce
@@ -23,25 +25,25 @@ def refit(
     ] = False,
     reason: Annotated[
         str | None,
-        typer.Option(help="Why the exclusions are accepted; kept on the audit log with --accept-exclusions."),
+        typer.Option(help="Why the exclusions are accepted; recorded in the audit log."),
     ] = None,
     snapshot: Annotated[
         str | None,
         typer.Option(
             "--reproduce",
             metavar="ID",
-            help="Publish nothing: fit this snapshot (id or number) again and print how far the numbers are from it.",
+            help="Publish nothing: fit this snapshot (id or number) again and print how far its numbers differ.",
         ),
     ] = None,
-    output_format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
+    output_format: PrintedOption = "table",
 ) -> None:
     """Refit now and print the new leaderboard.
 
-    Where a worker is at a refit already, it runs this one next and the command waits for it. With --reproduce the exit
-    code is 1 where the snapshot does not come out as it was published.
+    If a worker is running a refit already, it runs this one next, and the command waits for it. With --reproduce the
+    exit code is 1 if the numbers differ from the published ones.
     """
-    log_to_stderr(logging.ERROR)  # how it ended is what the command says
-    with open_session() as session:
+    log_to_stderr(logging.ERROR)  # the command itself prints how the refit ended
+    with open_session(creates=False) as session:
         if snapshot is not None:
             _write_reproduction(reproduce(session.database, snapshot), output_format)
             return
@@ -55,24 +57,27 @@ def refit(
         )
         with session.database.read() as conn:
             board = read_leaderboard(conn, choose_leaderboard(conn, snapshot=str(done.snapshot_id)))
-    write_board(board, output_format)
+    write_leaderboard(board, output_format)
 
 
-def _write_reproduction(made: Reproduction, output_format: Literal["table", "json"]) -> None:
+def _write_reproduction(made: Reproduction, output_format: Printed) -> None:
     if output_format == "json":
-        content = {
-            "snapshot_id": str(made.snapshot_id),
-            "number": made.number,
-            "votes": made.votes,
-            "same_votes": made.same_votes,
-            "reproduced": made.reproduced,
-            "largest_difference": finite(made.largest_difference),
-            "differences": {column: finite(difference) for column, difference in made.differences.items()},
-        }
-        write_output((json.dumps(content, indent=2) + "\n").encode(), None)
+        write_json(
+            {
+                "snapshot_id": str(made.snapshot_id),
+                "number": made.number,
+                "votes": made.votes,
+                "same_votes": made.same_votes,
+                "reproduced": made.reproduced,
+                "largest_difference": finite(made.largest_difference),
+                "differences": {column: finite(difference) for column, difference in made.differences.items()},
+            }
+        )
     else:
-        votes = "the votes it was published with" if made.same_votes else "other votes than it was published with"
-        typer.echo(f"snapshot {made.number}, made again from {made.votes:,} votes: {votes}")
+        same = "the votes" if made.same_votes else "other votes than those"
+        typer.echo(
+            f"snapshot {made.number}, fitted again to {counted(made.votes, 'vote')}: {same} it was published with"
+        )
         typer.echo(f"largest difference: {made.largest_difference:g}")
         for column, difference in made.differences.items():
             if difference:

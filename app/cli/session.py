@@ -1,6 +1,10 @@
+"""What a command works with: the settings and the open database."""
+
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+
+from sqlalchemy import Connection
 
 from app.database.engine import Database
 from app.environment import read_settings
@@ -11,18 +15,37 @@ from app.settings import Settings
 
 @dataclass(frozen=True)
 class Session:
-    """What a command works with: the settings and the open database."""
+    """The settings and the open database."""
 
     settings: Settings
     database: Database
 
 
-def database_url(settings: Settings) -> str | None:
-    """Return the address of the database server that was set, None for the embedded one."""
-    return settings.database_url.get_secret_value() if settings.database_url else None
+@contextmanager
+def reading() -> Iterator[Connection]:
+    """Run a read-only transaction on the database that the settings name; where there is none, refuse."""
+    with open_session(creates=False) as session, session.database.read() as conn:
+        yield conn
 
 
-def open_database_of(settings: Settings, *, revives: bool = True) -> AbstractContextManager[Database]:
+@contextmanager
+def changing(*, creates: bool = False) -> Iterator[Connection]:
+    """Run a transaction on the database that the settings name and commit it at the end of the block."""
+    with open_session(creates=creates) as session, session.database.begin() as conn:
+        yield conn
+
+
+@contextmanager
+def open_session(*, creates: bool = True, revives: bool = True) -> Iterator[Session]:
+    """Open the database that the settings name while the block runs; each command commits for itself."""
+    settings = read_settings()
+    with open_database_of(settings, creates=creates, revives=revives) as database:
+        yield Session(settings, database)
+
+
+def open_database_of(
+    settings: Settings, *, creates: bool = True, revives: bool = True
+) -> AbstractContextManager[Database]:
     """Open the database that the settings name, as `open_database` does."""
     return open_database(
         database_url(settings),
@@ -35,13 +58,11 @@ def open_database_of(settings: Settings, *, revives: bool = True) -> AbstractCon
             settings.pseudonym_key_version,
             raw_beside=settings.allow_raw_keys,
         ),
+        creates=creates,
         revives=revives,
     )
 
 
-@contextmanager
-def open_session(*, revives: bool = True) -> Iterator[Session]:
-    """Open the database that the environment names while the block runs; each command commits for itself."""
-    settings = read_settings()
-    with open_database_of(settings, revives=revives) as database:
-        yield Session(settings, database)
+def database_url(settings: Settings) -> str | None:
+    """Return the address of the database server that was set, None for the embedded one."""
+    return settings.database_url.get_secret_value() if settings.database_url else None

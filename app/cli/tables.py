@@ -1,7 +1,7 @@
 """Leaderboards and annotators as tables for a terminal."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -11,7 +11,7 @@ from rich.text import Text
 Rows = Sequence[Mapping[str, Any]]
 
 WIDE = 4_000
-"""Columns when nobody watches: text in a file or a pipe is never cut."""
+"""Columns of text that goes to a file or a pipe: nothing is cut."""
 
 AS_GOOD_AS_TIED = "≈"
 
@@ -24,7 +24,9 @@ def leaderboard_table(models: Rows) -> RenderableType:
     tables = []
     for number, rows in components.items():
         title = f"Component {number + 1} of {len(components)}" if len(components) > 1 else None
-        table = _table(title, "Rank", "Model", "Score", "±", "Votes", "Wins", "Ties", "Losses", text="Model")
+        table = make_table(
+            "Rank", "Model", "Score", "±", "Votes", "Wins", "Ties", "Losses", words=["Model"], title=title
+        )
         for row in rows:
             table.add_row(
                 _rank(row), Text(row["model"]), _score(row), _half_width(row),
@@ -36,9 +38,8 @@ def leaderboard_table(models: Rows) -> RenderableType:
 
 def elo_table(models: Rows) -> RenderableType:
     """Return the models as rated by Elo over shuffled orders."""
-    table = _table(
-        None, "Rank", "Model", "Mean", "SEM", "SD", "As recorded", "Votes", "Wins", "Ties", "Losses", text="Model"
-    )
+    columns = ("Rank", "Model", "Mean", "SEM", "SD", "As recorded", "Votes", "Wins", "Ties", "Losses")
+    table = make_table(*columns, words=["Model"])
     for row in models:
         table.add_row(
             f"{row['rank']}", Text(row["model"]), f"{row['score']:.1f}", f"{row['sem']:.2f}", f"{row['sd']:.1f}",
@@ -49,10 +50,11 @@ def elo_table(models: Rows) -> RenderableType:
 
 def annotators_table(annotators: Rows) -> RenderableType:
     """Return the annotators with their abilities."""
-    table = _table("Annotators", "Annotator", "Ability", "SE", "Votes", "Standing", text="Annotator")
+    columns = ("Annotator", "Ability", "SE", "Votes", "Standing")
+    table = make_table(*columns, words=["Annotator", "Standing"], title="Annotators")
     for row in annotators:
         table.add_row(
-            Text(row["annotator"]), _number(row["ability"], 3), _number(row["se"], 3),
+            Text(row["annotator"]), number(row["ability"], 3), number(row["se"], 3),
             f"{row['votes']:,}", row["standing"],
         )  # fmt: skip
     return table
@@ -68,26 +70,30 @@ def render(parts: Iterable[RenderableType], *, console: Console | None = None) -
     return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
 
 
-def _table(title: str | None, *columns: str, text: str) -> Table:
+def make_table(*columns: str, words: Collection[str] | None = None, title: str | None = None) -> Table:
+    """Return an empty table; the columns in `words`, by default all, hold words and the others hold numbers.
+
+    Words start at the left and may be broken into lines; numbers end at the right and stay whole.
+    """
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        left = column in (text, "Standing")
-        table.add_column(column, justify="left" if left else "right", no_wrap=not left, overflow="fold")
+        is_words = words is None or column in words
+        table.add_column(column, justify="left" if is_words else "right", no_wrap=not is_words, overflow="fold")
     return table
 
 
 def _rank(row: Mapping[str, Any]) -> str:
-    """Show the rank and its spread, marked where a handful of votes decides the order with the model above."""
+    """Show the rank and its spread; a mark says that a few votes decide the order with the model above."""
     best, worst = row["best_rank"], row["worst_rank"]
     mark = AS_GOOD_AS_TIED if row.get("tied") else ""
-    surely = best is None or best == worst == row["rank"]
-    return f"{mark}{row['rank']}" if surely else f"{mark}{row['rank']} ({best}–{worst})"
+    certain = best is None or best == worst == row["rank"]
+    return f"{mark}{row['rank']}" if certain else f"{mark}{row['rank']} ({best}–{worst})"
 
 
 def _score(row: Mapping[str, Any]) -> str:
-    """Show the score, or the one side that the data do bound."""
+    """Show the score, or its bound where the data bound one side only."""
     if row["identified"]:
-        return _number(row["score"], 1)
+        return number(row["score"], 1)
     if row["lower"] is not None:
         return f"≥ {row['lower']:.1f}"
     return f"≤ {row['upper']:.1f}" if row["upper"] is not None else "?"
@@ -99,5 +105,6 @@ def _half_width(row: Mapping[str, Any]) -> str:
     return f"{(row['upper'] - row['lower']) / 2:.1f}"
 
 
-def _number(value: float | None, digits: int) -> str:
+def number(value: float | None, digits: int) -> str:
+    """Return the number with so many digits after the point, – for none."""
     return "–" if value is None else f"{value:.{digits}f}"

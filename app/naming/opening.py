@@ -4,6 +4,7 @@ from pathlib import Path
 
 from app.database.engine import Database
 from app.database.schema import require_current, upgrade
+from app.errors import BadInputError
 from app.naming.service import Naming
 
 
@@ -15,19 +16,28 @@ def open_database(
     pool_size: int = 10,
     connect_timeout: int = 5,
     naming: Naming | None = None,
+    creates: bool = True,
     revives: bool = True,
 ) -> Iterator[Database]:
     """Open the database at `url`, or the embedded one in `data_dir` where there is none.
 
-    The embedded server is started if nobody else has, brought to the current schema, started again should it die,
-    and stopped by whoever closes it last. Who does not start it again (`revives`) waits until another does: a server
-    is as nice as the process that starts it. A server of one's own is only looked at: too old a server or another
-    schema is an error.
+    The embedded server is shared: the first process starts it and brings it to the current schema, the last one stops
+    it. With `revives` this process starts it again when it died; a process of low priority should not, because the
+    server inherits the priority. Without `creates` there must be a database already. At a `url` nothing is changed.
+
+    Raises
+    ------
+    BadInputError
+        There is no embedded database yet, and `creates` is false.
+    UnavailableError
+        The database cannot be reached, its server is too old, or its schema is not this version's.
     """
     if url is None:
         from app.database.embedded.server import EmbeddedServer  # noqa: PLC0415  the extra may not be installed
 
         server = EmbeddedServer(data_dir)
+        if not creates and not server.has_database():
+            raise BadInputError(f"there is no database yet in {data_dir}: start `stable-arena serve`, or import votes")
         embedded_url = server.start()
         try:
             upgrade(embedded_url)

@@ -33,7 +33,7 @@ def test_verify(arena: Database, run_cli: RunCli) -> None:
     result = run_cli("audit", "verify")
     assert result.exit_code == 0, result.stderr
     head = result.stdout.split()[-1]
-    assert result.stdout.startswith("2 entries, all as they were written. Head: 2:")
+    assert result.stdout.startswith("2 entries, all as written. Head: 2:")
     assert run_cli("audit", "verify", "--head", head).exit_code == 0
     with arena.begin() as conn:
         conn.exec_driver_sql("DELETE FROM audit_log WHERE number = 2")

@@ -32,7 +32,7 @@ def test_a_published_board_in_every_format(arena: None, run_cli: RunCli, tmp_pat
     catalog = json.loads(run_cli("leaderboard", "--format", "arena-catalog").stdout)
     assert set(catalog["full"]) == set(names)
     file = tmp_path / "board.parquet"
-    assert run_cli("leaderboard", "--format", "parquet", "--output", file).stdout == ""
+    assert run_cli("leaderboard", "--output", file).stdout == ""
     assert pl.read_parquet(file)["model"].to_list() == names
     assert pl.read_csv(io.StringIO(run_cli("export", "leaderboard").stdout))["method"].unique().to_list() == ["am-elo"]
 
@@ -40,6 +40,7 @@ def test_a_published_board_in_every_format(arena: None, run_cli: RunCli, tmp_pat
         (["leaderboard", "--tag", "nothing"], 1, "no board of the tag 'nothing'"),
         (["leaderboard", "--compare", "m-elo,pagerank"], 2, "'pagerank' is none of am-elo"),
         (["leaderboard", "--output", tmp_path], 2, "is a folder"),
+        (["leaderboard", "--output", tmp_path / "b.xlsx"], 2, ".xlsx is none of the known endings"),
         (["export", "leaderboard", "--tag", "nothing"], 1, "no board of the tag 'nothing'"),
     ):
         refused = run_cli(*arguments)

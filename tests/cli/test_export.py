@@ -39,7 +39,7 @@ def test_votes_exported_and_imported_elsewhere_give_the_same_board(
     assert run_cli("import", vote_file).exit_code == 0
     result = run_cli("export", "votes", "--output", f"out.{form}")
     assert (result.exit_code, result.stdout) == (0, ""), result.stderr
-    assert result.stderr.startswith("1,503 rows of votes; the votes on record are ")
+    assert result.stderr.startswith("1,503 rows of votes; the recorded votes are ")
     assert run_cli("refit").exit_code == 0
     use(second_database_url)
     imported = json.loads(run_cli("import", f"out.{form}", "--format", "json").stdout)
@@ -70,12 +70,13 @@ def test_to_standard_output(run_cli: RunCli, use: Callable[[str], None], vote_fi
     ("arguments", "status", "message"),
     [
         (("export", "secrets"), 2, "is not one of 'votes', 'annotators', 'leaderboard'"),
-        (("export", "votes", "--since", "yesterday"), 2, "--since must be a moment"),
+        (("export", "votes", "--since", "yesterday"), 2, "--since must be a time"),
         (("export", "votes", "--snapshot", "7"), 1, "7"),
         (("export", "leaderboard"), 1, "published"),
         (("export", "annotators", "--model", "ant"), 2, "model: no filter of annotators"),
         (("export", "votes", "--method", "m-elo"), 2, "method: no filter of votes"),
         (("export", "votes", "--output", "no/where.csv"), 2, "does not exist"),
+        (("export", "votes", "--output", "b.xlsx"), 2, ".xlsx is none of the known endings .csv, .jsonl, .parquet"),
     ],
 )
 def test_what_cannot_be_exported(

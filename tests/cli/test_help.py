@@ -94,6 +94,7 @@ def test_the_help_imports_no_command(arguments: list[str]) -> None:
         "app.cli.command",
         "app.cli.failures",
         "app.cli.lab",
+        "app.cli.texts",
         "app.errors",
         "app.rating",
         "app.rating.errors",

@@ -28,7 +28,7 @@ def counts(database: Database) -> dict[str, int]:
 def test_a_dry_run(run_cli: RunCli, vote_file: Path, database: Database) -> None:
     assert run_cli("import", vote_file).exit_code == 0
     told = run_cli("import", vote_file, "--dry-run").stdout
-    assert told.endswith("0 not valid. Nothing was recorded, nor compared with what is on record.\n")
+    assert told.endswith("0 not valid. Nothing was recorded, and nothing was compared with the recorded votes.\n")
     counted = json.loads(run_cli("import", vote_file, "--dry-run", "--format", "json").stdout)
     assert (counted["rows"], counted["rejected"]) == (1503, 0)
     assert [counted[name] for name in ("created", "replaced")] == [0, 0]
@@ -78,7 +78,7 @@ def test_a_faulty_file_leaves_nothing(run_cli: RunCli, database: Database) -> No
     assert [line.split(",")[0] for line in lines[1:]] == ["  line 3", "  line 4"]
     assert set(counts(database).values()) == {0}
     skipped = run_cli("import", "votes.csv", "--skip-invalid")
-    assert (skipped.exit_code, "1 votes recorded" in skipped.stdout) == (0, True)
+    assert (skipped.exit_code, "1 vote recorded" in skipped.stdout) == (0, True)
 
 
 def test_one_annotator_for_all(run_cli: RunCli, database: Database) -> None:

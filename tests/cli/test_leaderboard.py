@@ -110,7 +110,7 @@ def test_annotators_are_listed_and_decided_on(arena: None, run_cli: RunCli) -> N
 
     decided = run_cli("annotators", "decide", "k24", "exclude", "--reason", "votes against everyone")
     assert decided.exit_code == 0, decided.stderr
-    assert "k24: exclude is on record; the standing is now excluded." in decided.stdout
+    assert "k24: exclude is recorded; the standing is now excluded." in decided.stdout
     board = json.loads(run_cli("refit", "--format", "json").stdout)
     assert board["snapshot"]["votes_used"] == 24 * 60
     shadow = json.loads(run_cli("annotators", "--standing", "excluded", "--format", "json").stdout)["annotators"]

@@ -33,19 +33,21 @@ def listed(told: Callable[..., str], *options: str) -> list[dict[str, Any]]:
 
 
 def test_a_model_s_life(told: Callable[..., str], database: Database) -> None:
-    assert told("add", "ant", "--license", "MIT") == "ant is on record.\n"
-    assert told("set", "ant", "--link", "https://ant.example", "--released", "2026-01-31").startswith("ant: link, rel")
+    assert told("add", "ant", "--license", "MIT") == "ant was added.\n"
+    assert told("set", "ant", "--link", "https://ant.example", "--released", "2026-01-31").startswith(
+        "ant: recorded link, rel"
+    )
     assert told("rename", "ant", "[red]ant").startswith("ant is now [red]ant;")
     assert told("alias", "ant", "latest", "--from", "2026-01-01T00:00:00Z") == (
         "latest means ant from 2026-01-01 00:00 UTC.\n"
     )
-    assert told("set", "latest", "--license", "") == "[red]ant: license is on record.\n"
+    assert told("set", "latest", "--license", "") == "[red]ant: recorded license.\n"
     (model,) = listed(told)
     assert (model["name"], model["license"], model["released"]) == ("[red]ant", None, "2026-01-31")
     assert "[red]ant" in told("list")
     assert told("archive", "ant") == "[red]ant is archived.\n"
     assert (listed(told), len(listed(told, "--archived"))) == ([], 1)
-    assert told("archive", "ant", "--undo") == "[red]ant is shown on boards again.\n"
+    assert told("archive", "ant", "--undo") == "[red]ant is shown on leaderboards again.\n"
     with database.read() as conn:
         assert [one.name for one in list_aliases(conn, find_model(conn, "ant"))] == ["ant", "latest"]
 

@@ -66,7 +66,7 @@ def test_preview_says_why_the_refit_would_wait(run_cli: RunCli) -> None:
         ("min_votes", "is not NAME=VALUE"),
         ("min_vote=3", "there is no setting 'min_vote'"),
         ("min_votes=-1", "min_votes"),
-        ("prior_sd=null", "an ability_cap needs a prior_sd"),
+        ("prior_sd=null", "  Policy: an ability_cap needs a prior_sd"),
         ("on_low_ability=warn", "on_low_ability"),
     ],
 )

@@ -18,8 +18,8 @@ def test_raw_keys_are_replaced_once(run_cli: RunCli, database: Database, monkeyp
     assert "STABLE_ARENA_PSEUDONYM_KEY is not set" in refused.stderr
 
     monkeypatch.setenv("STABLE_ARENA_PSEUDONYM_KEY", "a secret of at least 32 characters")
-    assert run_cli("annotators", "pseudonymise").stdout == "1 raw keys were replaced by pseudonyms.\n"
-    assert run_cli("annotators", "pseudonymise").stdout == "0 raw keys were replaced by pseudonyms.\n"
+    assert run_cli("annotators", "pseudonymise").stdout == "Replaced 1 raw key by pseudonyms.\n"
+    assert run_cli("annotators", "pseudonymise").stdout == "Replaced 0 raw keys by pseudonyms.\n"
     assert "ann" not in run_cli("annotators", "--format", "csv").stdout.replace("annotator", "")
     with database.read() as conn:
         assert conn.execute(text("SELECT key FROM annotators")).scalar_one().startswith("p1_")

@@ -253,7 +253,7 @@ def test_an_annotator_judges_a_battle_once(run_cli: RunCli, rate_json: Any, vote
     ]
     vote_file.write_text("\n".join([*numbered, *numbered[1:300], *again]) + "\n")
     result = run_cli("rate", vote_file, "--format", "json")
-    assert result.stderr == "338 votes left out: their annotator had judged the same battle before\n"
+    assert result.stderr == "338 votes left out: the annotator had voted in the same battle before\n"
     after = json.loads(result.stdout)
     assert after["votes"]["duplicates"] == 299 + 39
     assert after["models"] == before["models"]

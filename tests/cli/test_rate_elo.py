@@ -59,13 +59,19 @@ def test_elo_warns_of_groups_never_compared_and_shows_a_table(run_cli: RunCli, t
     assert "warning: no vote links 2 groups of models" in result.stdout
 
 
-@pytest.mark.parametrize("anchor", ["z=1000", "nobody=1000"])
-def test_an_anchor_without_counted_votes_is_refused(run_cli: RunCli, tmp_path: Path, anchor: str) -> None:
+@pytest.mark.parametrize(
+    ("anchor", "message"),
+    [
+        ("z=1000", "the anchor model has no counted votes"),
+        ("nobody=1000", "the file has no model 'nobody', which --anchor names"),
+    ],
+)
+def test_an_anchor_without_counted_votes_is_refused(run_cli: RunCli, tmp_path: Path, anchor: str, message: str) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("annotator,model_a,model_b,winner\nk,a,b,model_a\nk,a,b,tie\nrare,z,a,model_a\n")
     result = run_cli("rate", path, "--method", "elo", "--min-votes", 1, "--anchor", anchor)
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: the anchor")
+    assert result.stderr == f"error: {message}\n"
 
 
 def test_no_vote_left_is_refused(run_cli: RunCli, vote_file: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from app.cli import outputs
 from app.cli.failures import run_guarded
 from app.cli.rate import command as rate
 from app.errors import ConflictError
@@ -49,9 +50,10 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
         (["--anchor", "ant=x"], "--anchor must be MODEL=SCORE"),
         (["--anchor", "=5"], "--anchor must be MODEL=SCORE"),
         (["--anchor", "ant=nan"], "--anchor's score must be a finite number"),
-        (["--anchor", "nobody=5"], "the anchor 'nobody' is no model of the file"),
+        (["--anchor", "nobody=5"], "the file has no model 'nobody', which --anchor names"),
         (["--min-votes", 1_000], "no annotator has more than 1000 votes"),
         (["--output", "."], "is a folder"),
+        (["--output", "b.xlsx"], ".xlsx is none of the known endings .txt, .json, .csv, .parquet; choose a format"),
         (["--output", "absent/x.json"], "does not exist"),
         (["--method", "trueskill"], "--method"),
         (["--interval", "wide"], "--interval"),
@@ -91,22 +93,22 @@ def test_no_file_at_all(run_cli: RunCli, tmp_path: Path) -> None:
     assert_refused(run_cli, message="FILE")
 
 
-def test_faulty_votes_are_listed_ten_and_the_rest_counted(run_cli: RunCli, tmp_path: Path) -> None:
+def test_ten_invalid_votes_are_listed_and_the_rest_counted(run_cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text(HEADER + "k,a,b,tie\n" + "k,a,b,draw\n" * 1_500)
     result = run_cli("rate", path)
     lines = result.stderr.splitlines()
     assert result.exit_code == 2
-    assert lines[0].endswith("1,500 of 1,501 votes are faulty (--skip-invalid leaves them out)")
+    assert lines[0].endswith("1,500 of 1,501 votes are not valid (--skip-invalid leaves them out)")
     assert lines[1].startswith("  line 3, winner: unknown outcome 'draw'; known are model_a, model_b, tie")
     assert lines[10].startswith("  line 12, winner: ")
     assert lines[11:] == ["  … and 1,490 more"]
 
 
-def test_nothing_but_faulty_votes(run_cli: RunCli, tmp_path: Path) -> None:
+def test_no_valid_vote(run_cli: RunCli, tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text(HEADER + "k,a,b,draw\n")
-    assert_refused(run_cli, path, "--skip-invalid", message="none of the 1 records")
+    assert_refused(run_cli, path, "--skip-invalid", message="has 1 record and no valid vote")
 
 
 def test_plain_names_the_annotators_who_have_no_finite_ability(run_cli: RunCli, tmp_path: Path) -> None:
@@ -145,8 +147,8 @@ def test_a_bug_shows_its_traceback_to_developers(monkeypatch: pytest.MonkeyPatch
 
 
 def test_parquet_is_not_for_a_terminal(run_cli: RunCli, vote_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate, "stdout_is_terminal", lambda: True)
-    assert_refused(run_cli, vote_file, "--format", "parquet", message="Parquet is not for a terminal")
+    monkeypatch.setattr(outputs, "stdout_is_terminal", lambda: True)
+    assert_refused(run_cli, vote_file, "--format", "parquet", message="Parquet cannot be shown on a terminal")
 
 
 def test_an_interrupt_exits_130(run_cli: RunCli, vote_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """An experiment's results on standard output, and its figure in a file."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,10 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.boards import watched_console
 from app.cli.lab.options import Format
-from app.cli.outputs import check_output, write_output
-from app.cli.tables import render
+from app.cli.outputs import check_output, write_json, write_output, write_tables
 from app.errors import BadInputError
 
 Row = Mapping[str, Any]
@@ -64,18 +61,18 @@ def publish(report: Report, output_format: Format, figure: Path | None) -> None:
     if figure is not None:
         write_output(_draw(report.chart), figure)
     if output_format == "json":
-        document = {
-            "experiment": report.experiment,
-            "settings": report.settings,
-            **report.results,
-            "notes": list(report.notes),
-            "seconds": round(report.seconds, 3),
-        }
-        content = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        write_json(
+            {
+                "experiment": report.experiment,
+                "settings": report.settings,
+                **report.results,
+                "notes": list(report.notes),
+                "seconds": round(report.seconds, 3),
+            }
+        )
     else:
         notes = [Text(note) for note in report.notes]
-        content = render([*_spaced(report.tables), *notes], console=watched_console())
-    write_output(content.encode(), None)
+        write_tables([*_spaced(report.tables), *notes])
 
 
 def table(

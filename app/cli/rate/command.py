@@ -1,19 +1,20 @@
-import json
+"""The command `stable-arena rate`: a leaderboard from a vote file, without a database."""
+
 import math
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
-from app.cli.outputs import check_output, write_output
+from app.cli.outputs import choose_format, write_json, write_output, write_tables
 from app.cli.progress import showing_stages
 from app.cli.rate.offline import OfflineMethod, OfflineRating, OfflineSettings, rate_votes
-from app.cli.tables import annotators_table, elo_table, leaderboard_table, render
+from app.cli.tables import annotators_table, elo_table, leaderboard_table
+from app.cli.texts import counted
 from app.errors import BadInputError
 from app.imports.formats import VoteFile, read_vote_file
 from app.leaderboard.row_files import rows_csv, rows_parquet
@@ -23,14 +24,15 @@ Format = Literal["table", "json", "csv", "parquet"]
 
 DEFAULTS = LoopSettings()
 MAX_SHUFFLES = 1_000_000
-FORMAT_OF_NAME: dict[str, Format] = {".json": "json", ".csv": "csv", ".parquet": "parquet"}
 
 
 def rate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")],
     method: Annotated[
         OfflineMethod,
-        typer.Option(help="am-elo estimates annotators too; m-elo is Bradley-Terry; elo depends on order."),
+        typer.Option(
+            help="am-elo estimates annotators too; m-elo is Bradley-Terry; elo depends on the order of votes."
+        ),
     ] = "am-elo",
     min_votes: Annotated[
         int, typer.Option(help="Only annotators with more votes than this count.")
@@ -52,21 +54,17 @@ def rate(
     ] = None,
     ability_cap: Annotated[
         float | None,
-        typer.Option(
-            help="No ability counts for more than this; inf for no cap.", show_default=str(DEFAULTS.ability_cap)
-        ),
+        typer.Option(help="Largest ability; inf for no cap.", show_default=str(DEFAULTS.ability_cap)),
     ] = None,
     bias_correction: Annotated[
-        bool, typer.Option(help="Take the first-order bias of few votes an annotator out of scores and abilities.")
+        bool, typer.Option(help="Correct scores and abilities for the first-order bias of few votes per annotator.")
     ] = DEFAULTS.bias_correction,
-    interval: Annotated[Interval, typer.Option(help="Of what the intervals are made.")] = DEFAULTS.interval,
-    base: Annotated[
-        float, typer.Option(help="Elo points at which the models' mean sits; where elo starts.")
-    ] = DEFAULTS.base,
+    interval: Annotated[Interval, typer.Option(help="How the intervals are computed.")] = DEFAULTS.interval,
+    base: Annotated[float, typer.Option(help="The models' mean score; where elo starts.")] = DEFAULTS.base,
     anchor: Annotated[
         str | None, typer.Option(metavar="MODEL=SCORE", help="Shift the scores so that MODEL has SCORE.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the shuffles of elo.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the shuffles of elo.")] = 0,
     shuffles: Annotated[int, typer.Option(help="Orders of the votes that elo averages over.")] = 1000,
     output_format: Annotated[
         Format | None, typer.Option("--format", help="By default what --output ends in, else table.")
@@ -78,17 +76,17 @@ def rate(
         Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
     ] = None,
     schema: Annotated[
-        str | None, typer.Option(help="Name of the file's format.", show_default="told from the columns")
+        str | None, typer.Option(help="Name of the file's format.", show_default="recognised by the columns")
     ] = None,
     annotator_column: Annotated[
         str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
     ] = None,
     pool_annotators: Annotated[
-        bool, typer.Option("--pool-annotators", help="Take all votes as one annotator's, named pooled.")
+        bool, typer.Option("--pool-annotators", help="Treat all votes as one annotator's, named pooled.")
     ] = False,
     skip_invalid: Annotated[
         bool,
-        typer.Option("--skip-invalid", help="Leave out faulty votes and count them, instead of refusing the file."),
+        typer.Option("--skip-invalid", help="Leave out invalid votes and count them, instead of refusing the file."),
     ] = False,
 ) -> None:
     """Rate the models of a vote file: no database, votes in, a leaderboard out."""
@@ -110,7 +108,7 @@ def rate(
         shuffles=_whole("--shuffles", shuffles, least=2, most=MAX_SHUFFLES),
         seed=_whole("--seed", seed),
     )
-    form = _form(output_format, output)
+    form: Format = choose_format(output_format, output, get_args(Format))
     with showing_stages() as stages:
         stages.stage("reading")
         started = time.perf_counter()
@@ -123,20 +121,21 @@ def rate(
         )
         read_seconds = time.perf_counter() - started
         if votes.rejected and not skip_invalid:
-            raise _faulty(votes)
+            raise _refusal(votes)
         rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
     if votes.duplicates:
-        typer.echo(f"{votes.duplicates:,} votes left out: their annotator had judged the same battle before", err=True)
-    if form not in ("json", "table"):  # these two show them
+        left_out = counted(votes.duplicates, "vote")
+        typer.echo(f"{left_out} left out: the annotator had voted in the same battle before", err=True)
+    if form not in ("json", "table"):  # these two contain the warnings
         for notice in rating.diagnostics["warnings"]:
             typer.echo(f"warning: {notice['detail']} ({notice['code']})", err=True)
-    terminal = Console() if output is None and stdout_is_terminal() else None
-    write_output(_content(rating, form, annotators=annotators, terminal=terminal), output)
-
-
-def stdout_is_terminal() -> bool:
-    """Return whether somebody watches what is printed."""
-    return sys.stdout.isatty()
+    if form == "json":
+        write_json(asdict(rating), output)
+    elif form == "table":
+        write_tables(_tables(rating, annotators=annotators), output)
+    else:
+        rows = rating.annotators if annotators else rating.models
+        write_output(rows_csv(rows) if form == "csv" else rows_parquet(rows), output)
 
 
 def _whole(option: str, value: int, *, least: int = 0, most: int | None = None) -> int:
@@ -162,10 +161,10 @@ def _positive(option: str, value: float) -> float:
 def _robustness(
     *, plain: bool, prior_sd: str | None, ability_cap: float | None
 ) -> tuple[float | Literal["estimated"] | None, float | None]:
-    """Return the prior's spread and the cap; --plain is neither."""
+    """Return the prior's spread and the cap; --plain has neither."""
     if plain:
         if prior_sd is not None or ability_cap is not None:
-            raise BadInputError("--plain means no prior and no cap: it goes with neither --prior-sd nor --ability-cap")
+            raise BadInputError("--plain means no prior and no cap: leave out --prior-sd and --ability-cap")
         return None, None
     spread = DEFAULTS.prior_sd if prior_sd is None else _spread(prior_sd)
     if ability_cap == math.inf:
@@ -198,31 +197,12 @@ def _anchor(text: str | None) -> tuple[str, float] | None:
     return model, _finite("--anchor's score", points)
 
 
-def _form(asked: Format | None, output: Path | None) -> Format:
-    """Return the format asked for, else the one of the output's name, else a table."""
-    if output is not None:
-        check_output(output)
-    form = asked or FORMAT_OF_NAME.get(output.suffix.lower() if output else "", "table")
-    if form == "parquet" and output is None and stdout_is_terminal():
-        raise BadInputError("Parquet is not for a terminal: give --output FILE or a pipe")
-    return form
-
-
-def _faulty(votes: VoteFile) -> BadInputError:
+def _refusal(votes: VoteFile) -> BadInputError:
     return BadInputError(
-        f"{votes.path}: {votes.rejected:,} of {votes.rows_read:,} votes are faulty (--skip-invalid leaves them out)",
+        f"{votes.path}: {votes.rejected:,} of {votes.rows_read:,} votes are not valid (--skip-invalid leaves them out)",
         tuple(votes.faults),
         n_errors=votes.rejected,
     )
-
-
-def _content(rating: OfflineRating, form: Format, *, annotators: bool, terminal: Console | None) -> bytes:
-    if form == "json":
-        return (json.dumps(asdict(rating), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    if form == "table":
-        return render(_tables(rating, annotators=annotators), console=terminal).encode()
-    rows = rating.annotators if annotators else rating.models
-    return rows_csv(rows) if form == "csv" else rows_parquet(rows)
 
 
 def _tables(rating: OfflineRating, *, annotators: bool) -> list[RenderableType]:
@@ -230,14 +210,15 @@ def _tables(rating: OfflineRating, *, annotators: bool) -> list[RenderableType]:
     if annotators:
         parts += ["", annotators_table(rating.annotators)]
     counts, diagnostics = rating.votes, rating.diagnostics
-    footer = f"{counts['read']:,} votes read, {counts['used']:,} used"
+    footer = f"{counted(counts['read'], 'vote')} read, {counts['used']:,} used"
     if counts["rejected"]:
         footer += f", {counts['rejected']:,} rejected"
     if diagnostics["log_likelihood"] is not None:
-        footer += f" · log-likelihood {diagnostics['log_likelihood']:.3f} in {diagnostics['iterations']} iterations"
+        iterations = counted(diagnostics["iterations"], "iteration")
+        footer += f" · log-likelihood {diagnostics['log_likelihood']:.3f} in {iterations}"
     flagged = sum(row["standing"] in ("flagged", "excluded") for row in rating.annotators)
     if flagged:
-        footer += f" · {flagged} of {len(rating.annotators)} annotators flagged or excluded (--annotators)"
+        footer += f" · {flagged} of {counted(len(rating.annotators), 'annotator')} flagged or excluded (--annotators)"
     warnings = [
         Text(f"warning: {notice['detail']} ({notice['code']})", style="yellow") for notice in diagnostics["warnings"]
     ]

@@ -1,4 +1,4 @@
-"""Rating a vote file without a database: votes in, the rows of a leaderboard out."""
+"""A leaderboard from a vote file, without a database: votes in, rows out."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from app.cli.rate.orders import rate_by_order
+from app.cli.texts import counted
 from app.errors import BadInputError
 from app.imports.formats import IndexedVotes, VoteFile, encode
 from app.leaderboard.rows import annotator_rows, count, model_rows
@@ -15,7 +16,7 @@ from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
 NAMED = 10
-"""Annotators whom an error names; there may be thousands."""
+"""Annotators that an error names; there may be thousands."""
 
 OfflineMethod = Literal["am-elo", "m-elo", "elo"]
 
@@ -26,10 +27,11 @@ class OfflineSettings:
 
     Attributes
     ----------
-    method : "elo" depends on the order of votes and is averaged over shuffles; the others do not.
-    loop : everything else; of it "elo" uses min_votes and base, its start.
-    anchor : (model, Elo points) the scores are shifted to; instead of `loop.anchor`, which is an index.
-    shuffles, seed : of "elo".
+    method : "elo" depends on the order of votes and is averaged over shuffles; the other methods do not.
+    loop : all other settings; "elo" uses only min_votes and base, which is its start.
+    anchor : (model, Elo points): the scores are shifted so that this model has this score. It replaces `loop.anchor`,
+        which is an index.
+    shuffles, seed : for "elo" alone.
     """
 
     method: OfflineMethod
@@ -54,24 +56,25 @@ class OfflineRating:
 def rate_votes(
     file: VoteFile, settings: OfflineSettings, *, read_seconds: float, stage: Callable[[str], None]
 ) -> OfflineRating:
-    """Rate the votes of a file; its faulty records are taken as rejected.
+    """Rate the votes of a file; its invalid records count as rejected.
 
     Parameters
     ----------
     read_seconds : how long reading took, for the diagnostics.
-    stage : told the name of each stage as it begins.
+    stage : called with the name of each stage at its start.
 
     Raises
     ------
     BadInputError
-        The anchor is no model of the file.
+        The file has no model with the anchor's name.
     app.rating.errors.RatingError
         No vote is left after min_votes, or they have no answer (see `run_round`).
     """
     started = time.perf_counter()
     stage("aggregating")
     if file.frame.is_empty():
-        raise VotesError(f"no vote is left: none of the {file.rows_read} records of {file.path} is a valid vote")
+        records = counted(file.rows_read, "record")
+        raise VotesError(f"no vote is left: {file.path} has {records} and no valid vote")
     votes = encode(file.frame)
     settings = _anchored(settings, votes)
     cells = aggregate(
@@ -90,7 +93,7 @@ def _anchored(settings: OfflineSettings, votes: IndexedVotes) -> OfflineSettings
         return settings
     name, points = settings.anchor
     if name not in votes.models:
-        raise BadInputError(f"the anchor {name!r} is no model of the file")
+        raise BadInputError(f"the file has no model {name!r}, which --anchor names")
     return replace(settings, loop=replace(settings.loop, anchor=(votes.models.index(name), points)))
 
 

@@ -1,4 +1,4 @@
-"""Elo as it is usually run, vote after vote: what the order of votes does to it, in rows."""
+"""Elo updated vote after vote, over many orders of the votes, as rows."""
 
 from dataclasses import dataclass
 from typing import TypedDict
@@ -17,7 +17,7 @@ from app.rating.solver.elo import EloResult, fit_elo
 
 
 class EloRow(TypedDict):
-    """One model; score is the mean over shuffles, recorded the rating in the file's order. Elo points."""
+    """One model, in Elo points: score is the mean over shuffles, recorded the score in the file's order."""
 
     model: str
     score: float
@@ -33,7 +33,7 @@ class EloRow(TypedDict):
 
 @dataclass(frozen=True)
 class OrderedBoard:
-    """Elo's rows, best first, and what they were made from."""
+    """Elo's rows, best first, and how many votes they come from."""
 
     models: list[EloRow]
     annotators: list[AnnotatorRow]
@@ -53,18 +53,18 @@ def rate_by_order(
     shuffles: int,
     seed: int,
 ) -> OrderedBoard:
-    """Rate by Elo the votes of annotators with more than `min_votes` votes.
+    """Fit Elo to the votes of annotators with more than `min_votes` votes.
 
     Parameters
     ----------
     cells : the same votes, aggregated.
-    base : where every model starts, which is also where their mean stays.
-    anchor : (model index, Elo points): all scores are shifted so that this model sits there.
+    base : the score at which every model starts; the mean stays there.
+    anchor : (model index, Elo points): all scores are shifted so that this model has this score.
 
     Raises
     ------
     VotesError
-        No vote is left after `min_votes`, or none of the anchor's.
+        No vote is left after `min_votes`, or none on the anchor.
     """
     counted = cells.votes_by_annotator() > min_votes
     keep = counted[votes.annotator]
@@ -108,7 +108,7 @@ def rate_by_order(
 def _notices(components: int) -> list[RatingNotice]:
     if components == 1:
         return []
-    detail = f"no vote links {components} groups of models: ranks across them say nothing"
+    detail = f"no vote links {components} groups of models: ranks cannot be compared across groups"
     return [RatingNotice("disconnected-graph", detail)]
 
 
@@ -122,7 +122,7 @@ def _shift(result: EloResult, used: NDArray[np.int32], anchor: tuple[int, float]
 
 
 def _voters(names: list[str], votes: NDArray[np.float64], counted: NDArray[np.bool_]) -> list[AnnotatorRow]:
-    """Elo knows no abilities: annotators are in or still short of votes, most votes first."""
+    """Return the annotators, most votes first; Elo estimates no abilities, it only counts votes."""
     rows = [
         AnnotatorRow(
             annotator=name,

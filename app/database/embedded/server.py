@@ -44,6 +44,13 @@ class EmbeddedServer:
             raise EmbeddedServerError("the embedded PostgreSQL was not started")
         return self._url
 
+    def has_database(self) -> bool:
+        """Return whether the folder holds a database, without making or starting anything."""
+        try:
+            return self._folder.cluster.exists()
+        except OSError as error:
+            raise self._translated(error) from error
+
     def start(self) -> str:
         """Use the server: start it unless it runs, and return the URL once it takes connections.
 

@@ -1,0 +1,66 @@
+"""What the options of several commands have in common."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeVar
+
+import typer
+from pydantic import BaseModel, ValidationError
+
+from app.errors import BadInputError, FieldError
+
+LONGEST_REASON = 2000
+
+Printed = Literal["table", "json"]
+PrintedOption = Annotated[Printed, typer.Option("--format", help="How to print the result.")]
+
+Form = TypeVar("Form", bound=BaseModel)
+
+
+def check_reason(text: str) -> str:
+    """Return what --reason says, without space around it.
+
+    Raises
+    ------
+    BadInputError
+        It is blank or too long.
+    """
+    reason = text.strip()
+    if not 1 <= len(reason) <= LONGEST_REASON:
+        raise BadInputError(f"--reason must have 1 to {LONGEST_REASON} characters")
+    return reason
+
+
+def read_time(option: str, text: str | None) -> datetime | None:
+    """Return the time that an option names; a time without an offset is in UTC.
+
+    Raises
+    ------
+    BadInputError
+        The text is not an ISO 8601 time.
+    """
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInputError(f"{option} must be a time such as 2026-01-31T12:00:00Z, is {text!r}") from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def read_form(kind: type[Form], values: Mapping[str, Any]) -> Form:
+    """Return the values as the model that the API checks too.
+
+    Raises
+    ------
+    BadInputError
+        A value is not allowed; one field error for each.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        errors = tuple(
+            FieldError(".".join(map(str, one["loc"])) or kind.__name__, one["msg"].removeprefix("Value error, "))
+            for one in error.errors(include_url=False, include_input=False)
+        )
+        raise BadInputError("a value is not valid", errors) from None
