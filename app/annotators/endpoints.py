@@ -12,7 +12,7 @@ from app.annotators.erasure.service import Erasure
 from app.annotators.service import Annotator, FoundAnnotator, PastEvidence, VotesSummary
 from app.auth.service import Caller
 from app.http.dependencies import ProcessServices, ReadView, Transaction, require
-from app.http.pagination import Number, PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.http.texts import Reason
 from app.rating.loop.results import Standing
@@ -28,35 +28,6 @@ router = APIRouter(tags=["annotators"], dependencies=[require("review")])
 _Position = TypeAdapter(tuple[float, Number])
 _HistoryPosition = TypeAdapter(tuple[Number])
 _VotePosition = TypeAdapter(tuple[UUID])
-_Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
-
-
-class AnnotatorPage(BaseModel):
-    """Annotators, the worst ability first, those outside the fit by their shadow ability."""
-
-    items: list[Annotator]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
-
-
-class HistoryPage(BaseModel):
-    """An annotator's figures in past snapshots, the newest first."""
-
-    items: list[PastEvidence]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
-
-
-class ReviewPage(BaseModel):
-    """Open flags, the strongest reason first."""
-
-    items: list[Review]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
-
-
-class VotePage(BaseModel):
-    """An annotator's votes, the one recorded last first."""
-
-    items: list[ListedVote]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
 
 
 class AnnotatorDetail(Annotator):
@@ -100,19 +71,19 @@ def list_annotators(
     standing: Standing | None = None,
     annotator: Annotated[str | None, Query(description="Only the annotator with this key.")] = None,
     limit: PageSize = 50,
-    cursor: _Cursor = None,
-) -> AnnotatorPage:
+    cursor: Cursor = None,
+) -> Page[Annotator]:
     """List annotators with their figures in the newest snapshot, the worst ability first.
 
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown standing or cursor.
     """
     after = read_cursor(cursor, _Position)
     found = annotators.list_annotators(conn, limit=limit + 1, standing=standing, key=annotator, after=after)
-    return _page(found, limit)
+    return paginate(found, limit, lambda last: last.position).convert(FoundAnnotator.public)
 
 
 @router.get("/reviews", responses=problem_responses(401, 403, 422, 503))
-def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> ReviewPage:
+def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Review]:
     """List open flags with their reasons, the strongest reason first.
 
     A reason's strength is the logarithm to base 10 of the strongest test's likelihood ratio, or of the odds that the
@@ -120,13 +91,12 @@ def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) ->
     `scope-missing`; `invalid` for an unknown cursor.
     """
     found = list_reviews(conn, limit=limit + 1, after=read_cursor(cursor, _Position))
-    last = found[limit - 1][0] if len(found) > limit else None
-    return ReviewPage(items=[review for _, review in found[:limit]], next_cursor=last and write_cursor(*last.position))
+    return paginate(found, limit, lambda last: last[0].position).convert(lambda one: one[1])
 
 
 # Keys may hold slashes: `path` takes them, and the longer routes come first.
 @router.get("/annotators/{annotator:path}/votes", responses=problem_responses(401, 403, 404, 422, 503))
-def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> VotePage:
+def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[ListedVote]:
     """List an annotator's votes, the one recorded last first, each with how likely it was by the newest board.
 
     Without the votes' metadata, which `GET /votes/{id}` shows. Needs scope `review`. Problems: `not-authenticated`,
@@ -135,12 +105,11 @@ def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cu
     position = read_cursor(cursor, _VotePosition)
     found = annotators.find_annotator(conn, annotator)
     items = list_own_votes(conn, found, limit=limit + 1, before=position and position[0])
-    last = items[limit - 1] if len(items) > limit else None
-    return VotePage(items=items[:limit], next_cursor=last and write_cursor(last.id))
+    return paginate(items, limit, lambda last: (last.id,))
 
 
 @router.get("/annotators/{annotator:path}/history", responses=problem_responses(401, 403, 404, 422, 503))
-def list_history(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _Cursor = None) -> HistoryPage:
+def list_history(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[PastEvidence]:
     """List an annotator's figures in past snapshots, the newest first.
 
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
@@ -148,8 +117,7 @@ def list_history(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: _
     position = read_cursor(cursor, _HistoryPosition)
     found = annotators.find_annotator(conn, annotator)
     items = annotators.list_history(conn, found, limit=limit + 1, before=position and position[0])
-    last = items[limit - 1] if len(items) > limit else None
-    return HistoryPage(items=items[:limit], next_cursor=last and write_cursor(last.number))
+    return paginate(items, limit, lambda last: (last.number,))
 
 
 @router.get("/annotators/{annotator:path}", responses=problem_responses(401, 403, 404, 503))
@@ -213,10 +181,3 @@ def erase_annotator(
         erased = erasure.erase_annotator(conn, annotator, reason=body.reason, erased_by=caller.name)
     services.known_names.forget()  # once it is committed, or the old key would be looked up and remembered again
     return erased
-
-
-def _page(found: list[FoundAnnotator], limit: int) -> AnnotatorPage:
-    last = found[limit - 1] if len(found) > limit else None
-    return AnnotatorPage(
-        items=[one.public() for one in found[:limit]], next_cursor=last and write_cursor(*last.position)
-    )

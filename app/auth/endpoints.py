@@ -12,6 +12,7 @@ from app.auth.tokens import service as tokens
 from app.auth.tokens.service import create_token
 from app.database.timestamps import Timestamp
 from app.http.dependencies import ReadView, Transaction, require
+from app.http.pagination import Page
 from app.http.problems import problem_responses
 from app.naming.names import MAX_NAME_LENGTH
 
@@ -34,12 +35,6 @@ class Key(BaseModel):
     revoked_at: datetime | None
     replaced_by: UUID | None = Field(description="The key that took its place.")
     requests_per_minute: int | None = Field(description="Its own limit; null for the service's.")
-
-
-class KeyPage(BaseModel):
-    """Every key on record, the oldest first."""
-
-    items: list[Key]
 
 
 class NewKey(BaseModel):
@@ -93,12 +88,12 @@ class MadeToken(BaseModel):
 
 
 @router.get("", dependencies=[require("admin")], responses=problem_responses(401, 403, 503))
-def list_keys(conn: ReadView) -> KeyPage:
+def list_keys(conn: ReadView) -> Page[Key]:
     """List API keys, revoked ones too, without their secrets.
 
     Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`.
     """
-    return KeyPage(items=[_public(record) for record in keys.list_keys(conn)])
+    return Page(items=[_public(record) for record in keys.list_keys(conn)], next_cursor=None)
 
 
 @router.post("", status_code=201, responses=problem_responses(401, 403, 422, 503))

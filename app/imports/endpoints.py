@@ -5,7 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from app.auth.service import Caller
 from app.database.engine import Database
@@ -13,7 +13,7 @@ from app.database.file_chunks import CHUNK_BYTES
 from app.database.timestamps import StorableTimestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import ProcessServices, ReadView, require, require_any, services_of
-from app.http.pagination import PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import MediaTypeError, problem_responses
 from app.imports import service as imports
 from app.imports.formats.schemas import find_schema
@@ -35,13 +35,6 @@ MEDIA_TYPES = {
 }
 
 _Position = TypeAdapter(tuple[StorableTimestamp, UUID])
-
-
-class ImportPage(BaseModel):
-    """Imports, the newest first."""
-
-    items: list[Import]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
 
 
 def _options(
@@ -151,15 +144,13 @@ def _find(database: Database, import_id: UUID) -> Import:
 
 
 @router.get("", dependencies=[require_any("ingest", "read")], responses=problem_responses(401, 403, 422, 503))
-def list_imports(conn: ReadView, limit: PageSize = 50, cursor: Annotated[str | None, Query()] = None) -> ImportPage:
+def list_imports(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Import]:
     """List imports, the newest first.
 
     Needs scope `ingest` or `read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     items = imports.list_imports(conn, limit=limit + 1, before=read_cursor(cursor, _Position))
-    more = len(items) > limit
-    last = items[limit - 1] if more else None
-    return ImportPage(items=items[:limit], next_cursor=last and write_cursor(last.created_at, last.id))
+    return paginate(items, limit, lambda last: (last.created_at, last.id))
 
 
 @router.get(

@@ -2,16 +2,16 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from app.auth.service import Caller
 from app.http.dependencies import ReadView, Transaction, require
-from app.http.pagination import Name, PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.models import changes as model_changes
 from app.models import service as models
 from app.models.changes import ModelChange, NewAlias, NewModel
-from app.models.service import Alias, Model
+from app.models.service import Alias, FoundModel, Model
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -19,28 +19,20 @@ _Position = TypeAdapter(tuple[Name])
 _Admin = Annotated[Caller, require("admin")]
 
 
-class ModelPage(BaseModel):
-    """Models by name."""
-
-    items: list[Model]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
-
-
 @router.get("", dependencies=[require("read")], responses=problem_responses(401, 403, 422, 503))
 def list_models(
     conn: ReadView,
     archived: Annotated[bool, Query(description="Whether the archived ones are listed too.")] = False,
     limit: PageSize = 50,
-    cursor: Annotated[str | None, Query()] = None,
-) -> ModelPage:
+    cursor: Cursor = None,
+) -> Page[Model]:
     """List models by name.
 
     Needs scope `read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _Position)
     found = models.list_models(conn, limit=limit + 1, archived=archived, after=position and position[0])
-    last = found[limit - 1] if len(found) > limit else None
-    return ModelPage(items=[one.public() for one in found[:limit]], next_cursor=last and write_cursor(last.name))
+    return paginate(found, limit, lambda last: (last.name,)).convert(FoundModel.public)
 
 
 @router.post("", status_code=201, responses=problem_responses(401, 403, 409, 422, 503))

@@ -1,13 +1,13 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter
 
 from app.auth.service import Caller
 from app.database.timestamps import StorableTimestamp
 from app.http.dependencies import ReadView, Transaction, require
-from app.http.pagination import PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.http.texts import Reason
 from app.refits import service as refits
@@ -31,13 +31,6 @@ class RefitRequest(BaseModel):
     reason: Reason | None = Field(None, description="Why the exclusions are accepted.")
 
 
-class RefitPage(BaseModel):
-    """Refits, the newest request first."""
-
-    items: list[Refit]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
-
-
 @router.post("", status_code=202, responses=problem_responses(401, 403, 422, 503))
 def post_refit(
     request: Request,
@@ -59,15 +52,13 @@ def post_refit(
 
 
 @router.get("", dependencies=[require("read")], responses=problem_responses(401, 403, 422, 503))
-def list_refits(conn: ReadView, limit: PageSize = 50, cursor: Annotated[str | None, Query()] = None) -> RefitPage:
+def list_refits(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Refit]:
     """List refits, the newest request first.
 
     Needs scope `read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     items = refits.list_refits(conn, limit=limit + 1, before=read_cursor(cursor, _Position))
-    more = len(items) > limit
-    last = items[limit - 1] if more else None
-    return RefitPage(items=items[:limit], next_cursor=last and write_cursor(last.requested_at, last.id))
+    return paginate(items, limit, lambda last: (last.requested_at, last.id))
 
 
 @router.get("/{refit_id}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503))

@@ -1,10 +1,8 @@
-from typing import Annotated
-
-from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field, TypeAdapter
+from fastapi import APIRouter
+from pydantic import TypeAdapter
 
 from app.http.dependencies import OptionalReader, ReadView
-from app.http.pagination import Number, PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.snapshots import service as snapshots
 from app.snapshots.service import Snapshot, SnapshotDetail
@@ -14,25 +12,17 @@ router = APIRouter(prefix="/snapshots", tags=["leaderboard"])
 _Position = TypeAdapter(tuple[Number])
 
 
-class SnapshotPage(BaseModel):
-    """Snapshots, the newest first."""
-
-    items: list[Snapshot]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
-
-
 @router.get("", responses=problem_responses(401, 403, 422, 503))
 def list_snapshots(
-    _reader: OptionalReader, conn: ReadView, limit: PageSize = 50, cursor: Annotated[str | None, Query()] = None
-) -> SnapshotPage:
+    _reader: OptionalReader, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None
+) -> Page[Snapshot]:
     """List what was published, the newest first.
 
     Public, unless the service is set to require scope `read`. Problems: `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _Position)
     items = snapshots.list_snapshots(conn, limit=limit + 1, before=position and position[0])
-    last = items[limit - 1] if len(items) > limit else None
-    return SnapshotPage(items=items[:limit], next_cursor=last and write_cursor(last.number))
+    return paginate(items, limit, lambda last: (last.number,))
 
 
 @router.get("/{reference}", responses=problem_responses(401, 403, 404, 503))

@@ -1,12 +1,12 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from app.auth.service import Caller
 from app.http.dependencies import ProcessServices, ReadView, Transaction, require
-from app.http.pagination import PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.webhooks import service as subscriptions
 from app.webhooks.events import announce_to
@@ -26,19 +26,6 @@ class WebhookRequest(BaseModel):
     events: list[Event] = Field(min_length=1)
 
 
-class WebhookList(BaseModel):
-    """Every webhook, the oldest first."""
-
-    items: list[Webhook]
-
-
-class DeliveryPage(BaseModel):
-    """A webhook's messages, the newest first."""
-
-    items: list[Delivery]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
-
-
 class TestMessage(BaseModel):
     """A test message on its way."""
 
@@ -46,12 +33,12 @@ class TestMessage(BaseModel):
 
 
 @router.get("", responses=problem_responses(401, 403, 503))
-def list_webhooks(conn: ReadView) -> WebhookList:
+def list_webhooks(conn: ReadView) -> Page[Webhook]:
     """List webhooks.
 
     Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`.
     """
-    return WebhookList(items=subscriptions.list_webhooks(conn))
+    return Page(items=subscriptions.list_webhooks(conn), next_cursor=None)
 
 
 @router.post("", status_code=201, responses=problem_responses(401, 403, 422, 503))
@@ -94,14 +81,11 @@ def post_test(webhook_id: UUID, conn: Transaction) -> TestMessage:
 
 
 @router.get("/{webhook_id}/deliveries", responses=problem_responses(401, 403, 404, 422, 503))
-def list_deliveries(
-    webhook_id: UUID, conn: ReadView, limit: PageSize = 50, cursor: Annotated[str | None, Query()] = None
-) -> DeliveryPage:
+def list_deliveries(webhook_id: UUID, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Delivery]:
     """List what a webhook was told, the newest first, and how it went.
 
     Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _Position)
     items = subscriptions.list_deliveries(conn, webhook_id, limit=limit + 1, before=position and position[0])
-    last = items[limit - 1] if len(items) > limit else None
-    return DeliveryPage(items=items[:limit], next_cursor=last and write_cursor(last.id))
+    return paginate(items, limit, lambda last: (last.id,))

@@ -54,7 +54,7 @@ def test_page_by_page_from_one_snapshot(ask: Ask, publish: Ask, three: int, asse
     assert page_of(ask)["snapshot"]["number"] == later
     another = {"cursor": first["next_cursor"], "snapshot": later}
     assert_problem(ask("GET", "/matchups", params=another), 422, "invalid")
-    forged = write_cursor(first["snapshot"]["id"], 2**40, 1)
+    forged = write_cursor((first["snapshot"]["id"], 2**40, 1))
     assert_problem(ask("GET", "/matchups", params={"cursor": forged}), 422, "invalid")
 
 

@@ -3,13 +3,13 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ProcessServices, ReadView
 from app.http.etags import tag_matches
-from app.http.pagination import Number, PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.leaderboard.endpoints import MEDIA_TYPES, refuse_two_choices
 from app.leaderboard.matchups import service as matchups
@@ -22,12 +22,10 @@ router = APIRouter(tags=["leaderboard"])
 _Position = TypeAdapter(tuple[UUID, Number, Number])
 
 
-class MatchupPage(BaseModel):
+class MatchupPage(Page[Matchup]):
     """Pairs of models in one snapshot's counted votes."""
 
     snapshot: SnapshotHead
-    items: list[Matchup]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
 
 
 @router.get(
@@ -53,7 +51,7 @@ def list_matchups(
     model: Annotated[str | None, Query(description="Only pairs with this model, which is then model_a.")] = None,
     format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
     limit: PageSize = 50,
-    cursor: Annotated[str | None, Query()] = None,
+    cursor: Cursor = None,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """List how models fared against each other: wins, ties, counts, observed and predicted win rate.
@@ -79,13 +77,11 @@ def list_matchups(
         found = matchups.list_matchups(
             conn, version.snapshot, model_id=model_id, after=position and position[1:], limit=limit + 1
         )
-        last = found[limit - 1] if len(found) > limit else None
-        page = MatchupPage(
-            snapshot=version.snapshot,
-            items=[one.matchup for one in found[:limit]],
-            next_cursor=last and write_cursor(version.snapshot.id, *last.position),
+        page = paginate(found, limit, lambda last: (version.snapshot.id, *last.position))
+        shown = MatchupPage(
+            snapshot=version.snapshot, items=[one.matchup for one in page.items], next_cursor=page.next_cursor
         )
-        content = page.model_dump_json().encode()
+        content = shown.model_dump_json().encode()
     else:
         content = services.board_files.remember(
             ("matchups", *key), lambda: write_matchups(conn, version.snapshot, format, model_id=model_id)

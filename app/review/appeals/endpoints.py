@@ -2,12 +2,12 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from app.auth.service import Caller
 from app.database.timestamps import StorableTimestamp
 from app.http.dependencies import ReadView, Transaction, require
-from app.http.pagination import PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.http.texts import Reason
 from app.review.appeals import service as appeals
@@ -24,13 +24,6 @@ class AppealRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     note: Reason
-
-
-class AppealPage(BaseModel):
-    """Appeals, the longest waiting first."""
-
-    items: list[Appeal]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
 
 
 @router.post(
@@ -55,13 +48,12 @@ def list_appeals(
     annotator: Annotated[str | None, Query(description="Only those of this annotator, by id or by key.")] = None,
     answered: Annotated[bool, Query(description="Also those that a decision has followed.")] = False,
     limit: PageSize = 50,
-    cursor: Annotated[str | None, Query()] = None,
-) -> AppealPage:
+    cursor: Cursor = None,
+) -> Page[Appeal]:
     """List appeals that wait for a decision, the longest waiting first.
 
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
     """
     after = read_cursor(cursor, _Position)
     items = appeals.list_appeals(conn, limit=limit + 1, only_open=not answered, annotator=annotator, after=after)
-    last = items[limit - 1] if len(items) > limit else None
-    return AppealPage(items=items[:limit], next_cursor=last and write_cursor(last.submitted_at, last.id))
+    return paginate(items, limit, lambda last: (last.submitted_at, last.id))

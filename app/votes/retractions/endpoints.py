@@ -1,12 +1,12 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from app.auth.service import Caller
 from app.http.dependencies import ReadView, Transaction, require, require_any
-from app.http.pagination import PageSize, read_cursor, write_cursor
+from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH
@@ -39,13 +39,6 @@ class RetractionRequest(BaseModel):
         description="Of a vote or a battle its id, of a model its name, of an annotator the id or the key.",
     )
     reason: Reason
-
-
-class RetractionPage(BaseModel):
-    """Retractions, the newest first."""
-
-    items: list[Retraction]
-    next_cursor: str | None = Field(description="Passed as `cursor`, gives the next page; null on the last.")
 
 
 @router.get("/votes/{vote_id}", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
@@ -100,14 +93,11 @@ def post_retraction(
 
 
 @router.get("/retractions", dependencies=[require("review")], responses=problem_responses(401, 403, 422, 503))
-def list_retractions(
-    conn: ReadView, limit: PageSize = 50, cursor: Annotated[str | None, Query()] = None
-) -> RetractionPage:
+def list_retractions(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Retraction]:
     """List what was voided, the newest first.
 
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _Position)
     items = retractions.list_retractions(conn, limit=limit + 1, before=position and position[0])
-    last = items[limit - 1] if len(items) > limit else None
-    return RetractionPage(items=items[:limit], next_cursor=last and write_cursor(last.id))
+    return paginate(items, limit, lambda last: (last.id,))
