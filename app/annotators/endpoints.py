@@ -15,7 +15,7 @@ from app.http.dependencies import ProcessServices, ReadView, Transaction, requir
 from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.http.texts import Reason
-from app.rating.loop.results import Standing
+from app.rating.settings import Standing
 from app.review.appeals import service as appeals
 from app.review.appeals.service import Appeal
 from app.review.evidence.case import Case, make_case

@@ -8,7 +8,7 @@ from app.annotators import queries as store
 from app.errors import NotFoundError
 from app.naming.names import name_error
 from app.naming.service import naming_of
-from app.rating.loop.results import Standing
+from app.rating.settings import Standing
 
 
 class Evidence(BaseModel):

@@ -17,7 +17,7 @@ from app.cli.session import changing, reading
 from app.cli.tables import make_table, number
 from app.cli.texts import counted
 from app.leaderboard.row_files import rows_csv
-from app.rating.loop.results import Standing
+from app.rating.settings import Standing
 from app.review.evidence.case import make_case
 
 _ALL = 2**31 - 1

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-from scipy.stats import rankdata
 
 from app.rating.data.arrays import Floats, Mask
 
@@ -41,7 +40,9 @@ def area_under_curve(probability: Floats, outcome: Floats) -> float:
     Equal probabilities count half. NaN where one kind of vote is missing.
     """
     decided = outcome != 0.5  # noqa: PLR2004  a tie
-    rank, won = rankdata(probability[decided]), outcome[decided] == 1.0
+    known, won = probability[decided], outcome[decided] == 1.0
+    ascending = np.sort(known)
+    rank = (np.searchsorted(ascending, known) + np.searchsorted(ascending, known, side="right") + 1) / 2
     n_won, n_lost = int(won.sum()), int((~won).sum())
     if n_won == 0 or n_lost == 0:
         return float("nan")

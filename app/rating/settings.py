@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 Method = Literal["am-elo", "m-elo"]
 Interval = Literal["clustered", "sandwich", "information", "none"]
+Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
 FlagRule = Literal["threshold", "probability", "evidence"]
 
 LEAST_CAP = 1.1

@@ -1,18 +1,24 @@
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., object])
 
+KERNELS: list[Any] = []
+"""Every compiled function of the modules that are imported."""
+
 
 def compiled(function: F) -> F:
-    """Compile a numeric function on first use, without the interpreter lock, and keep the machine code for later.
+    """Compile a numeric function on its first call, without the interpreter lock, and cache the machine code on disk.
 
-    Where no place for it can be written (neither beside the source nor in the user's cache), it is compiled anew in
-    every process; `NUMBA_CACHE_DIR` names another place, `NUMBA_DISABLE_JIT=1` leaves everything interpreted.
+    The cache lies beside the source, or in the user's cache folder where the source cannot be written; where neither
+    can be written, every process compiles for itself. The environment variable `NUMBA_CACHE_DIR` names another folder,
+    `NUMBA_DISABLE_JIT=1` turns compilation off.
     """
     try:
-        return cast("F", numba.njit(nogil=True, error_model="numpy", cache=True)(function))
+        kernel = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:  # "cannot cache function …: no locator available"
-        return cast("F", numba.njit(nogil=True, error_model="numpy")(function))
+        kernel = numba.njit(nogil=True, error_model="numpy")(function)
+    KERNELS.append(kernel)
+    return cast("F", kernel)

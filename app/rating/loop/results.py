@@ -1,5 +1,4 @@
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +8,6 @@ from app.rating.detection.evidence import Evidence
 from app.rating.inference.estimate import Estimate
 from app.rating.settings import Interval, LoopSettings
 from app.rating.solver.warm_start import Start
-
-Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from app.rating.data.arrays import Floats, Indices
@@ -164,6 +163,8 @@ class _Marginal:
 
     def solve(self, low: float, high: float) -> PriorSpread:
         """Find where the slope vanishes between two points at which it has different signs."""
+        from scipy.optimize import brentq  # noqa: PLC0415  slow to import, and most fits need none of it
+
         at = float(brentq(self.slope, low, high, xtol=1e-13))
         curvature = (self.slope(at - DERIVATIVE_STEP) - self.slope(at + DERIVATIVE_STEP)) / (2.0 * DERIVATIVE_STEP)
         return self.result(at, "estimated", curvature)

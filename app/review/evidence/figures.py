@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from app.rating.data.sums import sum_by
 from app.review.evidence.own_votes import OwnVotes
@@ -114,7 +114,7 @@ def sides(votes: OwnVotes) -> Sides:
     won = votes.left_won[votes.decided]
     distance = abs(float(won.sum() - left.sum()))
     z = _z(max(distance - 0.5, 0.0), float((left * (1.0 - left)).sum()))  # half a vote for continuity
-    p_value = None if z is None else 2.0 * float(norm.sf(z))
+    p_value = None if z is None else 2.0 * float(ndtr(-z))
     return Sides(votes=len(won), left=_mean(won), expected_left=_mean(left), p_value=p_value)
 
 

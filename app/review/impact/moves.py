@@ -3,7 +3,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.stats import norm
+from scipy.special import ndtr
 from sqlalchemy import RowMapping
 
 from app.leaderboard.rows import finite
@@ -81,7 +81,7 @@ def _moved(before: Floats, after: Floats, se: Floats, component: NDArray[np.int6
     spread = np.hypot(se[:, None], se)
     together = (component[:, None] == component) & ~np.eye(len(se), dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore"):
-        change = norm.cdf((after - after[:, None]) / spread) - norm.cdf((before - before[:, None]) / spread)
+        change = ndtr((after - after[:, None]) / spread) - ndtr((before - before[:, None]) / spread)
     known = np.isfinite(before) & np.isfinite(after) & np.isfinite(se)
     moved: Floats = np.where(together & np.isfinite(change), change, 0.0).sum(axis=1)
     return np.where(known, moved, np.nan)

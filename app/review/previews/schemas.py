@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.leaderboard.diff.schemas import ModelChange
 from app.policy.schemas import Policy
-from app.rating.loop.results import Standing
+from app.rating.settings import Standing
 
 Change = Literal["flagged", "excluded", "pending", "back_in", "cleared"]
 """What an annotator whose standing changes becomes."""

@@ -1,0 +1,65 @@
+"""Compiles the kernels ahead of the first fit."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from app.rating.data.arrays import Floats, Ints
+from app.rating.data.votes import aggregate
+from app.rating.detection.evidence import weigh
+from app.rating.inference.influence import find_influence
+from app.rating.loop.round import run_round
+from app.rating.loop.slices import estimate_slice, hold_abilities
+from app.rating.robustness.fragility import find_fragility
+from app.rating.settings import LoopSettings
+from app.rating.solver.elo import fit_elo
+
+SETTINGS = LoopSettings(min_votes=0)
+
+
+def compile_kernels(progress: Callable[[str], None] | None = None) -> None:
+    """Rate a small made-up arena with every step that a refit and `rate` have; numba caches the machine code on disk.
+
+    Parameters
+    ----------
+    progress : called with the name of each step before it begins
+
+    Notes
+    -----
+    Takes about half a minute of one processor where nothing is cached, and half a second where everything is.
+    """
+    for step in _steps():
+        if progress is not None:
+            progress(step)
+
+
+def _steps() -> Iterator[str]:
+    yield "votes"
+    cells = aggregate(*_draw_votes(30, 8, 20), n_annotators=30, n_models=8)
+    sparse = aggregate(*_draw_votes(100, 40, 4), n_annotators=100, n_models=40)
+    yield "m-ELO"
+    run_round(sparse, replace(SETTINGS, method="m-elo"))
+    yield "am-ELO"
+    result = run_round(cells, SETTINGS)
+    yield "evidence"
+    weigh(cells, np.zeros(8), left_wins=np.zeros(30))
+    yield "slices"
+    estimate_slice(cells, hold_abilities(result.estimate, SETTINGS), SETTINGS)
+    yield "fragility"
+    find_fragility(result.estimate)
+    find_influence(result.estimate).of_votes(np.zeros(8))
+    yield "Elo"
+    fit_elo(*_draw_votes(30, 8, 20)[1:], n_models=8, shuffles=2)
+
+
+def _draw_votes(n_annotators: int, n_models: int, votes_each: int) -> tuple[Ints, Ints, Ints, Floats]:
+    """Draw votes of neighbours in a ranking, of which 70 % follow it and a fifth are ties."""
+    generator, size = np.random.default_rng(0), n_annotators * votes_each
+    annotator = np.repeat(np.arange(n_annotators, dtype=np.int32), votes_each)
+    model_a = generator.integers(n_models, size=size, dtype=np.int32)
+    model_b = (model_a + generator.integers(1, 4, size=size, dtype=np.int32)) % np.int32(n_models)
+    follows = generator.choice([True, False], size=size, p=[0.7, 0.3])
+    outcome = np.where(follows == (model_a < model_b), 1.0, 0.0)
+    outcome[::5] = 0.5
+    return annotator, model_a, model_b, outcome
