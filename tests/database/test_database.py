@@ -20,6 +20,8 @@ from app.database.engine import (
     parse_url,
 )
 
+pytestmark = pytest.mark.own_database
+
 
 @pytest.fixture
 def numbers(database: Database) -> Database:
@@ -259,7 +261,7 @@ SAID_BY_THE_SERVER = {
 @pytest.mark.parametrize("copied", [False, True], ids=["statement", "copy"])
 @pytest.mark.parametrize(("state", "kind"), SAID_BY_THE_SERVER.items())
 def test_what_is_the_server_s_fault_is_told_without_what_was_to_be_stored(
-    shared_database: Database, state: str, kind: type[Exception], copied: bool
+    database: Database, state: str, kind: type[Exception], copied: bool
 ) -> None:
     raising = (
         "CREATE FUNCTION pg_temp.fail() RETURNS int LANGUAGE plpgsql AS $$ BEGIN"
@@ -267,7 +269,7 @@ def test_what_is_the_server_s_fault_is_told_without_what_was_to_be_stored(
     )
 
     def fail() -> None:
-        with shared_database.begin() as conn:
+        with database.begin() as conn:
             conn.execute(text(raising))
             if not copied:
                 conn.execute(text("SELECT pg_temp.fail()"))

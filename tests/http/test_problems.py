@@ -122,6 +122,7 @@ def test_a_commit_that_fails_is_no_success(
     assert models(database) == 0
 
 
+@pytest.mark.own_database
 def test_a_constraint_that_fails_at_the_commit_is_no_success(faulty: Client, database: Database) -> None:
     with database.begin() as conn:
         conn.execute(text("ALTER TABLE models ADD CONSTRAINT late UNIQUE (name) DEFERRABLE INITIALLY DEFERRED"))

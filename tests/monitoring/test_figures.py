@@ -49,6 +49,7 @@ def test_a_database_that_does_not_answer_keeps_nobody_waiting(database: Database
     assert after is not None
 
 
+@pytest.mark.own_database
 def test_a_schema_of_another_version_is_no_failure_of_the_scrape(database: Database) -> None:
     async def ask() -> ServiceFigures | None:
         reader = FiguresReader(database, patience_seconds=20)

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from fastapi import FastAPI
 from httpx import Client
 from sqlalchemy import text
@@ -26,6 +27,7 @@ def test_another_schema_is_alive_but_not_ready(client: Client, database: Databas
     assert client.get("/healthz").status_code == 200
 
 
+@pytest.mark.own_database
 def test_without_a_database_alive_but_not_ready(
     client: Client, closed_database: Ask, keys: dict[str, str], assert_problem: Ask
 ) -> None:
@@ -41,6 +43,7 @@ def test_without_a_database_alive_but_not_ready(
     assert client.post("/api/v1/votes", json=vote, headers=headers).status_code == 201
 
 
+@pytest.mark.own_database
 def test_a_database_that_is_closed_to_writes(
     settings: Settings,
     database: Database,

@@ -167,6 +167,7 @@ def test_rules_are_told_by_their_share_of_the_votes(
     assert value(samples, "rule_alarm", rule="ability") == 1
 
 
+@pytest.mark.own_database
 def test_without_the_database_the_process_tells_of_itself(
     settings: Settings,
     serving: Callable[[FastAPI], Any],
@@ -192,7 +193,7 @@ def test_without_the_database_the_process_tells_of_itself(
 
 
 COUNT = """
-from app.api import process_metrics as counted
+from app.http import process_metrics as counted
 
 scope = {"method": "POST", "route_template": "/api/v1/votes"}
 counted.note_votes(scope, {"created": 1})

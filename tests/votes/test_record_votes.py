@@ -1,15 +1,13 @@
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
-from app.database.engine import Database
 from app.votes.extras import MAX_TAGS
 from app.votes.service import record_votes
 from app.votes.vote import NewVote, VoteReceipt, check_vote
@@ -149,13 +147,6 @@ def test_the_longest_names_fit(connection: Connection) -> None:
     assert [receipt.status for receipt in record(connection, vote, vote)] == ["created", "duplicate"]
 
 
-@pytest.fixture(scope="module")
-def scratch(shared_database: Database) -> Iterator[Connection]:
-    with shared_database.begin() as conn:
-        yield conn
-        conn.get_transaction().rollback()  # type: ignore[union-attr]  # begin() has begun it
-
-
 WINNERS = st.sampled_from(["model_a", "model_b", "tie", "tie (bothbad)", "nobody"])
 MODELS = st.sampled_from(["a", "b", "c", ""])
 VOTES = st.builds(
@@ -187,19 +178,19 @@ class NaiveRecord:
         return ("duplicate" if earlier[0] == verdict else "conflict"), earlier[1]
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(VOTES, max_size=8), min_size=1, max_size=3))
-def test_every_vote_gets_what_a_naive_record_says(scratch: Connection, batches: list[list[NewVote]]) -> None:
-    savepoint = scratch.begin_nested()
+def test_every_vote_gets_what_a_naive_record_says(connection: Connection, batches: list[list[NewVote]]) -> None:
+    savepoint = connection.begin_nested()
     try:
         naive, ids, place = NaiveRecord(), dict[int | None, UUID | None]({None: None}), 0
         for batch in batches:
-            for vote, receipt in zip(batch, record(scratch, *batch), strict=True):
+            for vote, receipt in zip(batch, record(connection, *batch), strict=True):
                 status, owner = naive.take(vote, place)
                 ids.setdefault(owner, receipt.id)
                 assert (receipt.status, receipt.id) == (status, ids[owner])
                 place += 1
         created = {value for value in ids.values() if value is not None}
-        assert {row.id for row in stored(scratch)} == created
+        assert {row.id for row in stored(connection)} == created
     finally:
         savepoint.rollback()
