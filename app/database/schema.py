@@ -1,3 +1,5 @@
+"""The schema: bring a database to the current one, take it back, check it."""
+
 from pathlib import Path
 
 from alembic import command
@@ -11,40 +13,47 @@ import app
 from app.database.engine import Database
 from app.errors import BadInputError, UnavailableError
 
-# Any number that no other advisory lock uses: two processes that migrate at once take turns.
+_PACKAGE = Path(app.__file__).parent
+_INSTALLED = _PACKAGE / "migrations"
+MIGRATIONS = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "migrations"
+"""The folder of the migrations: inside the package in an installed copy, beside it in a clone."""
+
+# Any number that no other advisory lock uses. Two processes that migrate at the same time run one after the other.
 _MIGRATION_LOCK = 1_593_114_001
 
 WORKS_WITH: tuple[str, ...] = ()
-"""Earlier revisions whose code works on the newest schema, and on what this version writes there.
+"""Earlier revisions whose code also works on the newest schema and on the rows that this version writes.
 
-The database is told, in a comment on alembic's table, because the earlier code cannot know. 0003 is not among them: its
-code does not look there yet, and its boards would show those by tag as rows of their own.
+The earlier code cannot know them, so they are stored in the database, in a comment on alembic's table. 0003 is not
+among them: its code does not read the comment, and it would show leaderboards by tag as extra rows.
 """
 
 _COMMENT = text("SELECT obj_description(to_regclass('alembic_version'), 'pg_class')")
-_SAYS = "works with: "
+_PREFIX = "works with: "
 
 
 class SchemaBehindError(UnavailableError):
-    """The database's tables are not those that this version of the service works with."""
+    """The database has another schema than this version of the service needs."""
 
     code = "schema-behind"
     title = "The database schema does not fit this version"
 
 
 class UnknownRevisionError(BadInputError):
-    """The schema cannot be taken back to there."""
+    """The schema cannot go back to this revision."""
 
 
 def alembic_config() -> Config:
-    """Return the migrations' configuration, from the pyproject.toml beside the package."""
-    return Config(toml_file=Path(app.__file__).parent.parent / "pyproject.toml")
+    """Return alembic's configuration; developers who run `alembic` itself have theirs in pyproject.toml."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))  # % begins a reference there
+    return config
 
 
 def upgrade(url: str, revision: str = "head", *, connect_timeout: int = 5) -> None:
     """Bring the database's schema up to `revision`, all steps in one transaction.
 
-    A newer one that this version's code works on is left as it is.
+    A newer schema on which this version's code works is left as it is.
     """
     with Database(url, pool_size=1, connect_timeout=connect_timeout) as database, database.begin() as conn:
         conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
@@ -56,16 +65,16 @@ def upgrade(url: str, revision: str = "head", *, connect_timeout: int = 5) -> No
             command.upgrade(config, revision)
         except CommandError as error:
             raise SchemaBehindError(f"the schema cannot be brought to this version: {error}") from None
-        _tell_what_works(conn)
+        _record_what_works(conn)
 
 
 def downgrade(url: str, revision: str, *, connect_timeout: int = 5) -> None:
-    """Take the database's schema back to `revision`; what only later schemas can hold is lost: with `base` everything.
+    """Take the database's schema back to `revision`; data that only later schemas hold are lost (`base`: all data).
 
     Raises
     ------
     UnknownRevisionError
-        The schema was never at it, as far as this version knows.
+        It is not an earlier revision of this schema, as far as this version knows.
     """
     config = alembic_config()
     with Database(url, pool_size=1, connect_timeout=connect_timeout) as database, database.begin() as conn:
@@ -73,7 +82,7 @@ def downgrade(url: str, revision: str, *, connect_timeout: int = 5) -> None:
         found = MigrationContext.configure(conn).get_current_revision()
         revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]  # newest first
         if found not in revisions:
-            raise SchemaBehindError(f"the schema is {_place(found)}, from which this version cannot take it back")
+            raise SchemaBehindError(f"the schema is {_place(found)}; this version cannot take it back from there")
         earlier = revisions[revisions.index(found) :]
         if revision not in (*earlier, "base"):
             places = ", ".join(earlier[1:]) or "none"
@@ -89,14 +98,14 @@ def needed_revision() -> str | None:
 
 
 def require_current(database: Database, needed: str | None = None) -> None:
-    """Check that the schema is one that this version works with; `needed` saves looking it up again.
+    """Check that this version works with the schema: it is its own, or a newer one that names it as working.
 
-    That is its own, or a newer one of which the database says that this version's code works on it.
+    `needed` is this version's revision, if the caller has looked it up already.
 
     Raises
     ------
     SchemaBehindError
-        It is older, too new or absent.
+        The schema is older, too new or absent.
     """
     needed = needed or needed_revision()
     with database.read() as conn:
@@ -114,13 +123,13 @@ def _place(revision: str | None) -> str:
     return f"at {revision}" if revision else "empty"
 
 
-def _tell_what_works(conn: Connection) -> None:
-    """Write into the database which earlier versions may go on working on it, if it has the newest schema."""
+def _record_what_works(conn: Connection) -> None:
+    """Store in the database which earlier versions work with it, if it has the newest schema."""
     if MigrationContext.configure(conn).get_current_revision() != needed_revision():
         return
-    conn.execute(text(f"COMMENT ON TABLE alembic_version IS '{_SAYS}{' '.join(WORKS_WITH)}'"))
+    conn.execute(text(f"COMMENT ON TABLE alembic_version IS '{_PREFIX}{' '.join(WORKS_WITH)}'"))
 
 
 def _works_with(conn: Connection) -> set[str]:
-    said = conn.execute(_COMMENT).scalar_one() or ""
-    return set(said.removeprefix(_SAYS).split()) if said.startswith(_SAYS) else set()
+    comment = conn.execute(_COMMENT).scalar_one() or ""
+    return set(comment.removeprefix(_PREFIX).split()) if comment.startswith(_PREFIX) else set()
