@@ -9,8 +9,6 @@ FROM python:3.12-slim-bookworm
 RUN useradd --system --uid 10001 --home-dir /nonexistent --shell /usr/sbin/nologin arena
 WORKDIR /srv/stable-arena
 COPY --from=build /opt/venv /opt/venv
-# the source tree as it is: alembic finds its settings in pyproject.toml and the migrations beside it
-COPY pyproject.toml ./
 COPY migrations ./migrations
 COPY app ./app
 RUN printf '#!/bin/sh\nexec /opt/venv/bin/python -m app.cli "$@"\n' > /usr/local/bin/stable-arena \
@@ -19,10 +17,8 @@ RUN printf '#!/bin/sh\nexec /opt/venv/bin/python -m app.cli "$@"\n' > /usr/local
 ENV PYTHONPATH=/srv/stable-arena PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 NUMBA_CACHE_DIR=/var/cache/stable-arena
 RUN install --directory --owner=arena --group=arena /var/cache/stable-arena
 USER arena
-# compile the numerical loops now, not in the first refit
-RUN printf 'annotator,model_a,model_b,winner\nx,a,b,model_a\nx,a,b,model_b\n' > /tmp/votes.csv \
-    && stable-arena rate /tmp/votes.csv --min-votes 0 \
-    && rm /tmp/votes.csv
+# compile the numeric kernels now, not in the first refit
+RUN stable-arena compile
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["/opt/venv/bin/python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]

@@ -9,13 +9,14 @@ export PYTHONDONTWRITEBYTECODE =
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
-setup: .venv/ready ## create .venv
+setup: .venv/ready ## create .venv, and compile the kernels
 
 .venv/ready: requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 …"; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	$(BIN)/stable-arena compile
 	@touch $@
 
 demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR=60s ends by itself

@@ -50,6 +50,10 @@ COMMANDS = {
         "app.cli.migrate:migrate",
         "Bring the database to the schema of this version; harmless when it is there already.",
     ),
+    "compile": Listed(
+        "app.cli.compile_kernels:compile_ahead",
+        "Compile the numeric kernels once, so that the first refit or `rate` need not.",
+    ),
     "import": Listed("app.cli.import_votes:import_votes", "Record the votes of a file."),
     "export": Listed("app.cli.export:export", "Write votes, annotators or the leaderboard to a file."),
     "keys": Listed("app.cli.keys:keys", "Make, list, rotate and revoke API keys."),

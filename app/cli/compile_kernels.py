@@ -1,0 +1,17 @@
+"""The command `stable-arena compile`."""
+
+import time
+
+import typer
+
+from app.rating.loop.compile import compile_kernels
+
+
+def compile_ahead() -> None:
+    """Compile the numeric kernels once, so that the first refit or `rate` need not.
+
+    The machine code is kept beside the installed package, or in the user's cache. It takes about half a minute.
+    """
+    started = time.monotonic()
+    compile_kernels(lambda step: typer.echo(f"Compiling: {step}"))
+    typer.echo(f"Compiled in {time.monotonic() - started:.0f} s.")
