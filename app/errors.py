@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,22 @@ class FieldError:
 
     pointer: str
     detail: str
+
+
+def validation_message(error: Mapping[str, Any]) -> str:
+    """Return what pydantic says of one wrong place, in the words that all users see: HTTP, commands, settings."""
+    match error["type"]:
+        case "extra_forbidden":
+            return "is not a known field"
+        case "missing":
+            return "is required"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return "must be an object"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case _:
+            message = str(error["msg"])
+            return message[0].lower() + message[1:]
 
 
 class StableArenaError(Exception):

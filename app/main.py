@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 import app as package
 from app.auth.known_callers import KnownCallers
@@ -14,6 +14,7 @@ from app.http.direct import DirectEndpoints
 from app.http.head import HeadAsGet
 from app.http.limits import BodyLimit
 from app.http.openapi import install_openapi, operation_id
+from app.http.parameters import refuse_unknown_parameters
 from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
 from app.http.rate_limits import RateLimitHeaders, RateLimits
@@ -50,6 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         generate_unique_id_function=operation_id,
         redirect_slashes=False,
+        dependencies=[Depends(refuse_unknown_parameters)],
     )
     app.state.settings = settings
     install_routes(app)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from app.errors import BadInputError, FieldError
+from app.errors import BadInputError, FieldError, validation_message
 
 LONGEST_REASON = 2000
 
@@ -60,7 +60,7 @@ def read_form(kind: type[Form], values: Mapping[str, Any]) -> Form:
         return kind.model_validate(values)
     except ValidationError as error:
         errors = tuple(
-            FieldError(".".join(map(str, one["loc"])) or kind.__name__, one["msg"].removeprefix("Value error, "))
+            FieldError(".".join(map(str, one["loc"])) or kind.__name__, validation_message(one))
             for one in error.errors(include_url=False, include_input=False)
         )
         raise BadInputError("a value is not valid", errors) from None

@@ -22,6 +22,7 @@ from app.errors import (
     ScopeMissingError,
     StableArenaError,
     UnavailableError,
+    validation_message,
 )
 
 MEDIA_TYPE = "application/problem+json"
@@ -178,7 +179,7 @@ def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:
 
 def field_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldError, ...]:
     """Return pydantic's errors as places in the input."""
-    return tuple(FieldError(_pointer(e["loc"]), _message(e)) for e in errors)
+    return tuple(FieldError(_pointer(e["loc"]), validation_message(e)) for e in errors)
 
 
 def invalid_input(errors: tuple[FieldError, ...]) -> BadInputError:
@@ -245,18 +246,3 @@ def _pointer(location: Sequence[str | int]) -> str:
     # FastAPI says first where the value was: the body, or a parameter.
     parts = location[1:] if location and location[0] in ("body", "query", "path", "header") else location
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
-
-
-def _message(error: Mapping[str, Any]) -> str:
-    match error["type"]:
-        case "extra_forbidden":
-            return "is not a known field"
-        case "missing":
-            return "is required"
-        case "model_type" | "model_attributes_type" | "dict_type":
-            return "must be an object"
-        case "value_error":
-            return str(error["ctx"]["error"])
-        case _:
-            message = str(error["msg"])
-            return message[0].lower() + message[1:]

@@ -61,7 +61,7 @@ def test_a_model_s_life(told: Callable[..., str], database: Database) -> None:
         (["add", " "], 2, "name: must not be blank"),
         (["alias", "ant", "bee"], 1, "'bee' is the name of a model"),
         (["alias", "ant", "x", "--until", "soon"], 2, "valid_until"),
-        (["alias", "ant", "x", "--until", "2026-01-01T00:00:00"], 2, "valid_until: Input should have timezone info"),
+        (["alias", "ant", "x", "--until", "2026-01-01T00:00:00"], 2, "valid_until: input should have timezone info"),
         (["set", "ant", "--link", "ftp://x.example"], 2, "link: must begin with http:// or https://"),
         (["set", "ant"], 2, "nothing to set"),
         (["archive", "nothing"], 1, "there is no model 'nothing'"),

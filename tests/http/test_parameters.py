@@ -1,0 +1,58 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from httpx import Client, Response
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/v1/leaderboard", "/api/v1/snapshots/1"])
+def test_an_unknown_parameter_is_refused(client: Client, assert_problem: Callable[..., Any], path: str) -> None:
+    problem = assert_problem(client.get(path, params={"colour": "red"}), 422, "invalid")
+
+    (error,) = problem["errors"]
+    assert error["pointer"] == "/colour"
+    assert error["detail"].startswith("is not a parameter of this endpoint")
+
+
+def test_the_nearest_parameter_is_named(client: Client, assert_problem: Callable[..., Any]) -> None:
+    response: Response = client.get("/api/v1/leaderboard?methd=m-elo&tag=code&formt=csv")
+
+    problem = assert_problem(response, 422, "invalid")
+
+    assert [(error["pointer"], error["detail"].partition("; ")[2]) for error in problem["errors"]] == [
+        ("/methd", "did you mean method?"),
+        ("/formt", "did you mean format?"),
+    ]
+    assert "/methd" in problem["detail"]
+
+
+@pytest.mark.parametrize("compare", ["foo", "m-elo,foo", "m-elo,", ""])
+def test_the_methods_to_compare_are_named_where_one_is_unknown(
+    client: Client, assert_problem: Callable[..., Any], compare: str
+) -> None:
+    problem = assert_problem(client.get("/api/v1/leaderboard", params={"compare": compare}), 422, "invalid")
+
+    assert problem["detail"] == "/compare: must be one or more of am-elo, m-elo, m-elo-all, elo, with commas between"
+
+
+def test_parameters_of_dependencies_are_known(
+    client: Client, assert_problem: Callable[..., Any], keys: dict[str, str]
+) -> None:
+    headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
+
+    known = client.post("/api/v1/imports?dry_run=true", content=b"a,b\n", headers=headers)
+    unknown = client.post("/api/v1/imports?dryrun=true", content=b"a,b\n", headers=headers)
+
+    assert known.status_code == 202
+    assert "did you mean dry_run?" in assert_problem(unknown, 422, "invalid")["detail"]
+
+
+def test_unknown_parameters_of_a_post_are_refused(
+    client: Client, assert_problem: Callable[..., Any], keys: dict[str, str]
+) -> None:
+    headers = {"Authorization": f"Bearer {keys['admin']}"}
+
+    refused = client.post("/api/v1/refits?accept_exclusions=true", headers=headers)
+
+    assert_problem(refused, 422, "invalid")
+    assert client.get("/api/v1/refits", headers=headers).json()["items"] == []
