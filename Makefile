@@ -22,8 +22,11 @@ setup: .venv/ready ## create .venv, and compile the kernels
 demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR=60s ends by itself
 	@$(BIN)/stable-arena demo $(if $(FOR),--for $(FOR))
 
-test: setup ## the tests, six to seven minutes on two cores; ARGS="-k leaderboard" picks some
+test: setup ## the tests, about three minutes on two cores; ARGS="-k leaderboard" picks some
 	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
+
+campaigns: setup ## faults under traffic: about two minutes, mostly waiting
+	$(BIN)/pytest -n 3 --dist worksteal -m campaign $(ARGS)
 
 lint: setup ## format check, ruff, mypy, import-linter
 	$(BIN)/ruff format --check .
