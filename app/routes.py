@@ -19,8 +19,9 @@ from app.monitoring.health import endpoints as health
 from app.monitoring.metrics import endpoints as metrics
 from app.policy import endpoints as policy
 from app.refits import endpoints as refits
+from app.review import endpoints as review
 from app.review.appeals import endpoints as appeals
-from app.review.impact import endpoints as reviews
+from app.review.impact import endpoints as impact
 from app.review.previews import endpoints as previews
 from app.review.rewards import endpoints as rewards
 from app.snapshots import endpoints as snapshots
@@ -55,9 +56,10 @@ def install_routes(app: FastAPI) -> None:
         model_page,
         snapshots,
         diff,
-        reviews,  # before annotators, whose keys may hold slashes
+        impact,
         appeals,
         annotators,
+        review,  # the last of these four: keys may hold slashes, and its GET /annotators/{annotator} matches them all
         rewards,
         audit,
         policy,

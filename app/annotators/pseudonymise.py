@@ -1,4 +1,4 @@
-"""Switching pseudonyms on over a database that holds raw keys."""
+"""Replaces raw keys by pseudonyms in a database that was used without them."""
 
 from sqlalchemy import Connection
 
@@ -9,21 +9,21 @@ from app.naming.service import naming_of
 
 
 def pseudonymise(conn: Connection, *, done_by: str) -> int:
-    """Put pseudonyms in the place of all raw keys on record, in the caller's transaction; return how many there were.
+    """Replace all raw keys on record by pseudonyms, in the caller's transaction; return how many there were.
 
-    Killed half-way nothing has happened; run again it does what is left, which may be nothing. Tokens that name raw
-    keys, and what else could hold them, go: faults of imports and finished exports. Nobody may vote meanwhile.
+    Tokens for raw keys, errors of imports and finished exports are deleted, because they could hold raw keys. No votes
+    may come in meanwhile. Running it again replaces the raw keys that are left.
 
     Raises
     ------
     BadInputError
         No secret is set.
     ConflictError
-        Some annotator is on record both under the raw key and under the pseudonym.
+        An annotator is on record under the raw key and under the pseudonym too.
     """
     naming = naming_of(conn)
     if naming.pseudonyms is None:
-        raise BadInputError("STABLE_ARENA_PSEUDONYM_KEY is not set: there is nothing to make pseudonyms with")
+        raise BadInputError("STABLE_ARENA_PSEUDONYM_KEY is not set: pseudonyms cannot be made without it")
     store.lock_annotators(conn)
     raw = store.raw_keys(conn)
     if not raw:
@@ -31,8 +31,8 @@ def pseudonymise(conn: Connection, *, done_by: str) -> int:
     fresh = [(number, naming.stored_keys(key)[0]) for number, key in raw]
     if taken := store.taken_keys(conn, [key for _, key in fresh]):
         raise ConflictError(
-            f"{taken:,} annotators are on record under the raw key and, from votes taken since, under the pseudonym "
-            "too; votes cannot change hands: erase one of the two of each"
+            f"annotators on record under both their raw key and their pseudonym: {taken:,}; votes cannot move from one "
+            "to the other: erase one of the two"
         )
     store.rewrite_keys(conn, fresh)
     store.delete_all_import_faults(conn)

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from app.annotators import pseudonymise as pseudonyms
 from app.annotators.decisions import service as decisions
-from app.annotators.decisions.service import Action
-from app.annotators.service import Annotator, find_annotator, list_annotators
+from app.annotators.schemas import Action, Annotator
+from app.annotators.service import find_annotator, list_annotators
 from app.cli.cases import case_tables
 from app.cli.options import PrintedOption, check_reason
 from app.cli.outputs import write_json, write_output, write_tables

@@ -28,6 +28,16 @@ def list_models(conn: Connection, *, archived: bool, limit: int, after: str | No
     return conn.execute(statement).mappings().all()
 
 
+def read_model_ids(conn: Connection) -> Sequence[int]:
+    """Return the id of every model, in order."""
+    return conn.execute(select(models.c.id).order_by(models.c.id)).scalars().all()
+
+
+def read_model_names(conn: Connection) -> dict[int, str]:
+    """Return the name of every model by its number."""
+    return {row.id: row.name for row in conn.execute(select(models.c.id, models.c.name))}
+
+
 def read_archived(conn: Connection) -> set[int]:
     """Return the numbers of the models that boards do not show."""
     return set(conn.execute(select(models.c.id).where(models.c.archived_at.is_not(None))).scalars())

@@ -5,9 +5,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from app.annotators.queries import read_crowd, read_model_ids
+from app.annotators.standings.queries import read_standings
 from app.errors import StableArenaError
 from app.imports.formats.indexing import OUTCOME_VALUES
+from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy
 from app.rating.settings import LoopSettings
@@ -89,7 +90,7 @@ def read_material(conn: Connection, settings: Policy | None = None) -> Material:
     policy = current_policy(conn)
     if settings is not None:
         policy = policy.model_copy(update={"settings": settings})
-    crowd = read_crowd(conn)
+    crowd = read_standings(conn)
     annotator_ids = np.array([annotator_id for annotator_id, _, _ in crowd], dtype=np.int32)
     model_ids = np.array(read_model_ids(conn), dtype=np.int32)
     tags = most_voted_tags(conn, policy.settings.max_tag_boards)

@@ -10,23 +10,18 @@ from sqlalchemy import Connection, RowMapping
 
 from app import __version__
 from app.annotators.erasure.queries import clear_metadata_of_erased
+from app.annotators.standings.queries import apply_standings as set_standings
+from app.annotators.standings.queries import insert_snapshot_annotators, list_standing_changes
 from app.audit.service import audit_head
 from app.leaderboard.rows import finite
+from app.models.queries import read_model_names
 from app.rating.loop.results import ModelEstimates
 from app.rating.robustness.fragility import Fragility
 from app.refits.alarms.service import find_alarms
 from app.refits.fit.evidence import count_rules, evidence_rows
 from app.refits.fit.task import Fitted, PairTable
 from app.refits.load import Material
-from app.snapshots.queries import (
-    carry_standings_over,
-    insert_boards,
-    insert_crowd,
-    insert_matchups,
-    insert_snapshot,
-    list_standing_changes,
-    read_model_names,
-)
+from app.snapshots.queries import insert_boards, insert_matchups, insert_snapshot
 from app.webhooks import events
 
 
@@ -70,7 +65,7 @@ def write_snapshot(
     crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides, names)
     if events.wants_standings(conn):
         events.announce_standings(conn, snapshot, list_standing_changes(conn, crowd))
-    insert_crowd(conn, snapshot["id"], crowd)
+    insert_snapshot_annotators(conn, snapshot["id"], crowd)
     events.announce(conn, "snapshot.published", _notice(snapshot, values))
     return UUID(str(snapshot["id"]))
 
@@ -81,7 +76,7 @@ def carry_out(conn: Connection, snapshot_id: UUID) -> None:
     From here to the commit everybody who would take over waits, for at most as long as the lease still runs: every
     statement is short to send, so that a process that freezes does so between two of them, where the server notices.
     """
-    carry_standings_over(conn, snapshot_id)
+    set_standings(conn, snapshot_id)
     # Every board, and with it every vote that came in by the key of somebody just erased, passes here.
     clear_metadata_of_erased(conn)
 

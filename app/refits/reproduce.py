@@ -10,9 +10,10 @@ from sqlalchemy import Connection, RowMapping
 
 from app.annotators.decisions.queries import last_actions
 from app.annotators.decisions.service import OVERRIDES
-from app.annotators.queries import read_crowd, read_model_ids
+from app.annotators.standings.queries import read_standings
 from app.database.engine import Database
 from app.errors import ConflictError
+from app.models.queries import read_model_ids
 from app.policy.service import past_policy
 from app.rating.settings import LoopSettings
 from app.refits.fit.fitting import fit
@@ -101,7 +102,7 @@ def reproduce(database: Database, reference: str) -> Reproduction:
 
 def past_task(conn: Connection, snapshot: Snapshot) -> tuple[FitTask, list[str | None]]:
     """Return what the snapshot's refit worked on, but for names that came later: they have no votes in the set."""
-    annotator_ids = np.array([annotator_id for annotator_id, _, _ in read_crowd(conn)], dtype=np.int32)
+    annotator_ids = np.array([annotator_id for annotator_id, _, _ in read_standings(conn)], dtype=np.int32)
     model_ids = np.array(read_model_ids(conn), dtype=np.int32)
     policy = past_policy(conn, snapshot.policy_version).settings
     tags = list_tags(conn, snapshot.id)

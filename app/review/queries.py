@@ -10,7 +10,6 @@ from sqlalchemy import (
     Double,
     Row,
     RowMapping,
-    Select,
     and_,
     case,
     cast,
@@ -20,6 +19,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from app.annotators.queries import with_newest_figures
 from app.database.tables import models, retracted_votes, snapshot_annotators, snapshot_models, votes
 
 MOST_DIGITS = 16.0
@@ -112,19 +112,17 @@ def read_fitted(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
     return conn.execute(select(c.annotator_id).where(c.snapshot_id == snapshot_id, _fitted)).scalars().all()
 
 
-def order_by_reason(rows: Select[Any], *, limit: int, after: tuple[float, int] | None, standing: str) -> Select[Any]:
-    """Return annotators of a standing, the strongest reason first, with `reason_strength`.
-
-    Parameters
-    ----------
-    rows : with `annotator_id, snapshot_id, probability_low, standing`
+def list_by_reason(
+    conn: Connection, *, standing: str, limit: int, after: tuple[float, int] | None
+) -> Sequence[RowMapping]:
+    """Return annotators of a standing as `list_annotators` does, the strongest reason first, with `reason_strength`.
 
     Notes
     -----
     `reason_strength` is a logarithm to base 10: of the strongest test's likelihood ratio, or of the odds that the
     ability is at or below ε, whichever is larger; 0 for neither.
     """
-    found = rows.subquery()
+    found = with_newest_figures().subquery()
     figures = snapshot_annotators
     strongest = figures.c.evidence["strength"].as_float()
     low = found.c.probability_low
@@ -137,7 +135,7 @@ def order_by_reason(rows: Select[Any], *, limit: int, after: tuple[float, int] |
     if after is not None:
         weaker, later = -ranked.c.reason_strength, ranked.c.annotator_id
         statement = statement.where(tuple_(weaker, later) > (-after[0], after[1]))
-    return statement
+    return conn.execute(statement).mappings().all()
 
 
 def _seconds(moment: ColumnElement[Any]) -> ColumnElement[float]:

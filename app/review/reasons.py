@@ -5,10 +5,9 @@ import math
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.annotators import queries as crowd
-from app.annotators.service import Annotator, FoundAnnotator
+from app.annotators.schemas import Annotator, FoundAnnotator
 from app.review.evidence.findings import Laboratory, tell, worth_telling
-from app.review.queries import MOST_DIGITS, read_evidence
+from app.review.queries import MOST_DIGITS, list_by_reason, read_evidence
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
 
@@ -50,7 +49,7 @@ def list_reviews(
     conn: Connection, *, limit: int, after: tuple[float, int] | None = None
 ) -> list[tuple[FoundReview, Review]]:
     """Return open flags, the strongest reason first; of equally strong ones the annotator who came first."""
-    rows = crowd.list_by_reason(conn, standing="flagged", limit=limit, after=after)
+    rows = list_by_reason(conn, standing="flagged", limit=limit, after=after)
     found = [FoundReview.model_validate(dict(row)) for row in rows]
     newest = newest_snapshot(conn)
     if newest is None or not found:

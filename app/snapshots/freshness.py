@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
-from app.monitoring.metrics.queries import MOST_COUNTED, count_votes
 from app.policy.schemas import Policy
 from app.policy.service import stored_policy
 from app.snapshots.vote_sets import (
+    MOST_COUNTED,
     anyone_has_more_votes_than,
+    count_votes,
     new_votes_since,
     seconds_since_first_vote,
     seconds_with_more_votes_than,

@@ -6,46 +6,25 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
-    ColumnElement,
     Connection,
     Double,
     Integer,
     Interval,
     RowMapping,
-    TableValuedAlias,
-    Text,
-    and_,
-    case,
-    cast,
-    column,
     func,
     insert,
     literal,
-    not_,
     or_,
     select,
-    update,
 )
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeEngine
 
-from app.annotators.queries import standing_of
 from app.audit.queries import Head
+from app.database.arrays import table_of_arrays
 from app.database.ids import new_id
-from app.database.tables import annotators, models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
+from app.database.tables import snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
 
-_FIGURES = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
-_CROWD_TYPES: dict[str, TypeEngine[Any]] = {
-    "annotator_id": Integer(),
-    **{name: Double() for name in _FIGURES},
-    "votes": BigInteger(),
-    "rule_standing": Text(),
-    "override": Text(),
-    "strength": Double(),
-    "evidence": Text(),
-}
 _PAIR_TYPES: dict[str, TypeEngine[Any]] = {
     **{name: Integer() for name in ("model_a_id", "model_b_id")},
     **{name: BigInteger() for name in ("wins_a", "ties", "wins_b")},
@@ -67,88 +46,10 @@ def insert_boards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[st
 
 def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, list[Any]]) -> None:
     """Add the pairs of models, columns of `snapshot_matchups` of equal length without the snapshot."""
-    fresh = _as_table(pairs, _PAIR_TYPES)
+    fresh = table_of_arrays(pairs, _PAIR_TYPES)
     columns = [fresh.c[name] for name in _PAIR_TYPES]
     rows = select(literal(snapshot_id), *columns)
     conn.execute(insert(snapshot_matchups).from_select(["snapshot_id", *_PAIR_TYPES], rows))
-
-
-def insert_crowd(conn: Connection, snapshot_id: UUID, crowd: Mapping[str, list[Any]]) -> None:
-    """Add the annotators with the standing that they will have once `carry_standings_over` was called.
-
-    Parameters
-    ----------
-    crowd : columns of equal length: `annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes,
-        rule_standing`, `override`, the override that the refit was run with, `strength`, log10 of the strongest
-        evidence, and `evidence`, JSON text
-    """
-    fresh = _as_table(crowd, _CROWD_TYPES)
-    columns = [fresh.c[name] for name in _CROWD_TYPES if name not in ("override", "strength", "evidence")]
-    evidence = cast(fresh.c.evidence, JSONB)
-    rows = select(literal(snapshot_id), *columns, evidence, _standing_after(fresh))
-    rows = rows.join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
-    targets = ["snapshot_id", *(c.name for c in columns), "evidence", "standing"]
-    conn.execute(insert(snapshot_annotators).from_select(targets, rows))
-
-
-def carry_standings_over(conn: Connection, snapshot_id: UUID) -> None:
-    """Carry the rule's verdicts over from a snapshot to the annotators' own rows.
-
-    Those who are not in it, having no votes left, are pending again.
-    """
-    c = snapshot_annotators.c
-    here = and_(c.snapshot_id == snapshot_id, c.annotator_id == annotators.c.id)
-    reopened = _reopened(c.rule_standing, c.ability, c.evidence["strength"].as_float())
-    conn.execute(update(annotators).where(here, reopened).values(dismissed_below=None, dismissed_above=None))
-    changed = annotators.c.rule_standing != c.rule_standing
-    conn.execute(update(annotators).where(here, changed).values(rule_standing=c.rule_standing))
-    # Who has no vote left is as one who never voted: a flag would stay in the queue, with nothing to be said of it.
-    gone = and_(annotators.c.rule_standing != "pending", not_(select(c.annotator_id).where(here).exists()))
-    conn.execute(update(annotators).where(gone).values(rule_standing="pending"))
-
-
-def list_standing_changes(conn: Connection, crowd: Mapping[str, list[Any]]) -> Sequence[RowMapping]:
-    """Return the annotators whose standing a snapshot of this crowd changes, most votes first.
-
-    `id, annotator, before, after, ability, shadow_ability, votes`.
-    """
-    fresh = _as_table(crowd, _CROWD_TYPES)
-    after = _standing_after(fresh)
-    before = standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below)
-    figures = (fresh.c.ability, fresh.c.shadow_ability, fresh.c.votes)
-    statement = (
-        select(
-            annotators.c.public_id.label("id"),
-            annotators.c.key.label("annotator"),
-            before.label("before"),
-            after.label("after"),
-            *figures,
-        )
-        .join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
-        .where(before != after)
-        .order_by(fresh.c.votes.desc(), annotators.c.id)
-    )
-    return conn.execute(statement).mappings().all()
-
-
-def _standing_after(fresh: TableValuedAlias) -> ColumnElement[str]:
-    reopened = _reopened(fresh.c.rule_standing, fresh.c.ability, fresh.c.strength)
-    dismissed: ColumnElement[Any] = case((reopened, None), else_=annotators.c.dismissed_below)
-    return standing_of(fresh.c.rule_standing, fresh.c.override, dismissed)
-
-
-def _reopened(
-    rule_standing: ColumnElement[Any], ability: ColumnElement[Any], strength: ColumnElement[Any]
-) -> ColumnElement[bool]:
-    """Whether a dismissed flag is open again: what speaks against the annotator is materially worse than it was."""
-    worse = or_(ability < annotators.c.dismissed_below, strength > annotators.c.dismissed_above)
-    return and_(rule_standing == "flagged", annotators.c.dismissed_below.is_not(None), worse)
-
-
-def _as_table(values: Mapping[str, list[Any]], types: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:
-    arrays = [literal(values[name], ARRAY(kind)) for name, kind in types.items()]
-    names = [column(name, kind) for name, kind in types.items()]
-    return func.unnest(*arrays).table_valued(*names, name="fresh").render_derived()
 
 
 def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:
@@ -177,11 +78,6 @@ def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Seque
     if before is not None:
         statement = statement.where(snapshots.c.number < before)
     return conn.execute(statement).mappings().all()
-
-
-def read_model_names(conn: Connection) -> dict[int, str]:
-    """Return the name of every model by its number."""
-    return {row.id: row.name for row in conn.execute(select(models.c.id, models.c.name))}
 
 
 def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:

@@ -7,6 +7,9 @@ from sqlalchemy.types import UserDefinedType
 
 from app.database.tables import decisions, policies, retracted_votes, votes
 
+MOST_COUNTED = 1_000_000
+"""Before the first snapshot votes are counted no further: the count is read often and has to be cheap."""
+
 _WATCHED = (votes, retracted_votes, decisions, policies)
 
 
@@ -44,6 +47,12 @@ def new_votes_since(conn: Connection, vote_set: str) -> int:
     """Count the votes on record that `vote_set` did not see."""
     statement = select(func.count()).select_from(votes).where(unseen_by(votes.c.recorded_in, vote_set))
     return conn.execute(statement).scalar_one()
+
+
+def count_votes(conn: Connection, *, at_most: int) -> int:
+    """Count the votes on record, but no further than `at_most`."""
+    some = select(votes.c.id).limit(at_most).subquery()
+    return conn.execute(select(func.count()).select_from(some)).scalar_one()
 
 
 def anything_new_since(conn: Connection, vote_set: str) -> bool:

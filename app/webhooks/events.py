@@ -9,12 +9,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
 
-from app.monitoring.metrics.queries import MOST_COUNTED, count_votes
 from app.policy.schemas import Policy
 from app.refits.alarms.service import RuleAlarm
 from app.snapshots.freshness import first_board_is_late
 from app.snapshots.queries import newest_snapshot, snapshot_is_older
-from app.snapshots.vote_sets import new_votes_since
+from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 from app.webhooks import queries as store
 from app.webhooks.service import Event
 

@@ -93,7 +93,7 @@ def test_nobody_becomes_two(database_url: str, open_with: Callable[..., Database
     record(private, "ann")
     with Database(database_url, naming=Naming(raw_beside=True)) as without_secret:
         record(without_secret, "ann")
-    with pytest.raises(ConflictError, match="1 annotators"), private.begin() as conn:
+    with pytest.raises(ConflictError, match="both their raw key and their pseudonym: 1"), private.begin() as conn:
         pseudonymise(conn, done_by="a test")
 
 

@@ -1,18 +1,12 @@
-from datetime import datetime
-from typing import Literal
-from uuid import UUID
-
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.annotators import queries as annotators
 from app.annotators.decisions import queries as decisions
-from app.annotators.service import FoundAnnotator, find_annotator
+from app.annotators.schemas import Action, Decision, FoundAnnotator
+from app.annotators.service import find_annotator
 from app.audit import service as audit
 from app.errors import ConflictError
 from app.naming.kept_texts import require_nameless
-
-Action = Literal["exclude", "reinstate", "trust", "dismiss", "withdraw"]
 
 OVERRIDES: dict[str, str | None] = {
     "exclude": "excluded",
@@ -21,54 +15,35 @@ OVERRIDES: dict[str, str | None] = {
     "dismiss": None,
     "withdraw": None,
 }
-"""What each action puts above the rule."""
-
+"""The override that each action sets; None removes it."""
 
 MATERIALLY_STRONGER = 2.0
-"""By how much log10 of the evidence must have grown for a dismissed flag to be open again."""
-
-
-class Decision(BaseModel):
-    """A reviewer's act on an annotator, with the evidence of the day."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    action: Action
-    reason: str
-    decided_by: str = Field(description="Name of the key it was decided with.")
-    decided_at: datetime
-    snapshot_id: UUID | None = Field(description="The newest snapshot at that time.")
-    ability: float | None = Field(description="The annotator's ability in that snapshot.")
-    se: float | None
+"""A dismissed flag opens again when log10 of the evidence has grown by more than this."""
 
 
 def decide(
     conn: Connection, reference: str, action: Action, *, reason: str, decided_by: str
 ) -> tuple[FoundAnnotator, Decision]:
-    """Put a decision on an annotator above the rule; it shapes the board from the next refit on.
+    """Record a decision on an annotator and put it above the rule, from the next refit on.
 
-    exclude and trust hold until another decision; so does reinstate: the votes count whatever the rule says. withdraw
-    gives the annotator back to the rule. dismiss closes an open flag until the ability is more than a standard
-    error below what it is now, or the evidence of the votes a hundred times stronger.
+    exclude, reinstate and trust hold until another decision. withdraw gives the annotator back to the rule. dismiss
+    closes an open flag until the ability falls by more than a standard error or the evidence of the votes is a hundred
+    times stronger.
 
     Returns
     -------
-    The annotator as it stands after the decision, and the decision.
+    The annotator after the decision, and the decision.
 
     Raises
     ------
     NotFoundError
-        There is no such annotator.
-    BadInputError
-        The reason, which is kept for ever, names an annotator who is known by a pseudonym.
     ConflictError
-        Nothing to dismiss, or nothing to withdraw.
+        There is no flag to dismiss, or no decision to withdraw.
     """
     found = find_annotator(conn, reference)
     require_nameless(conn, reason, found.keys(reference))
     annotators.lock_annotator(conn, found.annotator_id)
-    found = find_annotator(conn, str(found.id))  # as the decision before this one left it
+    found = find_annotator(conn, str(found.id))  # a decision may have come in before the lock
     if action == "dismiss":
         _dismiss(conn, found)
     else:

@@ -1,4 +1,4 @@
-"""Cutting the link between votes and who cast them, wherever a person's key or words are kept."""
+"""Cuts the link between votes and the person who cast them, in every table that holds a key or a person's words."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from app.database.tables import (
 )
 from app.naming.pseudonyms import STORED
 
-_WITHDRAWN = "holds keys that must be shown no more; export again"
+_WITHDRAWN = "the file held keys that have changed; export again"
 
 _CLEAR_METADATA = text(
     """
@@ -33,59 +33,60 @@ _REWRITE = text(
 
 
 def set_erased_key(conn: Connection, annotator_id: int, key: str) -> None:
-    """Give an annotator a key that says nothing of who it was; the time of the first erasure stays."""
+    """Replace the annotator's key by a random one; the time of the first erasure stays."""
     erased_at = func.coalesce(annotators.c.erased_at, func.clock_timestamp())
     conn.execute(update(annotators).where(annotators.c.id == annotator_id).values(key=key, erased_at=erased_at))
 
 
 def clear_metadata_of_erased(conn: Connection) -> int:
-    """Clear the metadata of every erased annotator's votes: callers put identifiers there. Return how many had any.
+    """Clear the metadata of every erased annotator's votes, which may hold identifiers; return how many votes had any.
 
-    Of every one, because another replica may have gone by an earlier key for some seconds after its erasure.
+    Another replica may have recorded votes under an erased key for some seconds after the erasure. So this is done for
+    all erased annotators, at every erasure and every publication.
     """
     return conn.execute(_CLEAR_METADATA).rowcount
 
 
 def clear_appeals(conn: Connection, annotator_id: int) -> None:
-    """Clear what the annotator's side has written."""
+    """Clear the notes of the annotator's appeals."""
     conn.execute(update(appeals).where(appeals.c.annotator_id == annotator_id).values(note="erased"))
 
 
 def delete_import_faults(conn: Connection, annotator_id: int, keys: Sequence[str]) -> None:
-    """Delete the faults that could name an annotator: that hold a key, or are of files with votes of theirs."""
+    """Delete import errors that could name an annotator: those with a key, and those of files with their votes."""
     files = select(votes.c.import_id).where(votes.c.annotator_id == annotator_id, votes.c.import_id.is_not(None))
     named = [func.strpos(import_faults.c.detail, key) > 0 for key in keys]
     conn.execute(delete(import_faults).where(or_(import_faults.c.import_id.in_(files), *named)))
 
 
 def clear_import_details(conn: Connection, keys: Sequence[str]) -> None:
-    """Clear what failed imports say of themselves where it holds a key."""
+    """Clear the error messages of imports that hold a key."""
     named = [func.strpos(imports.c.detail, key) > 0 for key in keys]
     conn.execute(update(imports).where(or_(*named)).values(detail="erased"))
 
 
 def delete_all_import_faults(conn: Connection) -> None:
-    """Delete what is on record of faulty rows: it may quote them."""
+    """Delete the errors of all imports: they may quote rows."""
     conn.execute(delete(import_faults))
 
 
 def delete_tokens(conn: Connection, keys: Sequence[str]) -> None:
-    """Delete the tokens that may vote for an annotator only."""
+    """Delete the ingest tokens of these annotators."""
     statement = text("DELETE FROM ingest_tokens WHERE annotator = ANY(:keys)")
     conn.execute(statement, {"keys": list(keys)})
 
 
 def replace_in_deliveries(conn: Connection, key: str, replacement: str) -> None:
-    """Replace a key, both as JSON texts, in what was told to webhooks or is still to be told."""
+    """Replace a key in the messages to webhooks, sent or waiting; both keys are JSON texts."""
     payload = webhook_deliveries.c.payload
     statement = update(webhook_deliveries).where(func.strpos(payload, key) > 0)
     conn.execute(statement.values(payload=func.replace(payload, key, replacement)))
 
 
 def withdraw_exports(conn: Connection) -> None:
-    """Delete the files that hold annotators' keys; their exports stay on record, as failed."""
+    """Delete exported files that hold annotators' keys; their exports stay on record, as failed."""
     what = exports.c.what.in_(("votes", "annotators"))
-    begun = exports.c.state != "queued"  # one that waits reads what is on record then
+    begun = exports.c.state != "queued"  # a waiting export reads the new keys
     ids = select(exports.c.id).where(what, begun)
     conn.execute(delete(file_chunks).where(file_chunks.c.file_id.in_(ids)))
     ended = {"finished_at": func.coalesce(exports.c.finished_at, func.clock_timestamp())}
@@ -93,7 +94,7 @@ def withdraw_exports(conn: Connection) -> None:
 
 
 def lock_annotators(conn: Connection) -> None:
-    """Keep new annotators out until this transaction ends."""
+    """Let no annotator be added until this transaction ends."""
     conn.execute(text("LOCK TABLE annotators IN SHARE ROW EXCLUSIVE MODE"))
 
 

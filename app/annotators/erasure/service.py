@@ -1,17 +1,15 @@
-"""A person's right to be forgotten: the votes stay and count as before, but nothing says any more whose they are."""
+"""A person's right to be forgotten: the votes stay and count as before, but nothing says whose they are."""
 
 import json
 import secrets
-from datetime import datetime
-from uuid import UUID
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.annotators.erasure import queries as store
 from app.annotators.queries import lock_annotator
-from app.annotators.service import FoundAnnotator, find_annotator
+from app.annotators.schemas import Erasure, FoundAnnotator
+from app.annotators.service import find_annotator
 from app.audit import service as audit
 from app.naming.kept_texts import require_nameless
 from app.naming.pseudonyms import base32
@@ -19,33 +17,20 @@ from app.naming.pseudonyms import base32
 log = structlog.get_logger()
 
 
-class Erasure(BaseModel):
-    """What an annotator is known as from now on."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID = Field(description="The annotator's id, as before.")
-    annotator: str = Field(description="The random key that stands where the key stood.")
-    erased_at: datetime = Field(description="When the link was cut; the first time, where it was done again.")
-
-
 def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by: str) -> Erasure:
     """Cut the link between an annotator's votes and the person, for good; scores and standings stay as they are.
 
-    The key is replaced by a random one, the votes' metadata and the annotator's notes are cleared, and so is every
-    other place that could name the person: faults and failures of imports, tokens, messages to webhooks, finished
-    exports. Whoever votes under the old key from then on is a new annotator. Done again, it clears what came in
-    meanwhile.
+    A random key replaces the key. The votes' metadata and the annotator's notes are cleared, and every other place
+    that could name the person: errors of imports, tokens, messages to webhooks, finished exports. Later votes under
+    the old key belong to a new annotator. Erasing again clears what came in meanwhile.
 
     Raises
     ------
     NotFoundError
-    BadInputError
-        The reason, which the audit log keeps for ever, names the annotator.
     """
     found = find_annotator(conn, reference)
     lock_annotator(conn, found.annotator_id)
-    found = find_annotator(conn, str(found.id))  # as an erasure before this one left it
+    found = find_annotator(conn, str(found.id))  # an erasure may have come in before the lock
     named = found.keys(reference)
     require_nameless(conn, reason, named, secret=True)
     if not found.erased_at:

@@ -4,11 +4,8 @@ from datetime import timedelta
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal_column, not_, select, text
 
-from app.database.tables import imports, refits, snapshots, votes, webhook_deliveries
+from app.database.tables import imports, refits, snapshots, webhook_deliveries
 from app.refits.queries import RUNNING
-
-MOST_COUNTED = 1_000_000
-"""Before the first board votes are counted no further: a scrape has to be cheap."""
 
 
 def limit_statements(conn: Connection, limit: timedelta) -> None:
@@ -90,9 +87,3 @@ def newest_board(conn: Connection) -> RowMapping | None:
         c.diagnostics["alarms"].label("alarms"),
     )
     return conn.execute(select(*columns).order_by(c.number.desc()).limit(1)).mappings().one_or_none()
-
-
-def count_votes(conn: Connection, *, at_most: int) -> int:
-    """Count the votes on record, as far as `at_most`."""
-    some = select(votes.c.id).limit(at_most).subquery()
-    return conn.execute(select(func.count()).select_from(some)).scalar_one()

@@ -18,7 +18,7 @@ from app.leaderboard.new_votes import NewVotes
 from app.monitoring.metrics import queries as store
 from app.policy.service import current_policy
 from app.snapshots.freshness import CountNewVotes, first_board_is_late
-from app.snapshots.vote_sets import new_votes_since
+from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 
 log = structlog.get_logger()
 
@@ -120,9 +120,7 @@ def read_figures(
         imported=store.sum_imported(conn),
         deliveries=store.count_deliveries(conn),
         votes_not_in_board=(
-            store.count_votes(conn, at_most=store.MOST_COUNTED)
-            if newest is None
-            else count_new_votes(conn, newest["vote_set"])
+            count_votes(conn, at_most=MOST_COUNTED) if newest is None else count_new_votes(conn, newest["vote_set"])
         ),
         first_board_is_late=newest is None and first_board_is_late(conn, policy),
         board=None if newest is None else _board(newest),

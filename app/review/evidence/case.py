@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.annotators.service import FoundAnnotator, PastEvidence, list_history, summarise_votes
+from app.annotators.schemas import FoundAnnotator, PastEvidence
+from app.annotators.service import list_history, summarise_votes
 from app.review.evidence.figures import Agreement, ModelFigures, Sides, Ties, agreement, by_model, sides, ties
 from app.review.evidence.findings import Laboratory, tell
 from app.review.evidence.own_votes import MOST_VOTES, OwnVotes, ability_of, own_votes

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from app.annotators.service import FoundAnnotator
+from app.annotators.schemas import FoundAnnotator
 from app.review.evidence.published import Expected, Published, expect, find_tie_weight
 from app.review.queries import read_own_votes
 

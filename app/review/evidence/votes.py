@@ -5,7 +5,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.annotators.service import FoundAnnotator
+from app.annotators.schemas import FoundAnnotator
 from app.review.evidence.own_votes import OwnVotes, own_votes
 from app.review.evidence.published import Published, expect, published_board
 from app.review.queries import list_votes

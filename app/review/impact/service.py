@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
-from app.annotators.service import FoundAnnotator, find_annotator
+from app.annotators.schemas import FoundAnnotator
+from app.annotators.service import find_annotator
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.refits.fit.on_demand import OnDemandFits

@@ -3,13 +3,14 @@ from typing import get_args
 
 from sqlalchemy import Connection
 
+from app.annotators.standings.queries import list_standing_changes
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.leaderboard.diff.moves import describe_moves
 from app.leaderboard.diff.service import compare_boards
 from app.leaderboard.queries import read_board
 from app.leaderboard.service import BoardRow
-from app.models.queries import read_archived
+from app.models.queries import read_archived, read_model_names
 from app.policy.schemas import Policy
 from app.refits.fit.on_demand import OnDemandFits
 from app.refits.fit.process import FitLimits
@@ -18,7 +19,7 @@ from app.refits.guard import newly_excluded_share, reason_to_hold
 from app.refits.load import Material, read_material
 from app.refits.publish import crowd_columns, model_names, model_rows
 from app.review.previews.schemas import Change, PolicyPreview, StandingChange
-from app.snapshots.queries import list_standing_changes, newest_snapshot, read_model_names
+from app.snapshots.queries import newest_snapshot
 
 MAX_LISTED = 1_000
 _NO_METADATA = {"organization": None, "license": None, "link": None}

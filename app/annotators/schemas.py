@@ -1,0 +1,142 @@
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.http.texts import Reason
+from app.rating.settings import Standing
+
+Action = Literal["exclude", "reinstate", "trust", "dismiss", "withdraw"]
+
+
+class Evidence(BaseModel):
+    """What a refit found out about an annotator."""
+
+    model_config = ConfigDict(frozen=True)
+
+    ability: float | None = Field(description="1 is the typical annotator; null outside the fit.")
+    se: float | None
+    ability_lower: float | None = Field(description="Lower end of the ability's 95 % interval, normal approximation.")
+    ability_upper: float | None = Field(description="Upper end of it.")
+    shadow_ability: float | None = Field(
+        description="Of an annotator outside the fit: how well the votes agree with the published scores."
+    )
+    shadow_se: float | None
+    shadow_lower: float | None = Field(description="Lower end of the shadow ability's 95 % interval.")
+    shadow_upper: float | None = Field(description="Upper end of it.")
+    probability_low: float | None = Field(description="Probability that the ability is at or below ε.")
+    votes: int = Field(description="Votes on record at that refit.")
+    standing: Standing = Field(description="The standing that holds: the override if there is one, else the rule's.")
+    rule_standing: Standing = Field(description="The standing by the rule alone.")
+
+
+class _Named(BaseModel):
+    # A base of its own: these fields come first wherever an annotator is shown.
+    id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+
+
+class Annotator(Evidence, _Named):
+    """An annotator with the figures of the newest snapshot."""
+
+    override: Standing | None = Field(description="Set by a decision; null where the rule holds.")
+
+
+class FoundAnnotator(Annotator):
+    """An annotator with what decisions need to know of the row; never part of an answer."""
+
+    annotator_id: int
+    snapshot_id: UUID | None
+    dismissed_below: float | None
+    strength: float | None
+    erased_at: datetime | None
+    evidence: float
+
+    @property
+    def position(self) -> tuple[float, int]:
+        """Place in the list, for its cursor."""
+        return self.evidence, self.annotator_id
+
+    def keys(self, reference: str) -> set[str]:
+        """Return the keys that say who it is: as stored and, unless it is the id, what the caller named it by."""
+        return {self.annotator, reference} - {str(self.id)}
+
+    def public(self) -> Annotator:
+        """Return what reviewers see."""
+        return Annotator.model_validate(self.model_dump())
+
+
+class VotesSummary(BaseModel):
+    """The annotator's votes so far, counted or not."""
+
+    model_config = ConfigDict(frozen=True)
+
+    votes: int
+    model_a: int
+    model_b: int
+    tie: int
+    tie_bothbad: int
+    models: int = Field(description="Different models the votes named.")
+    retracted: int = Field(description="Of the votes, those that are retracted or replaced by later ones.")
+    first_received_at: datetime | None
+    last_received_at: datetime | None
+
+
+class _Dated(BaseModel):
+    # A base of its own: these fields come first wherever past figures are shown.
+    snapshot_id: UUID
+    number: int = Field(description="The snapshot's number.")
+    published_at: datetime
+
+
+class PastEvidence(Evidence, _Dated):
+    """An annotator's figures in one snapshot."""
+
+
+class Decision(BaseModel):
+    """An admin's act on an annotator, with the annotator's figures at that time."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    action: Action
+    reason: str
+    decided_by: str = Field(description="Name of the key it was decided with.")
+    decided_at: datetime
+    snapshot_id: UUID | None = Field(description="The newest snapshot at that time.")
+    ability: float | None = Field(description="The annotator's ability in that snapshot.")
+    se: float | None
+
+
+class DecisionRequest(BaseModel):
+    """What to decide, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: Action
+    reason: Reason
+
+
+class DecisionTaken(Decision):
+    """A decision on record, and the annotator after it."""
+
+    annotator: Annotator
+
+
+class ErasureRequest(BaseModel):
+    """Why an annotator is to be forgotten."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Reason
+
+
+class Erasure(BaseModel):
+    """The name of an annotator after the erasure."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID = Field(description="The annotator's id, as before.")
+    annotator: str = Field(description="The random key that replaced the key.")
+    erased_at: datetime = Field(description="When the link was cut: the first time, if it was done again.")

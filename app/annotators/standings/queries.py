@@ -1,0 +1,137 @@
+"""The standings of annotators: how one follows from the rule and the decisions, and how a snapshot changes them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Double,
+    Integer,
+    RowMapping,
+    TableValuedAlias,
+    Text,
+    and_,
+    case,
+    cast,
+    insert,
+    literal,
+    not_,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeEngine
+
+from app.database.arrays import table_of_arrays
+from app.database.tables import annotators, snapshot_annotators
+
+Columns = Mapping[str, list[Any]]
+"""What a refit found about annotators, as columns of equal length.
+
+`annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes, rule_standing`; `override`, as the
+refit read it; `strength`, log10 of the strongest evidence; `evidence`, JSON text.
+"""
+
+_TYPES: dict[str, TypeEngine[Any]] = {
+    "annotator_id": Integer(),
+    **{name: Double() for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low")},
+    "votes": BigInteger(),
+    "rule_standing": Text(),
+    "override": Text(),
+    "strength": Double(),
+    "evidence": Text(),
+}
+
+
+def standing_of(
+    rule_standing: ColumnElement[Any], override: ColumnElement[Any], dismissed_below: ColumnElement[Any]
+) -> ColumnElement[str]:
+    """Return the standing that holds. This is the one place that defines it.
+
+    An override wins over the rule. With too few votes the annotator is pending, unless excluded by a decision. A
+    dismissed flag counts as active; publishing removes the dismissal once the evidence is worse.
+    """
+    return case(
+        (override == "excluded", "excluded"),
+        (rule_standing == "pending", "pending"),
+        (override.is_not(None), override),
+        (and_(rule_standing == "flagged", dismissed_below.is_not(None)), "active"),
+        else_=rule_standing,
+    )
+
+
+def read_standings(conn: Connection) -> list[tuple[int, str | None, str]]:
+    """Return `id`, `override` and `rule_standing` of every annotator, by id."""
+    columns = annotators.c.id, annotators.c.override, annotators.c.rule_standing
+    rows = conn.execute(select(*columns).order_by(annotators.c.id))
+    return [(row.id, row.override, row.rule_standing) for row in rows]
+
+
+def insert_snapshot_annotators(conn: Connection, snapshot_id: UUID, found: Columns) -> None:
+    """Add a snapshot's annotators, with the standing that they have after `apply_standings`."""
+    fresh = table_of_arrays(found, _TYPES)
+    columns = [fresh.c[name] for name in _TYPES if name not in ("override", "strength", "evidence")]
+    evidence = cast(fresh.c.evidence, JSONB)
+    rows = select(literal(snapshot_id), *columns, evidence, _standing_after(fresh))
+    rows = rows.join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
+    targets = ["snapshot_id", *(c.name for c in columns), "evidence", "standing"]
+    conn.execute(insert(snapshot_annotators).from_select(targets, rows))
+
+
+def apply_standings(conn: Connection, snapshot_id: UUID) -> None:
+    """Copy the rule's standings from a snapshot to the annotators' own rows, and reopen flags that were dismissed.
+
+    Annotators without votes in the snapshot become pending.
+    """
+    c = snapshot_annotators.c
+    here = and_(c.snapshot_id == snapshot_id, c.annotator_id == annotators.c.id)
+    reopened = _reopened(c.rule_standing, c.ability, c.evidence["strength"].as_float())
+    conn.execute(update(annotators).where(here, reopened).values(dismissed_below=None, dismissed_above=None))
+    changed = annotators.c.rule_standing != c.rule_standing
+    conn.execute(update(annotators).where(here, changed).values(rule_standing=c.rule_standing))
+    # The flag of an annotator without votes would stay in the review queue for ever, with no evidence to show.
+    gone = and_(annotators.c.rule_standing != "pending", not_(select(c.annotator_id).where(here).exists()))
+    conn.execute(update(annotators).where(gone).values(rule_standing="pending"))
+
+
+def list_standing_changes(conn: Connection, found: Columns) -> Sequence[RowMapping]:
+    """Return the annotators whose standing a snapshot with these annotators would change, most votes first.
+
+    `id, annotator, before, after, ability, shadow_ability, votes`.
+    """
+    fresh = table_of_arrays(found, _TYPES)
+    after = _standing_after(fresh)
+    before = standing_of(annotators.c.rule_standing, annotators.c.override, annotators.c.dismissed_below)
+    statement = (
+        select(
+            annotators.c.public_id.label("id"),
+            annotators.c.key.label("annotator"),
+            before.label("before"),
+            after.label("after"),
+            fresh.c.ability,
+            fresh.c.shadow_ability,
+            fresh.c.votes,
+        )
+        .join_from(fresh, annotators, annotators.c.id == fresh.c.annotator_id)
+        .where(before != after)
+        .order_by(fresh.c.votes.desc(), annotators.c.id)
+    )
+    return conn.execute(statement).mappings().all()
+
+
+def _standing_after(fresh: TableValuedAlias) -> ColumnElement[str]:
+    reopened = _reopened(fresh.c.rule_standing, fresh.c.ability, fresh.c.strength)
+    dismissed: ColumnElement[Any] = case((reopened, None), else_=annotators.c.dismissed_below)
+    return standing_of(fresh.c.rule_standing, fresh.c.override, dismissed)
+
+
+def _reopened(
+    rule_standing: ColumnElement[Any], ability: ColumnElement[Any], strength: ColumnElement[Any]
+) -> ColumnElement[bool]:
+    """Whether a dismissed flag opens again: the evidence is materially worse than when it was dismissed."""
+    worse = or_(ability < annotators.c.dismissed_below, strength > annotators.c.dismissed_above)
+    return and_(rule_standing == "flagged", annotators.c.dismissed_below.is_not(None), worse)
