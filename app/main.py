@@ -10,7 +10,6 @@ from app.database.engine import Database
 from app.database.schema import needed_revision
 from app.environment import read_settings
 from app.http.cors import install_cors
-from app.http.direct import DirectEndpoints
 from app.http.head import HeadAsGet
 from app.http.limits import BodyLimit
 from app.http.openapi import install_openapi, operation_id
@@ -28,7 +27,7 @@ from app.naming.opening import open_database
 from app.naming.service import Naming
 from app.review.impact.service import Impacts
 from app.review.previews.service import PolicyPreviews
-from app.routes import BODIES, DIRECT_ENDPOINTS, install_routes
+from app.routes import BODIES, install_routes
 from app.services import Services
 from app.settings import Settings
 from app.votes.queue import VoteQueue
@@ -57,7 +56,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     install_routes(app)
     install_problem_handlers(app)
     install_openapi(app, public_leaderboard=settings.public_leaderboard, bodies=BODIES)
-    app.add_middleware(DirectEndpoints, endpoints=DIRECT_ENDPOINTS)
     app.add_middleware(HeadAsGet)
     app.add_middleware(
         BodyLimit,

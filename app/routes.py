@@ -6,8 +6,7 @@ from app.annotators import endpoints as annotators
 from app.audit import endpoints as audit
 from app.auth import endpoints as keys
 from app.exports import endpoints as exports
-from app.http.bodies import json_content
-from app.http.direct import DirectEndpoint
+from app.http.dependencies import require_json
 from app.http.paths import PREFIX
 from app.imports import endpoints as imports
 from app.leaderboard import endpoints as leaderboard
@@ -26,17 +25,9 @@ from app.review.previews import endpoints as previews
 from app.review.rewards import endpoints as rewards
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
-from app.votes.batches import endpoints as vote_batches
 from app.votes.retractions import endpoints as retractions
 from app.votes.schemas import Vote, VoteBatch
 from app.webhooks import endpoints as webhooks
-
-DIRECT_ENDPOINTS: dict[tuple[str, str], DirectEndpoint] = {
-    ("POST", f"{PREFIX}/votes"): votes.post_vote_directly,
-    ("POST", f"{PREFIX}/votes/batch"): vote_batches.post_vote_batch_directly,
-}
-"""Routes that are also installed below, and served before the framework looks for them."""
-
 
 BODIES = (Vote, VoteBatch)
 """Bodies that their endpoints parse themselves: FastAPI does not see them."""
@@ -44,10 +35,9 @@ BODIES = (Vote, VoteBatch)
 
 def install_routes(app: FastAPI) -> None:
     """Give the application its routes."""
-    api = APIRouter(prefix=PREFIX, dependencies=[Depends(json_content)])
+    api = APIRouter(prefix=PREFIX, dependencies=[Depends(require_json)])
     for part in (
         votes,
-        vote_batches,
         retractions,
         refits,
         leaderboard,

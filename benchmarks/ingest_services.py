@@ -15,8 +15,10 @@ from app.cli.logs import log_to_stderr
 from app.database.ids import new_id
 from app.main import create_app
 from app.naming.known_names import KnownNames
+from app.votes.receipts import VoteReceipt
+from app.votes.rules import WINNERS
+from app.votes.schemas import Vote
 from app.votes.service import look_up_names
-from app.votes.vote import WINNERS, NewVote, VoteReceipt, check_vote, invalid_receipt
 
 _CONNECTIONS = 16
 _INSERT = """
@@ -62,20 +64,18 @@ class _OneInsertEach:
         for connection in connections:
             self._free.put_nowait(connection)
 
-    async def submit(self, vote: NewVote, api_key_id: UUID | None) -> VoteReceipt:
-        if faults := check_vote(vote):
-            return invalid_receipt(faults)
+    async def submit(self, vote: Vote, api_key_id: UUID | None) -> VoteReceipt:
         known = look_up_names(self._names, [vote])  # both servers have met all names before they are measured
         vote_id = new_id()
         values = (
             vote_id,
             known.annotators[vote.annotator],
-            known.models.known_number(vote.model_a, vote.voted_at),
-            known.models.known_number(vote.model_b, vote.voted_at),
+            known.models[vote.model_a],
+            known.models[vote.model_b],
             WINNERS.index(vote.winner),
             vote.battle_id,
             vote.voted_at,
-            list(vote.tags),
+            vote.tags,
             api_key_id,
         )
         connection = await self._free.get()

@@ -1,8 +1,7 @@
+from collections.abc import Callable
 from uuid import UUID
 
 from uuid_utils import compat
 
-
-def new_id() -> UUID:
-    """Return a UUIDv7: ids that grow with time keep the indexes of bulk loads in memory."""
-    return compat.uuid7()
+new_id: Callable[[], UUID] = compat.uuid7
+"""Return a new UUIDv7. These ids grow with time, which keeps the indexes of bulk loads in memory."""

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from app.auth.service import Caller, Scope
 from app.database.engine import DatabaseBusyError
 from app.errors import NotAuthenticatedError, ScopeMissingError
+from app.http.problems import MediaTypeError
 from app.services import Services
 
 _bearer = HTTPBearer(
@@ -32,6 +33,21 @@ def services_of(request: Request) -> Services:
 
 
 ProcessServices = Annotated[Services, Depends(get_services)]
+
+
+async def require_json(request: Request) -> None:
+    """Refuse a body whose media type is not JSON. A request without a body passes.
+
+    Raises
+    ------
+    MediaTypeError
+    """
+    headers = request.headers
+    if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        return
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise MediaTypeError("send the body as JSON: Content-Type: application/json")
 
 
 async def _slot(request: Request) -> AsyncIterator[None]:

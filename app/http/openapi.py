@@ -14,6 +14,12 @@ from app.http.problems import Problem, problem_responses
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
 
+def documented_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the `openapi_extra` of a route that parses such a body itself."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
 def operation_id(route: APIRoute) -> str:
     """Return the endpoint's name: clients are generated from it."""
     return route.name

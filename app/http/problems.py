@@ -24,6 +24,7 @@ from app.errors import (
     UnavailableError,
     validation_message,
 )
+from app.naming.names import NAME_PATTERN
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
@@ -179,7 +180,7 @@ def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:
 
 def field_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldError, ...]:
     """Return pydantic's errors as places in the input."""
-    return tuple(FieldError(_pointer(e["loc"]), validation_message(e)) for e in errors)
+    return tuple(FieldError(_pointer(e["loc"]), _message(e)) for e in errors)
 
 
 def invalid_input(errors: tuple[FieldError, ...]) -> BadInputError:
@@ -246,3 +247,9 @@ def _pointer(location: Sequence[str | int]) -> str:
     # FastAPI says first where the value was: the body, or a parameter.
     parts = location[1:] if location and location[0] in ("body", "query", "path", "header") else location
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    if error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"] == NAME_PATTERN:
+        return "must not be blank, start or end with a blank, or contain control characters"
+    return validation_message(error)

@@ -108,11 +108,6 @@ _tallies: dict[tuple[str, str, int], _Tally] = {}
 _vote_tally: Counts[tuple[str, str]] = Counts()
 
 
-def note_template(scope: Scope) -> None:
-    """Remember that the request's path is its route's template, which the framework was not asked for."""
-    scope[_TEMPLATE] = scope["path"]
-
-
 def note_votes(scope: Scope, counts: Mapping[str, int]) -> None:
     """Remember what became of the request's votes, by status; of an answer given again there are none."""
     scope[_ANSWERED] = counts

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from app.naming.aliases import ModelNames, Named, read_names
 from app.naming.queries import resolve_annotators, resolve_models
 from app.naming.service import naming_of
-from app.votes.vote import model_errors
+from app.votes.rules import model_errors
 
 ModelFault = tuple[int, str]
 """A record's number and what is wrong with its models."""

@@ -62,13 +62,6 @@ class ModelNames:
                     return period.model_id
         return self.own.get(name)
 
-    def known_number(self, name: str, moment: datetime | None) -> int:
-        """Return the number of a model that is on record; KeyError for an unknown name."""
-        number = self.number(name, moment)
-        if number is None:
-            raise KeyError(name)
-        return number
-
 
 def read_names(conn: Connection, names: Iterable[str]) -> ModelNames:
     """Return what these names stand for, in one statement."""

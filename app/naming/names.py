@@ -1,32 +1,34 @@
-"""What a name may look like: of a model, an annotator or a battle, however it reaches the service."""
+"""What a name of a model, an annotator or a battle may look like, on every way into the service."""
 
+import re
 import unicodedata
 
 MAX_NAME_LENGTH = 500
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_SURROGATES = r"\ud800-\udfff"
+
+
+def _pattern(refused: str) -> str:
+    return rf"[^\s{refused}]([^{refused}]*[^\s{refused}])?"
+
+
+NAME_PATTERN = f"^{_pattern(_CONTROL)}$"
+"""The rule as a schema states it. JSON cannot hold half of a surrogate pair, so the pattern need not refuse them."""
+
+_NAME = re.compile(_pattern(_CONTROL + _SURROGATES))
 
 
 def name_error(value: str) -> str | None:
-    """Return what is wrong with `value` as a name, None where nothing is.
+    """Return what is wrong with `value` as a name, or None.
 
-    A name has 1 to 500 characters, not only blanks, none of them a control character, a line or paragraph
-    separator or half of a surrogate pair. Blanks around a name are refused, not trimmed: two names that look
-    the same must not be two models.
+    A name has 1 to 500 characters. It contains no control character, no line or paragraph separator and no half of a
+    surrogate pair. It does not start or end with a blank: `"gpt"` and `"gpt "` look the same, but would be two models.
     """
-    # Nearly every name is like this, and names are what a batch has most of.
-    if (
-        value.isascii()
-        and value.isprintable()
-        and 0 < len(value) <= MAX_NAME_LENGTH
-        and " " not in (value[0], value[-1])
-    ):
+    if len(value) <= MAX_NAME_LENGTH and _NAME.fullmatch(value):
         return None
     if not value or value.isspace():
         return "must not be blank"
     if len(value) > MAX_NAME_LENGTH:
         return f"must have at most {MAX_NAME_LENGTH} characters, has {len(value)}"
     bad = next((c for c in value if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")), None)
-    if bad is not None:
-        return f"must not contain the character U+{ord(bad):04X}"
-    if value[0].isspace() or value[-1].isspace():
-        return "must not start or end with blanks"
-    return None
+    return "must not start or end with blanks" if bad is None else f"must not contain the character U+{ord(bad):04X}"

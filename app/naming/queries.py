@@ -1,6 +1,6 @@
-"""Names and the numbers that stand for them in votes."""
+"""Names and the numbers that votes store for them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from sqlalchemy import Connection, text
 
@@ -16,39 +16,31 @@ _ADD_ANNOTATORS = text(
 _FIND_ANNOTATORS = text("SELECT key, id FROM annotators WHERE key = ANY(:keys)")
 
 
-def resolve_models(conn: Connection, named: Iterable[Named], known: ModelNames | None = None) -> ModelNames:
-    """Return what the models' names stand for, adding models that are new; `known` is what need not be asked for.
+def resolve_models(conn: Connection, named: set[Named]) -> ModelNames:
+    """Return what the models' names stand for, after adding the models that are new.
 
-    Where unknown models are refused, a name that stands for none at a vote's moment has no number.
+    If unknown models are refused, nothing is added: a name that stands for no model at its time has no number.
     """
-    wanted = set(named)
-    if known is not None and all(known.number(name, moment) is not None for name, moment in wanted):
-        return known
-    found = read_names(conn, {name for name, _ in wanted})
+    names = {name for name, _ in named}
+    found = read_names(conn, names)
     if naming_of(conn).unknown_models == "refuse":
         return found
-    if missing := _in_order({name for name, moment in wanted if found.number(name, moment) is None}):
+    if missing := _in_order({name for name, at in named if found.number(name, at) is None}):
         conn.execute(_ADD_MODELS, {"names": missing})
-        found = read_names(conn, {name for name, _ in wanted})
+        found = read_names(conn, names)
     return found
 
 
-def resolve_annotators(
-    conn: Connection, raw_keys: Iterable[str], known: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """Return the number of each annotator by the raw key, adding those that are new, stored as `Naming` says."""
-    wanted = set(raw_keys)
-    found = {raw: known[raw] for raw in wanted if raw in known} if known else {}
+def resolve_annotators(conn: Connection, raw_keys: Iterable[str]) -> dict[str, int]:
+    """Return the number of each annotator by the raw key, after adding those that are new, stored as `Naming` says."""
     naming = naming_of(conn)
-    unknown = {raw: naming.stored_keys(raw) for raw in wanted - found.keys()}
-    if not unknown:
-        return found
-    numbers = _find_keys(conn, [key for keys in unknown.values() for key in keys])
-    if missing := _in_order({keys[0] for keys in unknown.values() if numbers.keys().isdisjoint(keys)}):
+    stored = {raw: naming.stored_keys(raw) for raw in raw_keys}
+    numbers = _find_keys(conn, [key for keys in stored.values() for key in keys])
+    if missing := _in_order({keys[0] for keys in stored.values() if numbers.keys().isdisjoint(keys)}):
         require_fitting_keys(conn)
         conn.execute(_ADD_ANNOTATORS, {"names": missing, "ids": [new_id() for _ in missing]})
         numbers |= _find_keys(conn, missing)
-    return found | {raw: next(numbers[key] for key in keys if key in numbers) for raw, keys in unknown.items()}
+    return {raw: next(numbers[key] for key in keys if key in numbers) for raw, keys in stored.items()}
 
 
 def find_annotators(conn: Connection, raw_keys: Iterable[str]) -> dict[str, int]:

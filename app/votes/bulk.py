@@ -106,7 +106,7 @@ def load_votes(
     Needs a READ COMMITTED transaction, and may be called once in it.
     """
     votes = votes.with_columns(pl.Series("id", _new_ids(votes.height), pl.String))
-    # In the order in which all writers insert battles (app.votes.vote.write_rows): they wait for each other instead
+    # In the order in which all writers insert battles (`record_votes`): they wait for each other instead
     # of deadlocking. Of two records for one battle and annotator the earlier one comes first, and counts.
     votes = votes.sort("battle_id", "annotator_id", "record") if votes["battle_id"].count() else votes
     if (expect_new or not votes["battle_id"].count()) and _add_new(conn, votes, import_id):

@@ -1,23 +1,27 @@
-"""Votes as they are sent: one, or many at once."""
+"""Votes in requests and in answers. The schema `Vote` is the one place that checks a vote sent over HTTP."""
 
-from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from app.database.timestamps import Timestamp
+from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
-from app.http.bodies import parse_body, refuse_ambiguous
-from app.http.problems import field_errors
-from app.naming.names import MAX_NAME_LENGTH
-from app.votes.extras import MAX_METADATA_LENGTH, MAX_TAGS
-from app.votes.vote import NewVote, Winner
+from app.http.problems import ProblemFieldError, field_errors, validation_error
+from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
+from app.votes.receipts import Status
+from app.votes.rules import MAX_METADATA_LENGTH, MAX_TAGS, Winner, metadata_error
 
 MAX_BATCH = 10_000
 
-_NAMED_ALWAYS = 4  # fields that every vote has, each with a text: two models, a winner, an annotator
+Body = TypeVar("Body", bound=BaseModel)
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
 
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
+
+def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
+    if (error := metadata_error(metadata)) is not None:
+        raise ValueError(error)
+    return metadata
 
 
 class Vote(BaseModel):
@@ -40,67 +44,89 @@ class Vote(BaseModel):
 
     model_a: Name = Field(description="Name of one model.")
     model_b: Name = Field(description="Name of the other model.")
-    winner: Winner = Field(description="Whose answer was better; tie (bothbad) where neither was any good.")
-    annotator: Name = Field(description="Opaque key of who voted; the same person or judge has the same key always.")
+    winner: Winner = Field(description="The model with the better answer; tie (bothbad) if both answers were bad.")
+    annotator: Name = Field(description="Opaque key of the annotator; the same person or judge always has the same.")
     battle_id: Name | None = Field(None, description="The pairing that was judged; an annotator judges it once.")
-    voted_at: Timestamp | None = Field(None, description="When the vote was cast, with its time zone.")
-    # Made, not copied: pydantic would copy a default list or dictionary deeply for every vote.
+    voted_at: StorableTimestamp | None = Field(None, description="When the vote was cast, with its time zone.")
+    # Factories, because pydantic copies a default list or dictionary deeply for every vote.
     tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Words to group votes by.")
-    metadata: dict[str, Any] = Field(
+    metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = Field(
         default_factory=dict,
         description=f"Anything else worth keeping, at most {MAX_METADATA_LENGTH} characters as JSON.",
     )
 
-    def to_new_vote(self) -> NewVote:
-        """Return the vote as the arena takes it."""
-        return NewVote(
-            model_a=self.model_a,
-            model_b=self.model_b,
-            winner=self.winner,
-            annotator=self.annotator,
-            battle_id=self.battle_id,
-            voted_at=self.voted_at,
-            tags=tuple(self.tags),
-            metadata=self.metadata,
-        )
+    @field_validator("model_b")
+    @classmethod
+    def _differs_from_model_a(cls, model_b: str, info: ValidationInfo) -> str:
+        if model_b == info.data.get("model_a"):
+            raise ValueError("must differ from model_a")
+        return model_b
 
 
 class VoteBatch(BaseModel):
-    """Many votes; each is judged by itself."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    # Items are checked one by one: with their type declared here, one bad vote would fail the whole body.
-    votes: Annotated[
-        list[Any],
-        Field(min_length=1, max_length=MAX_BATCH),
-        WithJsonSchema(
-            {"type": "array", "minItems": 1, "maxItems": MAX_BATCH, "items": {"$ref": "#/components/schemas/Vote"}}
-        ),
-    ]
-
-
-class _ValidBatch(BaseModel):
-    """A batch of which every vote is valid."""
+    """Many votes. An invalid one does not touch the others."""
 
     model_config = ConfigDict(extra="forbid")
 
     votes: Annotated[list[Vote], Field(min_length=1, max_length=MAX_BATCH)]
 
 
-def parse_vote(body: bytes) -> NewVote:
-    """Return a vote that is sent by itself.
+class _UncheckedBatch(BaseModel):
+    """A batch whose votes are still to be checked one by one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    votes: Annotated[list[Any], Field(min_length=1, max_length=MAX_BATCH)]
+
+
+class RecordedVoteAnswer(BaseModel):
+    """A vote that is on record."""
+
+    id: UUID = Field(description="The vote on record; for a duplicate, the first one.")
+    status: Status = Field(description="created or duplicate.")
+    detail: str | None = Field(None, description="Says if the vote on record is retracted.")
+    replaces: UUID | None = Field(None, description="The annotator's earlier vote that this one replaces.")
+
+
+class VoteResult(BaseModel):
+    """What became of one vote of a batch."""
+
+    index: int = Field(description="Place in the batch, from 0.")
+    status: Status
+    id: UUID | None = Field(None, description="The vote on record; for a duplicate or a conflict, the earlier one.")
+    replaces: UUID | None = Field(None, description="The annotator's earlier vote that this one replaces.")
+    detail: str | None = Field(None, description="Why it was not recorded.")
+    errors: list[ProblemFieldError] | None = Field(None, description="The places in an invalid vote.")
+
+
+class VoteCounts(BaseModel):
+    """How many votes of a batch have each status."""
+
+    created: int = 0
+    duplicate: int = 0
+    conflict: int = 0
+    invalid: int = 0
+
+
+class BatchAnswer(BaseModel):
+    """One result for each vote, in order."""
+
+    results: list[VoteResult]
+    counts: VoteCounts
+
+
+def parse_vote(body: bytes) -> Vote:
+    """Return the vote in a request's body.
 
     Raises
     ------
     MalformedBodyError, BadInputError
     """
-    vote = parse_body(Vote, body, unless=lambda vote: _has_no_other_text(body, [vote], names_around=0))
-    return vote.to_new_vote()
+    return _parse(Vote, body)
 
 
-def parse_batch(body: bytes) -> list[NewVote | tuple[FieldError, ...]]:
-    """Return the votes of a batch, or what is wrong with those that are none.
+def parse_batch(body: bytes) -> list[Vote | tuple[FieldError, ...]]:
+    """Return the votes of a batch, and the errors in the place of each invalid one.
 
     Raises
     ------
@@ -109,43 +135,20 @@ def parse_batch(body: bytes) -> list[NewVote | tuple[FieldError, ...]]:
     """
     try:
         # All at once is several times faster, and nearly every batch is valid.
-        votes = _ValidBatch.model_validate_json(body).votes
+        return list(VoteBatch.model_validate_json(body).votes)
     except ValidationError:
-        return [_parse_item(item) for item in parse_body(VoteBatch, body).votes]
-    if not (_has_no_other_text(body, votes, names_around=1) or _names_each_field_once(body, votes)):
-        refuse_ambiguous(body)
-    return [vote.to_new_vote() for vote in votes]
+        return [_parse_item(item) for item in _parse(_UncheckedBatch, body).votes]
 
 
-def _has_no_other_text(body: bytes, votes: list[Vote], *, names_around: int) -> bool:
-    """Whether votes are certain to be what `refuse_ambiguous` lets pass, which takes as long as the rest of parsing.
-
-    Every text in a body, the name of a field or its value, has two quotation marks. All that the votes have are counted
-    but times and metadata, of which only what is empty has no names of its own: whatever else the body holds, a name
-    given twice at least, makes more of them.
-    """
-    texts = names_around
-    for vote in votes:
-        texts += len(vote.model_fields_set) + _NAMED_ALWAYS + (vote.battle_id is not None) + len(vote.tags)
-    return body.count(b'"') == 2 * texts
-
-
-def _names_each_field_once(body: bytes, votes: list[Vote]) -> bool:
-    """Whether votes are certain to be so by their fields' names, where they have times.
-
-    Without a backslash a name stands in the body letter by letter: once for every vote that has the field, unless it is
-    a value too, as winners are, or is given twice. Where metadata has names of its own, nothing is certain.
-    """
-    if b"\\" in body or b'"metadata"' in body:
-        return False
-    values = Counter[str](vote.winner for vote in votes)
-    given = Counter(name for vote in votes for name in vote.model_fields_set)
-    names = {"votes": 1, **{name: given[name] + values[name] for name in Vote.model_fields}}
-    return all(body.count(b'"%b"' % name.encode()) == count for name, count in names.items())
-
-
-def _parse_item(item: object) -> NewVote | tuple[FieldError, ...]:
+def _parse(body_type: type[Body], body: bytes) -> Body:
     try:
-        return Vote.model_validate(item).to_new_vote()
+        return body_type.model_validate_json(body)
+    except ValidationError as error:
+        raise validation_error(error.errors(include_url=False, include_input=False)) from None
+
+
+def _parse_item(item: object) -> Vote | tuple[FieldError, ...]:
+    try:
+        return Vote.model_validate(item)
     except ValidationError as error:
         return field_errors(error.errors(include_url=False, include_input=False))

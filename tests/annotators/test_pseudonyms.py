@@ -14,11 +14,12 @@ from app.database.engine import Database
 from app.errors import BadInputError, ConflictError
 from app.imports.formats.checks import VOTE_COLUMNS
 from app.imports.names import number_votes
+from app.naming.known_names import Known
 from app.naming.pseudonyms import STORED, Pseudonyms
 from app.naming.service import Naming, PseudonymKeyMissingError, RawKeysStoredError, require_pseudonym_key
 from app.settings import Settings
+from app.votes.schemas import Vote
 from app.votes.service import record_votes
-from app.votes.vote import NewVote
 
 SECRETS = {1: b"the first secret, 32 bytes at least", 2: b"the second secret, 32 bytes at least"}
 
@@ -38,9 +39,13 @@ def open_with(database_url: str) -> Iterator[Callable[..., Database]]:
         one.close()
 
 
+def vote(annotator: str) -> Vote:
+    return Vote(model_a="ant", model_b="bee", winner="tie", annotator=annotator)
+
+
 def record(database: Database, *annotators: str) -> None:
     with database.begin() as conn:
-        receipts = record_votes(conn, [NewVote("ant", "bee", "tie", name) for name in annotators], api_key_id=None)
+        receipts = record_votes(conn, [(vote(name), None) for name in annotators], Known())
         assert {receipt.status for receipt in receipts} == {"created"}
 
 
@@ -161,7 +166,7 @@ def test_raw_keys_are_not_stored_beside_pseudonyms_for_want_of_the_secret(
     with database.read() as conn, pytest.raises(PseudonymKeyMissingError, match="STABLE_ARENA_PSEUDONYM_KEY"):
         require_pseudonym_key(conn)
     with pytest.raises(PseudonymKeyMissingError), database.begin() as conn:
-        record_votes(conn, [NewVote("ant", "bee", "tie", "ann")], api_key_id=None)
+        record_votes(conn, [(vote("ann"), None)], Known())
     assert len(stored_keys(database)) == 1
     with Database(database_url, naming=Naming(raw_beside=True)) as allowed:
         record(allowed, "ann")

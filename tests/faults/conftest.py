@@ -20,10 +20,11 @@ from app.auth.service import create_key
 from app.database.engine import Database
 from app.lab.simulate import simulate_votes
 from app.main import create_app
+from app.naming.known_names import Known
 from app.refits.service import request_refit
 from app.settings import Settings
+from app.votes.schemas import Vote
 from app.votes.service import record_votes
-from app.votes.vote import NewVote
 
 HERE = Path(__file__).parent
 WINNERS = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
@@ -87,7 +88,7 @@ def crowd_votes() -> list[dict[str, str]]:
 def crowd(database: Database, crowd_votes: list[dict[str, str]]) -> None:
     """Their votes, on record."""
     with database.begin() as conn:
-        receipts = record_votes(conn, [NewVote(**vote) for vote in crowd_votes], api_key_id=None)
+        receipts = record_votes(conn, [(Vote.model_validate(vote), None) for vote in crowd_votes], Known())
     assert {receipt.status for receipt in receipts} == {"created"}
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app.auth.service import create_key
 from app.database.engine import Database
-from app.http.idempotency.service import Answer, Claim, IdempotencyInFlightError, answer_once
+from app.http.idempotency.service import IdempotencyClaim, IdempotencyInFlightError, StoredResponse, run_once
 
 Ask = Callable[..., Any]
 
@@ -114,7 +114,7 @@ def test_fifty_at_once_are_one_request(ask: Ask, database: Database, assert_prob
 def test_a_key_in_use_by_another_replica(ask: Ask, database: Database, assert_problem: Ask) -> None:
     with database.begin() as conn:
         key_id = conn.execute(text("SELECT id FROM api_keys WHERE name = 'admin key'")).scalar_one()
-        answer_once(conn, Claim(key_id, "k", b"other"), lambda: Answer(200, b"{}"), keep_hours=24)
+        run_once(conn, IdempotencyClaim(key_id, "k", b"other"), lambda: StoredResponse(200, b"{}"), keep_hours=24)
         for path, body in BODIES.items():
             assert_problem(send(ask, path, body, "k"), 409, "idempotency-in-flight")
         # Whoever has another key is not held up.
@@ -125,15 +125,17 @@ def test_a_key_in_use_by_another_replica(ask: Ask, database: Database, assert_pr
 def test_work_that_fails_leaves_its_key_free(database: Database) -> None:
     with database.begin() as conn:
         record, _ = create_key(conn, "k", ["ingest"])
-    claim = Claim(record.id, "k", b"1")
+    claim = IdempotencyClaim(record.id, "k", b"1")
 
-    def fail() -> Answer:
+    def fail() -> StoredResponse:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), database.begin() as conn:
-        answer_once(conn, claim, fail, keep_hours=24)
+        run_once(conn, claim, fail, keep_hours=24)
     with database.begin() as conn:
-        assert answer_once(conn, claim, lambda: Answer(201, b"done"), keep_hours=24) == Answer(201, b"done")
+        assert run_once(conn, claim, lambda: StoredResponse(201, b"done"), keep_hours=24) == StoredResponse(
+            201, b"done"
+        )
 
 
 def test_a_race_of_transactions_does_the_work_once(database: Database) -> None:
@@ -141,23 +143,23 @@ def test_a_race_of_transactions_does_the_work_once(database: Database) -> None:
         record, _ = create_key(conn, "k", ["ingest"])
     barrier, done = threading.Barrier(50), list[int]()
 
-    def work() -> Answer:
+    def work() -> StoredResponse:
         done.append(1)
-        return Answer(200, b"done")
+        return StoredResponse(200, b"done")
 
-    def run(_: int) -> Answer | None:
+    def run(_: int) -> StoredResponse | None:
         with database.begin() as conn:
             barrier.wait()
             try:
-                return answer_once(conn, Claim(record.id, "k", b"1"), work, keep_hours=24)
+                return run_once(conn, IdempotencyClaim(record.id, "k", b"1"), work, keep_hours=24)
             except IdempotencyInFlightError:
                 return None
 
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(run, range(50)))
     assert len(done) == 1
-    assert Counter(answers)[Answer(200, b"done")] == 1
-    assert set(answers) <= {Answer(200, b"done"), Answer(200, b"done", replayed=True), None}
+    assert Counter(answers)[StoredResponse(200, b"done")] == 1
+    assert set(answers) <= {StoredResponse(200, b"done"), StoredResponse(200, b"done", replayed=True), None}
 
 
 def test_answers_are_cleared_away_when_they_are_old(ask: Ask, database: Database) -> None:

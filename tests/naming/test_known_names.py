@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,11 +8,11 @@ from sqlalchemy import event, text
 from app.database.engine import Database
 from app.naming import known_names
 from app.naming.aliases import insert_alias
-from app.naming.known_names import KnownNames
-from app.votes.service import look_up_names, record_submissions, record_votes
-from app.votes.vote import NewVote
+from app.naming.known_names import Known, KnownNames
+from app.votes.schemas import Vote
+from app.votes.service import look_up_names, record_votes
 
-VOTE = NewVote("a", "b", "tie", "judge")
+VOTE = Vote(model_a="a", model_b="b", winner="tie", annotator="judge")
 
 
 @pytest.fixture
@@ -29,9 +28,9 @@ def statements(database: Database) -> Iterator[list[str]]:
     event.remove(database._engine, "before_cursor_execute", note)
 
 
-def record(database: Database, *votes: NewVote) -> None:
+def record(database: Database, *votes: Vote) -> None:
     with database.begin() as conn:
-        record_votes(conn, votes, api_key_id=None)
+        record_votes(conn, [(vote, None) for vote in votes], Known())
 
 
 def numbers(database: Database, table: str, column: str) -> dict[str, int]:
@@ -43,11 +42,11 @@ def test_names_are_asked_for_once(database: Database, statements: list[str]) -> 
     record(database, VOTE)
     names = KnownNames(database)
     first = look_up_names(names, [VOTE])
-    assert first.models.own == numbers(database, "models", "name")
+    assert first.models == numbers(database, "models", "name")
     assert first.annotators == numbers(database, "annotators", "key")
     statements.clear()
     again = look_up_names(names, [VOTE])
-    assert (again.models.own, again.annotators) == (first.models.own, first.annotators)
+    assert (again.models, again.annotators) == (first.models, first.annotators)
     assert statements == []
 
 
@@ -56,19 +55,19 @@ def test_a_vote_on_known_names_is_one_statement(database: Database, statements: 
     known = look_up_names(KnownNames(database), [VOTE])
     statements.clear()
     with database.begin() as conn:
-        assert [each.status for each in record_submissions(conn, [(VOTE, None)] * 3, known)] == ["created"] * 3
+        assert [each.status for each in record_votes(conn, [(VOTE, None)] * 3, known)] == ["created"] * 3
     assert len(statements) == 1
 
 
 def test_what_is_rolled_back_is_not_remembered(database: Database) -> None:
     names = KnownNames(database)
     with database.begin() as conn:
-        record_votes(conn, [VOTE], api_key_id=None)
+        record_votes(conn, [(VOTE, None)], Known())
         known = look_up_names(names, [VOTE])
-        assert (known.models.own, known.annotators) == ({}, {})
+        assert (known.models, known.annotators) == ({}, {})
         conn.get_transaction().rollback()  # type: ignore[union-attr]  # begin() has begun it
     record(database, VOTE)
-    assert look_up_names(names, [VOTE]).models.own == numbers(database, "models", "name")
+    assert look_up_names(names, [VOTE]).models == numbers(database, "models", "name")
 
 
 def test_what_is_remembered_is_forgotten(database: Database) -> None:
@@ -79,49 +78,56 @@ def test_what_is_remembered_is_forgotten(database: Database) -> None:
     with database.begin() as conn:
         conn.execute(text("UPDATE models SET name = 'A' WHERE name = 'a'"))
         conn.execute(text("UPDATE annotators SET key = 'erased' WHERE key = 'judge'"))
-    assert look_up_names(patient, [VOTE]).models.own.keys() == {"a", "b"}
+    assert look_up_names(patient, [VOTE]).models.keys() == {"a", "b"}
     late = look_up_names(forgetful, [VOTE])
-    assert (late.models.own.keys(), late.annotators) == ({"b"}, {})
+    assert (late.models.keys(), late.annotators) == ({"b"}, {})
 
 
-def test_names_with_aliases_are_asked_for_every_time(database: Database, statements: list[str]) -> None:
+def test_a_name_with_aliases_is_read_for_every_group_of_votes(database: Database, statements: list[str]) -> None:
     record(database, VOTE)
     turn = datetime(2026, 1, 1, tzinfo=UTC)
     with database.begin() as conn:
         model_id = conn.execute(text("SELECT id FROM models WHERE name = 'b'")).scalar_one()
         insert_alias(conn, "a", model_id, valid_from=turn, valid_until=None, created_by="a test")
     names = KnownNames(database)
-    statements.clear()
-    for _ in range(2):
-        models = look_up_names(names, [VOTE]).models
-        assert models.number("a", turn) == model_id
-        assert models.number("a", turn - timedelta(days=1)) == models.own["a"] != model_id
-    assert sum("model_aliases" in statement for statement in statements) == 2
+    for at, model in ((turn, "b"), (turn - timedelta(days=1), "a")):
+        vote = VOTE.model_copy(update={"model_b": "c", "voted_at": at})
+        known = look_up_names(names, [vote])
+        assert known.models["a"] is None
+        statements.clear()
+        with database.begin() as conn:
+            (receipt,) = record_votes(conn, [(vote, None)], known)
+            stored = conn.execute(
+                text("SELECT name FROM models JOIN votes ON models.id = model_a_id WHERE votes.id = :id"),
+                {"id": receipt.id},
+            ).scalar_one()
+        assert stored == model
+        assert any("model_aliases" in statement for statement in statements)
 
 
-def test_names_in_use_are_asked_for_together(
+def test_names_are_forgotten_together(
     database: Database, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = [0.0]
+    clock = [100.0]
     monkeypatch.setattr(known_names.time, "monotonic", lambda: clock[0])
-    votes = [replace(VOTE, annotator=f"k{i}") for i in range(10)]
-    record(database, *votes, replace(VOTE, annotator="rare"))
+    votes = [VOTE.model_copy(update={"annotator": f"k{i}"}) for i in range(10)]
+    record(database, *votes)
     names = KnownNames(database, seconds=10)
-    for i, vote in enumerate(votes):  # met one by one, they would be forgotten one by one
-        clock[0] = i / 10
+    for i, vote in enumerate(votes):
+        clock[0] = 100 + i / 10
         look_up_names(names, [vote])
-    look_up_names(names, [replace(VOTE, annotator="rare")])
-    clock[0] = 6.0
+    clock[0] = 109.9
+    statements.clear()
     look_up_names(names, votes)
-    clock[0] = 10.05
-    statements.clear()
-    for vote in votes:
-        assert look_up_names(names, [vote]).annotators[vote.annotator]
-    assert sum("annotators" in statement for statement in statements) == 1, "one statement renews all ten"
-    clock[0] = 20.04
-    statements.clear()
+    assert statements == []
+    clock[0] = 110.0  # 10 seconds after the first name was read; the last one is 9.1 seconds old
     assert look_up_names(names, votes).annotators.keys() == {vote.annotator for vote in votes}
-    assert statements == [], "what was renewed is remembered as long as what was asked for"
-    clock[0] = 20.06
-    look_up_names(names, votes)
-    assert statements, "but no longer"
+    assert sum("annotators" in statement for statement in statements) == 1, "one statement reads all ten"
+
+
+def test_names_read_while_the_rest_is_forgotten_do_not_stay_longer(database: Database) -> None:
+    record(database, VOTE)
+    names = KnownNames(database, seconds=3600)
+    before = look_up_names(names, [VOTE])
+    names.forget()
+    assert look_up_names(names, [VOTE]) is not before, "what a thread still adds to the old names is forgotten"

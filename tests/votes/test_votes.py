@@ -206,15 +206,9 @@ def test_bodies_that_are_not_json(ask: Ask, assert_problem: Ask, path: str, cont
     assert_problem(response, 400, "malformed-body")
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_numbers_that_are_not_json(ask: Ask, assert_problem: Ask, number: str) -> None:
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_number_that_json_does_not_know(ask: Ask, assert_problem: Ask, number: str) -> None:
     content = json.dumps({**VOTE, "metadata": {"x": [0]}}).replace("[0]", f"[{number}]")
-    response = ask("POST", "/votes", content=content, headers={"Content-Type": "application/json"})
-    assert_problem(response, 400, "malformed-body")
-
-
-def test_a_number_that_is_too_large(ask: Ask, assert_problem: Ask) -> None:
-    content = json.dumps({**VOTE, "metadata": {"x": [0]}}).replace("[0]", "[1e999]")
     response = ask("POST", "/votes", content=content, headers={"Content-Type": "application/json"})
     body = assert_problem(response, 422, "invalid")
     assert [error["pointer"] for error in body["errors"]] == ["/metadata"]
@@ -224,27 +218,6 @@ def test_a_number_of_many_digits_is_no_failure(ask: Ask) -> None:
     content = json.dumps({**VOTE, "metadata": {"x": [0]}}).replace("[0]", "9" * 10_000)
     response = ask("POST", "/votes", content=content, headers={"Content-Type": "application/json"})
     assert response.status_code in (201, 400, 422)
-
-
-TWICE = json.dumps(VOTE).replace("{", '{"winner": "tie", ')
-SPELLED_OTHERWISE = TWICE.replace('"winner"', '"win\\u006eer"', 1)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        TWICE,
-        f'{{"votes": [{json.dumps(VOTE)}, {TWICE}]}}',
-        f'{{"votes": [{SPELLED_OTHERWISE}]}}',
-        f'{{"votes": [{json.dumps(VOTE)}], "votes": [{json.dumps(VOTE)}]}}',
-        f'{{"votes": [{json.dumps({**VOTE, "metadata": {"x": 1}})[:-2]}, "x": 2}}}}]}}',
-    ],
-)
-def test_a_name_given_twice(ask: Ask, database: Database, assert_problem: Ask, content: str) -> None:
-    path = "/votes/batch" if "votes" in content else "/votes"
-    response = ask("POST", path, content=content, headers={"Content-Type": "application/json"})
-    assert "more than once" in assert_problem(response, 400, "malformed-body")["detail"]
-    assert count(database) == 0
 
 
 def test_names_of_fields_are_good_values(ask: Ask) -> None:

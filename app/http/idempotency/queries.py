@@ -1,4 +1,4 @@
-"""Answers kept under the keys that their callers chose, so that a request sent again is answered, not done, again."""
+"""Responses stored under idempotency keys."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 KeyPair = tuple[UUID, str]
-"""An API key and an idempotency key of its holder's choosing."""
+"""An API key, and an idempotency key that its holder chose."""
 
 _LOCK = """
 SELECT pg_try_advisory_xact_lock(hashtextextended(wanted.api_key_id || ' ' || wanted.key, 0))
@@ -15,17 +15,18 @@ FROM unnest(%(api_keys)b::uuid[], %(keys)b::text[]) WITH ORDINALITY AS wanted(ap
 ORDER BY wanted.place
 """
 _FIND = """
-SELECT kept.api_key_id, kept.key, kept.fingerprint, kept.status, kept.answer FROM idempotency_keys AS kept
+SELECT stored.api_key_id, stored.key, stored.fingerprint, stored.status, stored.answer
+FROM idempotency_keys AS stored
 JOIN unnest(%(api_keys)b::uuid[], %(keys)b::text[]) AS wanted(api_key_id, key)
-  ON kept.api_key_id = wanted.api_key_id AND kept.key = wanted.key
+  ON stored.api_key_id = wanted.api_key_id AND stored.key = wanted.key
 """
 _ADD = """
 INSERT INTO idempotency_keys (api_key_id, key, fingerprint, status, answer)
 SELECT * FROM unnest(%(api_keys)b::uuid[], %(keys)b::text[], %(fingerprints)b::bytea[], %(statuses)b::smallint[],
                      %(answers)b::bytea[])
 """
-# Whoever adds answers clears away twice as many expired ones: no job has to be run for it. Rows that another
-# transaction is clearing away are left to it.
+# Every insert deletes up to twice as many expired rows, so that no job has to. Rows that another transaction deletes at
+# the same time are skipped.
 _PURGE = """
 DELETE FROM idempotency_keys WHERE (api_key_id, key) IN (
     SELECT api_key_id, key FROM idempotency_keys WHERE created_at < now() - make_interval(hours => %(hours)s)
@@ -34,37 +35,38 @@ DELETE FROM idempotency_keys WHERE (api_key_id, key) IN (
 """
 
 
-class KeptAnswer(NamedTuple):
-    """What was answered to the request that came with a key first."""
+class ResponseRow(NamedTuple):
+    """The response to the first request with a key."""
 
     fingerprint: bytes
     status: int
-    answer: bytes
+    body: bytes
 
 
 def try_lock_keys(conn: Connection, keys: Sequence[KeyPair]) -> list[bool]:
-    """Try to hold keys until the transaction ends; say of each, in order, whether nobody else holds it."""
+    """Try to lock keys until the transaction ends; say for each, in order, whether it is locked now."""
     return list(conn.exec_driver_sql(_LOCK, _columns(keys)).scalars())
 
 
-def find_answers(conn: Connection, keys: Sequence[KeyPair]) -> dict[KeyPair, KeptAnswer]:
-    """Return the answers that are kept under these keys."""
+def find_responses(conn: Connection, keys: Sequence[KeyPair]) -> dict[KeyPair, ResponseRow]:
+    """Return the responses that are stored under these keys."""
     rows = conn.exec_driver_sql(_FIND, _columns(keys))
     return {
-        (api_key, key): KeptAnswer(bytes(mark), status, bytes(answer)) for api_key, key, mark, status, answer in rows
+        (api_key, key): ResponseRow(bytes(fingerprint), status, bytes(body))
+        for api_key, key, fingerprint, status, body in rows
     }
 
 
-def add_answers(conn: Connection, answers: Sequence[tuple[KeyPair, KeptAnswer]], *, keep_hours: int) -> None:
-    """Keep answers under keys that hold none, and clear away some that are older than `keep_hours`."""
+def add_responses(conn: Connection, responses: Sequence[tuple[KeyPair, ResponseRow]], *, keep_hours: int) -> None:
+    """Store responses under keys that have none, and delete some that are older than `keep_hours`."""
     values = {
-        **_columns([key for key, _ in answers]),
-        "fingerprints": [kept.fingerprint for _, kept in answers],
-        "statuses": [kept.status for _, kept in answers],
-        "answers": [kept.answer for _, kept in answers],
+        **_columns([key for key, _ in responses]),
+        "fingerprints": [row.fingerprint for _, row in responses],
+        "statuses": [row.status for _, row in responses],
+        "answers": [row.body for _, row in responses],
     }
     conn.exec_driver_sql(_ADD, values)
-    conn.exec_driver_sql(_PURGE, {"hours": keep_hours, "most": 2 * len(answers)})
+    conn.exec_driver_sql(_PURGE, {"hours": keep_hours, "most": 2 * len(responses)})
 
 
 def _columns(keys: Sequence[KeyPair]) -> dict[str, object]:

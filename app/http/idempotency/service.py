@@ -1,7 +1,7 @@
-"""Requests that carry a key of their caller's choosing are done once, however often they are sent.
+"""A request with an idempotency key is carried out once, even if it is sent many times.
 
-After draft-ietf-httpapi-idempotency-key-header. The key's lock, the work and the answer share one transaction: either
-all of it is on record or nothing. The primary key of the table stands behind the lock.
+After draft-ietf-httpapi-idempotency-key-header. The lock on the key, the work and the stored response share one
+transaction, so either all of them are on record or none is. The table's primary key guards against a missed lock.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,25 +15,22 @@ from app.http.idempotency import queries as store
 
 
 class IdempotencyKeyReusedError(BadInputError):
-    """The key belongs to an earlier request, and this is another."""
+    """The key belongs to an earlier request with other content."""
 
     code = "idempotency-key-reused"
     title = "The idempotency key was used for another request"
 
 
 class IdempotencyInFlightError(ConflictError):
-    """A request with this key is being worked on."""
+    """Another request with this key is still being processed."""
 
     code = "idempotency-in-flight"
     title = "A request with this idempotency key is under way"
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A caller's word that every request with this key is the same request.
-
-    `fingerprint` tells requests apart; keys of different API keys have nothing to do with each other.
-    """
+class IdempotencyClaim:
+    """A request's idempotency key, and a fingerprint of the request. Each API key has idempotency keys of its own."""
 
     api_key_id: UUID
     key: str
@@ -41,53 +38,61 @@ class Claim:
 
     @property
     def pair(self) -> store.KeyPair:
-        """What the claim is kept under."""
+        """The key under which the response is stored."""
         return self.api_key_id, self.key
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a request is answered with; `replayed` where it is the answer to an earlier one."""
+class StoredResponse:
+    """A response that can be given again; `replayed` if it is the response to an earlier request."""
 
     status: int
     body: bytes
     replayed: bool = False
 
 
-Settled = Answer | IdempotencyKeyReusedError | IdempotencyInFlightError
+Resolved = StoredResponse | IdempotencyKeyReusedError | IdempotencyInFlightError
 
 
-def settle_claims(conn: Connection, claims: Sequence[Claim]) -> dict[int, Settled]:
-    """Hold the keys of these claims until the transaction ends, and return what is to be said to some, by their place.
+def resolve_claims(conn: Connection, claims: Sequence[IdempotencyClaim]) -> dict[int, Resolved]:
+    """Lock the keys until the transaction ends. Return, by place, the claims that must not be carried out.
 
-    The requests of the others are to be done in this transaction, and their answers kept. Needs READ COMMITTED.
+    Those have a response already, belong to another request, or are in flight. The others are to be carried out in this
+    transaction, and their responses stored. Needs READ COMMITTED.
     """
     first: dict[store.KeyPair, int] = {}
     for place, claim in enumerate(claims):
         first.setdefault(claim.pair, place)
-    held = dict(zip(first, store.try_lock_keys(conn, list(first)), strict=True))
-    # Asked after the locks were taken: whoever held one before has committed its answer.
-    kept = store.find_answers(conn, list(first))
-    settled: dict[int, Settled] = {}
+    locked = dict(zip(first, store.try_lock_keys(conn, list(first)), strict=True))
+    # Read after locking: a transaction that held a lock before has committed its response.
+    stored = store.find_responses(conn, list(first))
+    resolved: dict[int, Resolved] = {}
     for place, claim in enumerate(claims):
-        earlier = kept.get(claim.pair)
+        earlier = stored.get(claim.pair)
         if earlier is not None:
-            settled[place] = _replay(claim, earlier)
-        elif not held[claim.pair] or first[claim.pair] != place:
-            settled[place] = IdempotencyInFlightError("a request with this Idempotency-Key is being worked on")
-    return settled
+            resolved[place] = _replay(claim, earlier)
+        elif not locked[claim.pair] or first[claim.pair] != place:
+            resolved[place] = IdempotencyInFlightError("a request with this Idempotency-Key is being worked on")
+    return resolved
 
 
-def keep_answers(conn: Connection, answers: Sequence[tuple[Claim, Answer]], *, keep_hours: int) -> None:
-    """Keep the answers to requests whose claims were held; they are given again for at least `keep_hours`."""
-    rows = [(claim.pair, store.KeptAnswer(claim.fingerprint, each.status, each.body)) for claim, each in answers]
-    store.add_answers(conn, rows, keep_hours=keep_hours)
+def store_responses(
+    conn: Connection, responses: Sequence[tuple[IdempotencyClaim, StoredResponse]], *, keep_hours: int
+) -> None:
+    """Store the responses to claims that this transaction has locked. They are given again for `keep_hours` or more."""
+    rows = [
+        (claim.pair, store.ResponseRow(claim.fingerprint, response.status, response.body))
+        for claim, response in responses
+    ]
+    store.add_responses(conn, rows, keep_hours=keep_hours)
 
 
-def answer_once(conn: Connection, claim: Claim | None, work: Callable[[], Answer], *, keep_hours: int) -> Answer:
-    """Do the work and keep its answer, or give the answer that is kept; without a claim only do the work.
+def run_once(
+    conn: Connection, claim: IdempotencyClaim | None, work: Callable[[], StoredResponse], *, keep_hours: int
+) -> StoredResponse:
+    """Do the work and store its response, or return the response that is stored. Without a claim only do the work.
 
-    What `work` raises is not kept: the transaction that it broke did nothing.
+    If `work` raises, nothing is stored: its transaction is rolled back.
 
     Raises
     ------
@@ -95,17 +100,17 @@ def answer_once(conn: Connection, claim: Claim | None, work: Callable[[], Answer
     """
     if claim is None:
         return work()
-    settled = settle_claims(conn, [claim]).get(0)
-    if isinstance(settled, Exception):
-        raise settled
-    if settled is not None:
-        return settled
-    answer = work()
-    keep_answers(conn, [(claim, answer)], keep_hours=keep_hours)
-    return answer
+    resolved = resolve_claims(conn, [claim]).get(0)
+    if isinstance(resolved, Exception):
+        raise resolved
+    if resolved is not None:
+        return resolved
+    response = work()
+    store_responses(conn, [(claim, response)], keep_hours=keep_hours)
+    return response
 
 
-def _replay(claim: Claim, kept: store.KeptAnswer) -> Settled:
-    if kept.fingerprint != claim.fingerprint:
+def _replay(claim: IdempotencyClaim, stored: store.ResponseRow) -> Resolved:
+    if stored.fingerprint != claim.fingerprint:
         return IdempotencyKeyReusedError("this Idempotency-Key was sent with another request before: choose a new one")
-    return Answer(kept.status, kept.answer, replayed=True)
+    return StoredResponse(stored.status, stored.body, replayed=True)

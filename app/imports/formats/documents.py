@@ -2,7 +2,7 @@
 
 import json
 
-from app.votes.extras import metadata_error, tag_errors
+from app.votes.rules import metadata_error, tag_errors
 
 
 def parse_tags(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from app.review.queries import read_evidence
 from app.review.reasons import reasons_in_words, strength_of
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import Snapshot, find_snapshot
-from app.votes.vote import WINNERS, Winner
+from app.votes.rules import WINNERS, Winner
 
 MOST_SURPRISING = 10
 HISTORY_LENGTH = 20

@@ -10,7 +10,7 @@ from app.review.evidence.own_votes import OwnVotes, own_votes
 from app.review.evidence.published import Published, expect, published_board
 from app.review.queries import list_votes
 from app.snapshots.queries import newest_snapshot
-from app.votes.vote import WINNERS, Winner
+from app.votes.rules import WINNERS, Winner
 
 SURPRISING = 0.1
 """A verdict that a typical annotator would give less often than this is surprising."""

@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 
 from app.policy.service import current_policy
 from app.votes.queries import Pair, RecordedVote, VoteRow, find_votes, insert_votes
+from app.votes.receipts import VoteReceipt
 from app.votes.repeats.queries import lock_pairs, retract_replaced
-from app.votes.vote import VoteReceipt
 
 MAX_REPLACEMENTS = 1_000
 """How often one annotator may change the verdict on one battle."""

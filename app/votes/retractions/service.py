@@ -15,7 +15,7 @@ from app.naming.kept_texts import require_nameless
 from app.naming.names import name_error
 from app.votes.retractions import queries as store
 from app.votes.retractions.queries import Target
-from app.votes.vote import WINNERS, Winner
+from app.votes.rules import WINNERS, Winner
 
 
 class Retraction(BaseModel):

@@ -1,4 +1,5 @@
 import hashlib
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,7 +8,7 @@ import pytest
 
 from app.errors import BadInputError
 from app.imports.formats import file_sha256, read_vote_file
-from app.votes.vote import NewVote, check_vote
+from app.votes.schemas import parse_batch
 
 Write = Callable[[str, str | bytes], Path]
 HEADER = "annotator,model_a,model_b,winner,timestamp,battle_id,tags,metadata\n"
@@ -89,9 +90,10 @@ def test_moments(write: Write, text: str, moment: datetime | None) -> None:
 @pytest.mark.parametrize("day", ["01-01", "12-30", "12-31"])
 def test_files_and_requests_take_the_same_moments(write: Write, year: int, day: str) -> None:
     text = f"{year:04}-{day}T00:00:00Z"
-    vote = NewVote("a", "b", "tie", "k", voted_at=datetime.fromisoformat(text))
+    sent = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k", "voted_at": text}
+    (vote,) = parse_batch(json.dumps({"votes": [sent]}).encode())
     faults = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie,{text}\n")).faults
-    assert len(faults) == len(check_vote(vote))
+    assert bool(faults) == isinstance(vote, tuple)
 
 
 def test_seconds_lie_between_the_same_years(write: Write) -> None:

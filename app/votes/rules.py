@@ -1,12 +1,18 @@
-"""What a vote may bring along, however it reaches the service: tags and metadata."""
+"""What a vote may say, on every way into the service: outcome words, tags, metadata, and two different models."""
 
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal, get_args
 
 from app.errors import FieldError
+from app.naming.aliases import ModelNames
 from app.naming.names import name_error
+
+Winner = Literal["model_a", "model_b", "tie", "tie (bothbad)"]
+WINNERS: tuple[Winner, ...] = get_args(Winner)
+"""The outcome words. The votes table stores a word as its place here: 0 for `model_a`."""
 
 MAX_TAGS = 50
 MAX_METADATA_LENGTH = 16_000
@@ -22,7 +28,7 @@ def tag_errors(tags: Sequence[str]) -> list[FieldError]:
 
 
 def metadata_error(metadata: dict[str, Any]) -> str | None:
-    """Return what PostgreSQL's jsonb, or who reads it back, could not take; None where there is nothing."""
+    """Return why PostgreSQL could not store the metadata as `jsonb`, or why it is too large; None if it is neither."""
     waiting: list[tuple[Any, int]] = [(metadata, 1)]
     while waiting:
         value, depth = waiting.pop()
@@ -38,6 +44,17 @@ def metadata_error(metadata: dict[str, Any]) -> str | None:
             return "must not contain the character U+0000 or half of a surrogate pair"
     length = len(json.dumps(metadata, ensure_ascii=False))
     return f"must have at most {MAX_METADATA_LENGTH} characters as JSON" if length > MAX_METADATA_LENGTH else None
+
+
+def model_errors(names: ModelNames, model_a: str, model_b: str, voted_at: datetime | None) -> tuple[FieldError, ...]:
+    """Return why a vote on these two models cannot be recorded: both names mean one model, or one is unknown."""
+    a, b = names.number(model_a, voted_at), names.number(model_b, voted_at)
+    if a is not None and a == b:
+        return (FieldError("/model_b", "must differ from model_a: both are names of one model"),)
+    unknown = "is not the name of a model; unknown models are refused"
+    return tuple(
+        FieldError(pointer, unknown) for pointer, number in (("/model_a", a), ("/model_b", b)) if number is None
+    )
 
 
 def _storable_text(value: str) -> bool:

@@ -1,0 +1,93 @@
+"""Batches of votes: one transaction, and a result for each vote."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic_core import to_json
+from sqlalchemy import Connection
+
+from app.auth.service import Caller
+from app.errors import FieldError, UnavailableError
+from app.http.idempotency.service import IdempotencyClaim, StoredResponse, run_once
+from app.services import Services
+from app.votes.receipts import VoteReceipt, invalid_receipt
+from app.votes.schemas import Vote, VoteCounts, parse_batch
+from app.votes.service import look_up_names, record_votes
+
+_LEAST_BYTES = 16 * 1024  # memory that even the smallest batch needs: a task, a thread
+_FOREIGN_ANNOTATOR = (FieldError("/annotator", "is not the annotator that the token may vote for"),)
+
+
+class TooManyBatchesError(UnavailableError):
+    """The batches in work have as many bytes as the settings allow."""
+
+    code = "too-many-batches"
+    title = "Too many batches at once"
+
+
+@contextmanager
+def reserve_memory(services: Services, content_length: str | None) -> Iterator[None]:
+    """Reserve the memory of a batch, from before its body is received until it is answered.
+
+    A batch without a `Content-Length` may be as long as any body.
+
+    Raises
+    ------
+    TooManyBatchesError
+        Other batches are in work, and this one would exceed the limit. A single batch never does.
+    """
+    settings = services.settings
+    size = settings.server.max_body_bytes if content_length is None else max(int(content_length), _LEAST_BYTES)
+    if services.batch_bytes and services.batch_bytes + size > settings.ingest.batch_bytes:
+        raise TooManyBatchesError(f"batches of {services.batch_bytes:,} bytes are under way already")
+    services.batch_bytes += size
+    try:
+        yield
+    finally:
+        services.batch_bytes -= size
+
+
+def record_batch(
+    services: Services, body: bytes, caller: Caller, claim: IdempotencyClaim | None
+) -> tuple[StoredResponse, Counter[str]]:
+    """Record the votes of a request's body. Return the response, and how many votes have each status.
+
+    A replayed response counts no votes.
+    """
+    votes: dict[int, Vote] = {}
+    receipts: dict[int, VoteReceipt] = {}
+    for i, item in enumerate(parse_batch(body)):
+        if isinstance(item, tuple):
+            receipts[i] = invalid_receipt(item)
+        elif caller.binding and not caller.may_vote_as(item.annotator):
+            receipts[i] = invalid_receipt(_FOREIGN_ANNOTATOR)
+        else:
+            votes[i] = item
+    known = look_up_names(services.known_names, list(votes.values()))
+    counts: Counter[str] = Counter()
+
+    def record(conn: Connection) -> StoredResponse:
+        recorded = record_votes(conn, [(vote, caller.key_id) for vote in votes.values()], known)
+        receipts.update(zip(votes, recorded, strict=True))
+        counts.update(receipt.status for receipt in receipts.values())
+        results = [_result(i, receipts[i]) for i in range(len(receipts))]
+        return StoredResponse(200, to_json({"results": results, "counts": VoteCounts.model_validate(counts)}))
+
+    with services.database.begin() as conn:
+        keep_hours = services.settings.ingest.idempotency_hours
+        return run_once(conn, claim, lambda: record(conn), keep_hours=keep_hours), counts
+
+
+def _result(index: int, receipt: VoteReceipt) -> dict[str, object]:
+    """Return what `VoteResult` describes. Ten thousand of its instances would take as long as everything else."""
+    result: dict[str, object] = {"index": index, "status": receipt.status}
+    if receipt.id is not None:
+        result["id"] = receipt.id
+    if receipt.replaces is not None:
+        result["replaces"] = receipt.replaces
+    if receipt.detail is not None:
+        result["detail"] = receipt.detail
+    if receipt.errors:
+        result["errors"] = [{"pointer": error.pointer, "detail": error.detail} for error in receipt.errors]
+    return result
