@@ -18,8 +18,7 @@ from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
 from app.http.rate_limits import RateLimitHeaders, RateLimits
 from app.http.request_log import RequestTrail
-from app.leaderboard.board_files import BoardFiles
-from app.leaderboard.board_reads import BoardReads
+from app.leaderboard.cache import LeaderboardCache
 from app.monitoring.metrics.endpoints import MetricsReaders, keep_settling
 from app.monitoring.metrics.service import FiguresReader
 from app.naming.known_names import KnownNames
@@ -34,7 +33,7 @@ from app.votes.queue import VoteQueue
 from app.worker.assembly import build_worker, fit_limits
 
 # Connections that requests leave to the vote queue, the look-ups of keys, figures and boards, and the worker's threads.
-_RESERVED_CONNECTIONS = 9
+_RESERVED_CONNECTIONS = 10
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -101,7 +100,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def build_services(settings: Settings, database: Database) -> Services:
     """Build what a process holds, with nothing remembered yet. Needs a running event loop."""
-    known_names, limits, files = KnownNames(database), fit_limits(settings), BoardFiles()
+    known_names, limits = KnownNames(database), fit_limits(settings)
     return Services(
         settings=settings,
         database=database,
@@ -119,8 +118,7 @@ def build_services(settings: Settings, database: Database) -> Services:
             names=known_names,
             idempotency_hours=settings.ingest.idempotency_hours,
         ),
-        board_files=files,
-        board_reads=BoardReads(database, files),
+        leaderboards=LeaderboardCache(database),
         impacts=Impacts(database, limits),
         previews=PolicyPreviews(database, limits),
         figures=FiguresReader(database),

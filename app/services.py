@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from app.auth.known_callers import KnownCallers
     from app.database.engine import Database
     from app.http.rate_limits import RateLimits
-    from app.leaderboard.board_files import BoardFiles
-    from app.leaderboard.board_reads import BoardReads
+    from app.leaderboard.cache import LeaderboardCache
     from app.monitoring.metrics.endpoints import MetricsReaders
     from app.monitoring.metrics.service import FiguresReader
     from app.naming.known_names import KnownNames
@@ -38,8 +37,7 @@ class Services:
     known_callers: KnownCallers
     known_names: KnownNames
     vote_queue: VoteQueue
-    board_files: BoardFiles
-    board_reads: BoardReads
+    leaderboards: LeaderboardCache
     impacts: Impacts
     previews: PolicyPreviews
     figures: FiguresReader

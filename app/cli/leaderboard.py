@@ -14,9 +14,10 @@ from app.cli.session import reading
 from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, make_table
 from app.cli.texts import counted
 from app.errors import BadInputError
-from app.leaderboard.catalog import make_catalog
+from app.leaderboard.formats import make_catalog
 from app.leaderboard.row_files import rows_csv, rows_parquet
-from app.leaderboard.service import Leaderboard, choose_leaderboard, read_leaderboard
+from app.leaderboard.schemas import Leaderboard
+from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.snapshots.methods import BoardMethod
 
 Format = Literal["table", "json", "csv", "parquet"]

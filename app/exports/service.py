@@ -16,7 +16,7 @@ from app.database.ids import new_id
 from app.errors import BadInputError, FieldError, NotFoundError
 from app.exports import queries as store
 from app.leaderboard.row_files import rows_csv, rows_parquet
-from app.leaderboard.service import LeaderboardVersion, check_board, choose_leaderboard, read_published
+from app.leaderboard.service import LeaderboardVersion, check_leaderboard, choose_leaderboard, read_published
 from app.models.service import find_model
 from app.snapshots.methods import BoardMethod
 from app.snapshots.service import find_snapshot
@@ -94,7 +94,7 @@ def request_export(conn: Connection, what: What, form: Format, filters: Filters,
     check_filters(what, filters)
     if filters.method is not None or filters.tag is not None:
         board = _choose(conn, filters)
-        check_board(conn, board.snapshot, board.method, tag=board.tag)
+        check_leaderboard(conn, board.snapshot, board.method, tag=board.tag)
     if filters.snapshot is not None:
         find_snapshot(conn, filters.snapshot)
     if filters.model is not None:

@@ -1,4 +1,4 @@
-"""Published boards: which a snapshot has, their rows, and how fresh they are."""
+"""Published leaderboards: their snapshot's current state, and their rows."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,9 +8,9 @@ from sqlalchemy import Connection, RowMapping, func, select, text
 
 from app.database.tables import models, snapshot_models
 
-# Asked for with every request for a board, hence as text, which costs the least. Nothing in it is large: what was
-# published is read once and remembered. Refits end in the order in which they were asked for, or nearly.
-_HEAD = """
+# Every request for a leaderboard runs this statement. Plain text is the cheapest, and no column in it is large.
+# Refits end in about the order of their requests, so the last 20 hold the one that ended last.
+_STATE = """
     SELECT s.id, s.number, s.published_at, s.policy_version, s.votes_read, s.votes_used, s.votes_hash, s.vote_set,
         extract(epoch FROM clock_timestamp() - s.published_at)::float8 AS age_seconds,
         (SELECT settings FROM policies ORDER BY version DESC LIMIT 1) AS policy,
@@ -21,19 +21,19 @@ _HEAD = """
             AS models_hash
     FROM snapshots s
 """
-_NEWEST = text(f"{_HEAD} ORDER BY s.number DESC LIMIT 1")
-_NEWEST_AS_OF = text(f"{_HEAD} WHERE s.published_at <= :as_of ORDER BY s.number DESC LIMIT 1")
-_ONE = text(f"{_HEAD} WHERE s.id = CAST(:id AS uuid) OR s.number = CAST(:number AS integer)")
+_NEWEST = text(f"{_STATE} ORDER BY s.number DESC LIMIT 1")
+_NEWEST_AS_OF = text(f"{_STATE} WHERE s.published_at <= :as_of ORDER BY s.number DESC LIMIT 1")
+_ONE = text(f"{_STATE} WHERE s.id = CAST(:id AS uuid) OR s.number = CAST(:number AS integer)")
 
 
-def find_head(
+def find_state(
     conn: Connection, *, snapshot: UUID | int | None = None, as_of: datetime | None = None
 ) -> RowMapping | None:
-    """Return what names a snapshot, the newest (at a moment) by default, and how the service stands to it now.
+    """Return a snapshot and its current state: by default of the newest snapshot, or of the newest at a time.
 
-    `id, number, published_at, policy_version, votes_read, votes_used, votes_hash, vote_set`; `age_seconds` by the
+    `id, number, published_at, policy_version, votes_read, votes_used, votes_hash, vote_set`; `age_seconds`, by the
     database's clock; `policy`, the settings in force; `last_refit_at`, when the last refit ended; `models_hash`, which
-    changes whenever anything that boards show of a model itself does. None where there is no such snapshot.
+    changes when anything that leaderboards show of a model itself changes. None where there is no such snapshot.
     """
     if snapshot is not None:
         by_id = isinstance(snapshot, UUID)
@@ -45,8 +45,8 @@ def find_head(
     return found.mappings().one_or_none()
 
 
-def read_board(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> Sequence[RowMapping]:
-    """Return the models of one board that are not archived, by component, rank and name.
+def read_rows(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> Sequence[RowMapping]:
+    """Return the models of one leaderboard that are not archived, by component, rank and name.
 
     Each row has `model`, the columns of `snapshot_models`, and what is known of the model.
     """
@@ -62,7 +62,7 @@ def read_board(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") 
 
 
 def read_places(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> dict[int, RowMapping]:
-    """Return `rank, score` of every model of one board by the model's number."""
+    """Return `rank, score` of every model of one leaderboard by the model's number."""
     c = snapshot_models.c
     statement = select(c.model_id, c.rank, c.score).where(
         c.snapshot_id == snapshot_id, c.method == method, c.tag == tag
@@ -71,7 +71,7 @@ def read_places(conn: Connection, snapshot_id: UUID, method: str, tag: str = "")
 
 
 def count_archived(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> int:
-    """Count the archived models of one board."""
+    """Count the archived models of one leaderboard."""
     c = snapshot_models.c
     statement = (
         select(func.count())

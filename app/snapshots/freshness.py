@@ -39,7 +39,7 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
 
     Parameters
     ----------
-    head : of its snapshot, as `app.leaderboard.queries.find_head` returns it
+    head : of its snapshot, as `app.leaderboard.queries.find_state` returns it
     """
     policy = stored_policy(head["policy"])
     waiting = count_new_votes(conn, head["vote_set"])

@@ -37,11 +37,11 @@ def test_a_published_board_in_every_format(arena: None, run_cli: RunCli, tmp_pat
     assert pl.read_csv(io.StringIO(run_cli("export", "leaderboard").stdout))["method"].unique().to_list() == ["am-elo"]
 
     for arguments, status, said in (
-        (["leaderboard", "--tag", "nothing"], 1, "no board of the tag 'nothing'"),
+        (["leaderboard", "--tag", "nothing"], 1, "no leaderboard of the tag 'nothing'"),
         (["leaderboard", "--compare", "m-elo,pagerank"], 2, "'pagerank' is none of am-elo"),
         (["leaderboard", "--output", tmp_path], 2, "is a folder"),
         (["leaderboard", "--output", tmp_path / "b.xlsx"], 2, ".xlsx is none of the known endings"),
-        (["export", "leaderboard", "--tag", "nothing"], 1, "no board of the tag 'nothing'"),
+        (["export", "leaderboard", "--tag", "nothing"], 1, "no leaderboard of the tag 'nothing'"),
     ):
         refused = run_cli(*arguments)
         assert (refused.exit_code, refused.stdout) == (status, "")

@@ -11,7 +11,8 @@ import psutil  # type: ignore[import-untyped]  # its stubs are a package of thei
 import pytest
 
 from app.database.engine import Database
-from app.leaderboard.service import Leaderboard, choose_leaderboard, read_leaderboard
+from app.leaderboard.schemas import Leaderboard
+from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.refits.service import find_refit, list_refits, request_refit
 
 StartWorker = Callable[[], "subprocess.Popen[bytes]"]

@@ -3,17 +3,17 @@
 from app.leaderboard.diff.moves import describe_moves
 from app.leaderboard.diff.schemas import ModelChange
 from app.leaderboard.diff.service import compare_boards, find_comparable
-from app.leaderboard.service import BoardRow
+from app.leaderboard.schemas import LeaderboardRow
 
 Row = tuple[str, int, float | None]
 
 
-def board(*rows: Row) -> dict[str, BoardRow]:
+def board(*rows: Row) -> dict[str, LeaderboardRow]:
     """Make a board of models by component and score; its intervals are 50 points wide."""
     made = {}
     for model, component, score in rows:
         above = sum(1 for _, other, points in rows if other == component and (points or 0.0) > (score or 0.0))
-        made[model] = BoardRow(
+        made[model] = LeaderboardRow(
             model=model, score=score, se=None, rank=above + 1, best_rank=None, worst_rank=None, votes=10, wins=0,
             ties=10, losses=0, component=component, identified=score is not None, organization=None, license=None,
             link=None, lower=score and score - 25.0, upper=score and score + 25.0,

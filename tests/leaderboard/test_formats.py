@@ -39,7 +39,7 @@ def test_a_board_that_is_not_there(ask: Ask, publish: Ask, assert_problem: Ask) 
     publish({("am-elo", ""): one, ("am-elo", "code"): one, ("am-elo", "é"): one})
     for query, said in {
         "method=elo": "it has am-elo",
-        "compare=m-elo": "no m-elo board",
+        "compare=m-elo": "no m-elo leaderboard",
         "tag=nothing": "'code', 'é'",
         "tag=nul%00": "'code'",
         "tag=code&method=m-elo": "of the tag 'code'; it has am-elo",

@@ -9,8 +9,9 @@ from sqlalchemy import Connection
 from app.leaderboard.diff.changes import describe_causes, find_causes
 from app.leaderboard.diff.moves import describe_moves
 from app.leaderboard.diff.schemas import ModelChange, SnapshotDiff
-from app.leaderboard.queries import read_board
-from app.leaderboard.service import BoardRow, check_board
+from app.leaderboard.queries import read_rows
+from app.leaderboard.schemas import LeaderboardRow
+from app.leaderboard.service import check_leaderboard
 from app.snapshots.methods import BoardMethod
 from app.snapshots.service import Snapshot, SnapshotHead, find_snapshot
 
@@ -37,12 +38,12 @@ def compare_snapshots(conn: Connection, before: str, after: str, *, method: Boar
     )
 
 
-def _board(conn: Connection, snapshot: Snapshot, method: BoardMethod) -> dict[str, BoardRow]:
-    check_board(conn, snapshot, method)
-    return {row["model"]: BoardRow.model_validate(dict(row)) for row in read_board(conn, snapshot.id, method)}
+def _board(conn: Connection, snapshot: Snapshot, method: BoardMethod) -> dict[str, LeaderboardRow]:
+    check_leaderboard(conn, snapshot, method)
+    return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot.id, method)}
 
 
-def compare_boards(old: Mapping[str, BoardRow], new: Mapping[str, BoardRow]) -> Iterator[ModelChange]:
+def compare_boards(old: Mapping[str, LeaderboardRow], new: Mapping[str, LeaderboardRow]) -> Iterator[ModelChange]:
     """Yield each model's change, in the order of the later leaderboard; models that left come last."""
     comparable = find_comparable(*({name: row.component for name, row in board.items()} for board in (old, new)))
     for model, row in new.items():
@@ -79,15 +80,15 @@ def find_comparable(old: Mapping[str, int], new: Mapping[str, int]) -> set[str]:
     return {name for name, (b, a) in both.items() if together[b, a] == before[b] == after[a]}
 
 
-def _before(row: BoardRow) -> dict[str, Any]:
+def _before(row: LeaderboardRow) -> dict[str, Any]:
     return {f"{name}_before": getattr(row, name) for name in _SHOWN}
 
 
-def _after(row: BoardRow) -> dict[str, Any]:
+def _after(row: LeaderboardRow) -> dict[str, Any]:
     return {f"{name}_after": getattr(row, name) for name in _SHOWN}
 
 
-def _compare(past: BoardRow, row: BoardRow) -> dict[str, Any]:
+def _compare(past: LeaderboardRow, row: LeaderboardRow) -> dict[str, Any]:
     if past.score is None or row.score is None:
         return {}
     beyond = None if past.lower is None or past.upper is None else not past.lower <= row.score <= past.upper

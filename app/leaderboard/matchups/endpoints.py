@@ -83,7 +83,7 @@ def list_matchups(
         )
         content = shown.model_dump_json().encode()
     else:
-        content = services.board_files.remember(
+        content = services.leaderboards.remember(
             ("matchups", *key), lambda: write_matchups(conn, version.snapshot, format, model_id=model_id)
         )
     if tag_matches(if_none_match, headers["ETag"]):

@@ -7,9 +7,9 @@ from sqlalchemy import Connection, RowMapping
 
 from app.errors import NotFoundError
 from app.leaderboard.matchups import queries as store
-from app.leaderboard.queries import find_head
 from app.leaderboard.row_files import rows_csv, rows_parquet
-from app.snapshots.service import SnapshotHead, missing_snapshot, parse_reference
+from app.leaderboard.service import find_row
+from app.snapshots.service import SnapshotHead
 
 Position = tuple[int, int]
 """The numbers of a pair's models, by which pairs are ordered."""
@@ -88,11 +88,8 @@ def choose_matchups(
     ------
     NotFoundError, NoSnapshotError
     """
-    named = parse_reference(snapshot) if isinstance(snapshot, str) else snapshot
-    head = None if snapshot is not None and named is None else find_head(conn, snapshot=named, as_of=as_of)
-    if head is None:
-        raise missing_snapshot(None if snapshot is None else str(snapshot), as_of)
-    return MatchupVersion(snapshot=SnapshotHead.model_validate(dict(head)), models_hash=head["models_hash"])
+    row = find_row(conn, snapshot, as_of)
+    return MatchupVersion(snapshot=SnapshotHead.model_validate(dict(row)), models_hash=row["models_hash"])
 
 
 def list_matchups(

@@ -8,8 +8,8 @@ from app.database.engine import Database
 from app.errors import UnavailableError
 from app.leaderboard.diff.moves import describe_moves
 from app.leaderboard.diff.service import compare_boards
-from app.leaderboard.queries import read_board
-from app.leaderboard.service import BoardRow
+from app.leaderboard.queries import read_rows
+from app.leaderboard.schemas import LeaderboardRow
 from app.models.queries import read_archived, read_model_names
 from app.policy.schemas import Policy
 from app.refits.fit.on_demand import OnDemandFits
@@ -87,17 +87,17 @@ def _compare(conn: Connection, settings: Policy, material: Material, fitted: Fit
     )
 
 
-def _published(conn: Connection) -> dict[str, BoardRow]:
+def _published(conn: Connection) -> dict[str, LeaderboardRow]:
     snapshot = newest_snapshot(conn)
     if snapshot is None:
         return {}
-    return {row["model"]: BoardRow.model_validate(dict(row)) for row in read_board(conn, snapshot["id"], "am-elo")}
+    return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot["id"], "am-elo")}
 
 
-def _previewed(conn: Connection, material: Material, fitted: Fitted) -> dict[str, BoardRow]:
+def _previewed(conn: Connection, material: Material, fitted: Fitted) -> dict[str, LeaderboardRow]:
     names, archived = read_model_names(conn), read_archived(conn)
     rows = [
-        BoardRow(model=names[row["model_id"]], **row, **_NO_METADATA)
+        LeaderboardRow(model=names[row["model_id"]], **row, **_NO_METADATA)
         for row in model_rows(fitted.rating.models, material.task.model_ids)
         if row["model_id"] not in archived
     ]

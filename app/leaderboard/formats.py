@@ -1,0 +1,66 @@
+"""A published leaderboard as bytes: JSON, CSV, Parquet, arena-catalog."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping
+
+from app.leaderboard.queries import read_rows
+from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.schemas import ArenaCatalog, CatalogRating, Category, LeaderboardFormat
+from app.leaderboard.service import LeaderboardVersion, read_published
+from app.snapshots.freshness import Freshness
+from app.snapshots.queries import list_leaderboards
+
+ALL_VOTES = "full"
+"""The category of all votes, as arena-catalog names it. It hides a tag of this name, which `tag=full` still shows."""
+
+
+def render(conn: Connection, version: LeaderboardVersion, form: LeaderboardFormat) -> bytes:
+    """Return a leaderboard in a format; JSON comes without the freshness.
+
+    Raises
+    ------
+    NoSuchBoardError
+    """
+    if form == "arena-catalog":
+        return make_catalog(conn, version).model_dump_json().encode()
+    published = read_published(conn, version)
+    if form == "json":
+        return published.model_dump_json().encode()
+    write = rows_csv if form == "csv" else rows_parquet
+    return write(published.rows(), published.columns())
+
+
+def add_freshness(published: bytes, freshness: Freshness) -> bytes:
+    """Add the freshness to a rendered JSON leaderboard, as its first fields, without rendering the rows again."""
+    return freshness.model_dump_json().encode()[:-1] + b"," + published[1:]
+
+
+def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:
+    """Return a leaderboard as one category. A leaderboard of all votes also brings one category for each tag.
+
+    The format has no components and no missing scores. So a category holds the models with a score in one component:
+    the component with the most votes among those that have a score.
+
+    Raises
+    ------
+    NoSuchBoardError
+    """
+    published = read_published(conn, version)
+    categories = {version.tag or ALL_VOTES: _category(row.model_dump() for row in published.models)}
+    if version.tag is None:
+        snapshot, method = version.snapshot.id, version.method
+        tags = [tag for one, tag in list_leaderboards(conn, snapshot) if one == method and tag not in ("", ALL_VOTES)]
+        categories |= {tag: _category(read_rows(conn, snapshot, method, tag)) for tag in tags}
+    return ArenaCatalog(categories)
+
+
+def _category(rows: Iterable[dict[str, Any] | RowMapping]) -> Category:
+    scored = [row for row in rows if row["score"] is not None]
+    most_votes = min((row["component"] for row in scored), default=None)  # component numbers go by votes, most first
+    return {
+        row["model"]: CatalogRating(rating=row["score"], rating_q975=row["upper"], rating_q025=row["lower"])
+        for row in scored
+        if row["component"] == most_votes
+    }

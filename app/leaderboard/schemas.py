@@ -1,0 +1,110 @@
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from app.snapshots.freshness import Freshness
+from app.snapshots.methods import BoardMethod
+from app.snapshots.service import SnapshotHead
+
+LeaderboardFormat = Literal["json", "csv", "parquet", "arena-catalog"]
+
+
+class Place(BaseModel):
+    """A model's place on another leaderboard of the same snapshot; null where it has none or has no score."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rank: int | None = None
+    score: float | None = None
+
+
+class LeaderboardRow(BaseModel):
+    """One model on the leaderboard."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    score: float | None = Field(description="Elo points; null where the votes do not determine it.")
+    se: float | None = Field(description="Standard error of the score; for elo, over the orders of the votes.")
+    lower: float | None = Field(description="Lower end of the interval; null where the votes give none.")
+    upper: float | None = Field(description="Upper end of the interval; null where the votes give none.")
+    rank: int | None = Field(description="1 is best, within the component.")
+    best_rank: int | None = Field(description="Best rank that the intervals allow.")
+    worst_rank: int | None = Field(description="Worst rank that the intervals allow.")
+    votes: int
+    wins: int
+    ties: int
+    losses: int
+    component: int = Field(description="Models compare only within a component; component 0 has the most votes.")
+    identified: bool = Field(description="Whether the votes determine the score.")
+    organization: str | None = Field(description="Who made the model, where known.")
+    license: str | None
+    link: str | None
+    tied: bool | None = Field(
+        None,
+        description="Whether a handful of votes decides the order with the model above. Null for the first model, and "
+        "on every leaderboard except am-elo of all votes.",
+    )
+    tied_with: str | None = Field(None, description="The model above, where `tied`.")
+    compared: dict[BoardMethod, Place] = Field(
+        {}, description="The model's place on the leaderboards that `compare` names."
+    )
+
+
+class PublishedLeaderboard(BaseModel):
+    """A leaderboard as published. It never changes, except for what is known of its models."""
+
+    model_config = ConfigDict(frozen=True)
+
+    snapshot: SnapshotHead
+    method: BoardMethod
+    tag: str | None = Field(description="The scores use only votes with this tag; null means all votes.")
+    models: list[LeaderboardRow]
+    archived: int = Field(description="Archived models, which are not in `models`; ranks count them.")
+    diagnostics: dict[str, Any] = Field(description="How the fit went.")
+
+    @staticmethod
+    def columns() -> list[str]:
+        """Return the columns that every table of this leaderboard has, in order."""
+        return [*(name for name in LeaderboardRow.model_fields if name != "compared"), "method", "tag"]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the models as rows of a table; the compared leaderboards' columns come last."""
+        return [
+            {
+                **row.model_dump(exclude={"compared"}),
+                "method": self.method,
+                "tag": self.tag,
+                **_flattened(row.compared),
+            }
+            for row in self.models
+        ]
+
+
+class Leaderboard(PublishedLeaderboard, Freshness):
+    """A published leaderboard, how it was made, and how fresh it is."""
+
+
+class CatalogRating(BaseModel):
+    """One model's score; the ends of the interval are null where the votes give none."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rating: float
+    rating_q975: float | None
+    rating_q025: float | None
+
+
+Category = dict[str, CatalogRating]
+
+
+class ArenaCatalog(RootModel[dict[str, Category]]):
+    """Category to model to rating: the shape of LMArena's arena-catalog, which other programs read."""
+
+
+def _flattened(compared: dict[BoardMethod, Place]) -> dict[str, Any]:
+    return {
+        f"{method.replace('-', '_')}_{name}": value
+        for method, place in compared.items()
+        for name, value in place.model_dump().items()
+    }
