@@ -8,7 +8,6 @@ import app as package
 from app.auth.known_callers import KnownCallers
 from app.database.engine import Database
 from app.database.schema import needed_revision
-from app.environment import read_settings
 from app.http.cors import install_cors
 from app.http.head import HeadAsGet
 from app.http.limits import BodyLimit
@@ -28,7 +27,7 @@ from app.review.impact.service import Impacts
 from app.review.previews.service import PolicyPreviews
 from app.routes import BODIES, install_routes
 from app.services import Services
-from app.settings import Settings
+from app.settings import Settings, read_settings
 from app.votes.queue import VoteQueue
 from app.worker.assembly import build_worker, fit_limits
 

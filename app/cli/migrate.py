@@ -6,10 +6,9 @@ import typer
 
 from app.cli.session import database_url
 from app.database.schema import downgrade, needed_revision, upgrade
-from app.environment import read_settings
 from app.errors import BadInputError
 from app.naming.opening import open_database
-from app.settings import Settings
+from app.settings import Settings, read_settings
 
 
 def migrate(

@@ -12,10 +12,9 @@ import typer
 from app.cli.logs import log_level, log_to_stderr
 from app.cli.serving import serve_here, serve_in_children, stop_on_signals
 from app.cli.session import open_database_of
-from app.environment import read_settings
 from app.errors import BadInputError, StableArenaError
 from app.naming.service import require_pseudonym_key
-from app.settings import Settings
+from app.settings import Settings, read_settings
 
 _METRICS = "stable-arena-metrics-"
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from app.database.engine import Database
-from app.environment import read_settings
 from app.naming.opening import open_database
 from app.naming.service import Naming
-from app.settings import Settings
+from app.settings import Settings, read_settings
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from multiprocessing.connection import Connection
 from app.cli.children import become_child, heeds_hangup, wait_awake
 from app.cli.logs import log_level, log_to_stderr
 from app.cli.session import open_session
-from app.environment import read_settings
 from app.naming.service import require_pseudonym_key
 from app.refits.fit.process_priority import leave_a_processor_free, let_others_go_first
+from app.settings import read_settings
 from app.worker.assembly import build_worker
 
 

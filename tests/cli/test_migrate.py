@@ -85,4 +85,4 @@ def test_settings_that_are_not_valid(run_cli: RunCli, monkeypatch: pytest.Monkey
     monkeypatch.setenv("STABLE_ARENA_SERVER__PORT", "70000")
     result = run_cli("migrate")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "STABLE_ARENA_SERVER__PORT: Input should be less than or equal to 65535" in result.stderr
+    assert "STABLE_ARENA_SERVER__PORT: input should be less than or equal to 65535" in result.stderr

@@ -1,0 +1,27 @@
+from app.settings.environment import read_settings, setting_names
+from app.settings.groups import (
+    DatabaseSettings,
+    ExportSettings,
+    ImportSettings,
+    IngestSettings,
+    RetentionSettings,
+    ServerSettings,
+    WebhookSettings,
+    WorkerSettings,
+)
+from app.settings.settings import PREFIX, Settings
+
+__all__ = [
+    "PREFIX",
+    "DatabaseSettings",
+    "ExportSettings",
+    "ImportSettings",
+    "IngestSettings",
+    "RetentionSettings",
+    "ServerSettings",
+    "Settings",
+    "WebhookSettings",
+    "WorkerSettings",
+    "read_settings",
+    "setting_names",
+]

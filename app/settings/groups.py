@@ -1,0 +1,164 @@
+"""The groups of settings, such as `STABLE_ARENA_SERVER__PORT`: one class for each."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic_settings import NoDecode
+
+_ORIGIN = re.compile(r"https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+
+
+def _none(value: object) -> object:
+    """Read the word none as no limit. A variable has no other way to say it where the default is a limit."""
+    return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
+
+NO_LIMIT = BeforeValidator(_none)
+
+
+class Group(BaseModel):
+    """Settings that belong together. An unknown one is refused, also inside a group that is given as JSON."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class ServerSettings(Group):
+    """Where the HTTP server listens and what it accepts."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Lowest level that `serve` and `worker` log; debug logs every request."
+    )
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    workers: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes of `serve` that answer requests; each has its own connections, queue and limits.",
+    )
+    max_body_bytes: int = Field(
+        16 * 1024 * 1024, ge=1024, description="Requests with a larger body are refused before they are parsed."
+    )
+    body_seconds: float = Field(
+        30.0,
+        gt=0,
+        le=3600,
+        description="Time that a request's body may take, plus a second for every 16 KiB of it.",
+    )
+    requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
+        None,
+        ge=1,
+        description="Limit of every API key without a limit of its own, per process; unset or `none` for no limit.",
+    )
+    anonymous_requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
+        None,
+        ge=1,
+        description="Limit of every address without a valid key, per process; unset or `none` for no limit.",
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Origins (https://host), separated by commas, whose pages may call the service from a browser."
+    )
+
+    @field_validator("host")
+    @classmethod
+    def host_is_not_blank(cls, value: str) -> str:
+        """Refuse an empty variable: a socket would listen on every address."""
+        if not value.strip():
+            raise ValueError("is set but empty; 0.0.0.0 listens on every address")
+        return value
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def split_origins(cls, value: object) -> object:
+        """Split the variable's text at its commas."""
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("cors_origins")
+    @classmethod
+    def origins_are_exact(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse wildcards and everything that no browser sends as an Origin."""
+        for origin in value:
+            if not _ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin!a} is not an origin such as https://arena.example or http://localhost:3000")
+        return value
+
+
+class DatabaseSettings(Group):
+    """The connections that a process holds, and how long it waits for one."""
+
+    pool_size: int = Field(10, ge=1, le=200, description="Connections kept open per process.")
+    connect_timeout_seconds: int = Field(5, ge=1, le=60, description="How long to wait for PostgreSQL to answer.")
+
+
+class IngestSettings(Group):
+    """Limits of the queue for single votes and of batches, and what happens to unknown models."""
+
+    queue_size: int = Field(10_000, ge=1, description="Single votes that may wait; further requests get 503 at once.")
+    commit_size: int = Field(1_000, ge=1, le=10_000, description="Most single votes that share one commit.")
+    batch_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="Bytes of batches that may be in work; further requests get 503 at once."
+    )
+    idempotency_hours: int = Field(
+        24, ge=24, le=8760, description="Shortest time that the answer to a request with an Idempotency-Key is kept."
+    )
+    unknown_models: Literal["create", "refuse"] = Field(
+        "create", description="Whether a vote that names an unknown model adds the model or is refused."
+    )
+
+
+class ImportSettings(Group):
+    """Limits of uploaded files of votes."""
+
+    max_bytes: int = Field(1024**3, ge=1024, description="Larger uploads are refused.")
+    max_expanded_bytes: int = Field(
+        8 * 1024**3, ge=1024, description="Largest size of a compressed or Parquet upload once it is unpacked."
+    )
+
+
+class ExportSettings(Group):
+    """How long finished exports stay."""
+
+    keep_days: int = Field(7, ge=1, le=3650, description="Days that the files of finished exports can be downloaded.")
+
+
+class WorkerSettings(Group):
+    """The worker that runs refits, imports and exports."""
+
+    run_in_server: bool = Field(
+        True,
+        description="Whether `serve` starts a worker process for refits, imports and exports; off where others run.",
+    )
+    tick_seconds: float = Field(1.0, gt=0, le=3600, description="Time between two looks for a due refit.")
+    lease_seconds: float = Field(
+        30.0, ge=1, le=3600, description="Time that a silent worker keeps the right to publish."
+    )
+    fit_seconds: Annotated[float | None, NO_LIMIT] = Field(
+        3600.0, gt=0, description="A fit that takes longer is stopped; `none` for no limit."
+    )
+    fit_memory_bytes: Annotated[int | None, NO_LIMIT] = Field(
+        None,
+        ge=1024**3,
+        description="A fit that needs more memory is stopped (at least 1 GiB); unset or `none` for no limit.",
+    )
+
+
+class RetentionSettings(Group):
+    """How long snapshots keep their annotators and matchups. The models' scores are kept for ever."""
+
+    whole_days: int = Field(7, ge=1, le=36500, description="Days for which every snapshot keeps its annotators.")
+    daily_days: int = Field(
+        90,
+        ge=0,
+        le=36500,
+        description="Days after that for which the last snapshot of a day keeps them; later the last of a month does.",
+    )
+
+
+class WebhookSettings(Group):
+    """Where webhooks may go."""
+
+    allow_private_addresses: bool = Field(
+        False,
+        description="Whether webhooks may go to private addresses and by plain http: for closed networks only.",
+    )

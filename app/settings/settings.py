@@ -1,0 +1,128 @@
+"""All settings of the service, and what must hold between them."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.settings.groups import (
+    DatabaseSettings,
+    ExportSettings,
+    ImportSettings,
+    IngestSettings,
+    RetentionSettings,
+    ServerSettings,
+    WebhookSettings,
+    WorkerSettings,
+)
+
+PREFIX = "STABLE_ARENA_"
+DELIMITER = "__"
+
+PseudonymKey = Annotated[SecretStr, Field(min_length=32)]
+_MIN_DISTINCT = 5  # characters; of random secrets of digits one in a hundred million has fewer
+
+
+def default_data_dir() -> Path:
+    """Return the folder of the embedded database: in /var/lib for root, else in the user's data folder."""
+    if sys.platform != "win32" and os.geteuid() == 0:
+        return Path("/var/lib/stable-arena")
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "stable-arena"
+
+
+class Settings(BaseSettings):
+    """Everything that is set from outside, by variables such as `STABLE_ARENA_SERVER__PORT` for `server.port`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter=DELIMITER,
+        extra="ignore",
+        hide_input_in_errors=True,  # a secret that is too short is still a secret
+    )
+
+    database_url: SecretStr | None = Field(
+        None, description="postgresql://… of a PostgreSQL 15 or newer; unset starts the embedded one."
+    )
+    data_dir: Path = Field(default_factory=default_data_dir, description="Folder of the embedded database.")
+    pseudonym_key: PseudonymKey | None = Field(
+        None,
+        description="Secret of 32 characters or more; with it annotators' keys are stored as keyed pseudonyms only.",
+    )
+    pseudonym_key_version: int = Field(
+        1, ge=1, le=9999, description="Version of the secret, part of every pseudonym; raise it with each new secret."
+    )
+    pseudonym_previous_keys: dict[int, PseudonymKey] = Field(
+        {}, description='Earlier secrets by version, as JSON ({"1": "…"}); they recognise the annotators they named.'
+    )
+    allow_raw_keys: bool = Field(
+        False, description="Whether to run without a secret and store raw keys where the stored keys are pseudonyms."
+    )
+    public_leaderboard: bool = Field(True, description="Whether the leaderboard is readable without a key.")
+    public_metrics: bool = Field(False, description="Whether /metrics is readable without a key.")
+    server: ServerSettings = ServerSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    ingest: IngestSettings = IngestSettings()
+    imports: ImportSettings = ImportSettings()
+    exports: ExportSettings = ExportSettings()
+    worker: WorkerSettings = WorkerSettings()
+    webhooks: WebhookSettings = WebhookSettings()
+    retention: RetentionSettings = RetentionSettings()
+
+    @field_validator("database_url")
+    @classmethod
+    def url_is_not_blank(cls, value: SecretStr | None) -> SecretStr | None:
+        """Refuse an empty variable: without its secret the service must not write into another database."""
+        if value is not None and not value.get_secret_value().strip():
+            raise ValueError("is set but empty; leave it unset for the embedded database")
+        return value
+
+    @field_validator("data_dir", mode="before")
+    @classmethod
+    def data_dir_is_a_place(cls, value: object) -> object:
+        """Refuse an empty variable, which would mean the current folder; expand `~` to the home folder."""
+        if not isinstance(value, str):
+            return value
+        if not value.strip():
+            raise ValueError("is set but empty; leave it unset for the usual folder")
+        try:
+            return Path(value).expanduser()
+        except RuntimeError:
+            raise ValueError("begins with ~ but there is no such home folder") from None
+
+    @field_validator("pseudonym_key")
+    @classmethod
+    def pseudonym_key_is_a_secret(cls, value: SecretStr | None) -> SecretStr | None:
+        """Refuse a long text that is no secret, such as 40 blanks. Previous keys are taken as they are."""
+        if value is not None and len(set(value.get_secret_value().strip())) < _MIN_DISTINCT:
+            raise ValueError("has hardly any different characters; `openssl rand -hex 32` makes a good one")
+        return value
+
+    @model_validator(mode="after")
+    def commit_fits_queue(self) -> Self:
+        """Refuse a commit larger than the queue: no commit could be full."""
+        if self.ingest.commit_size > self.ingest.queue_size:
+            raise ValueError(
+                f"{PREFIX}INGEST__COMMIT_SIZE: is {self.ingest.commit_size}, more than "
+                f"{PREFIX}INGEST__QUEUE_SIZE, which is {self.ingest.queue_size}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def previous_keys_have_a_successor(self) -> Self:
+        """Refuse previous keys without a current key, and a current key with the version of a previous one."""
+        if self.pseudonym_previous_keys and self.pseudonym_key is None:
+            raise ValueError(f"{PREFIX}PSEUDONYM_PREVIOUS_KEYS: is set but {PREFIX}PSEUDONYM_KEY is not")
+        if self.pseudonym_key_version in self.pseudonym_previous_keys:
+            raise ValueError(f"{PREFIX}PSEUDONYM_KEY_VERSION: is the version of a previous key; raise it")
+        return self
+
+    def pseudonym_secrets(self) -> dict[int, bytes]:
+        """Return every pseudonym secret by its version; none where raw keys are stored."""
+        if self.pseudonym_key is None:
+            return {}
+        keys = {**self.pseudonym_previous_keys, self.pseudonym_key_version: self.pseudonym_key}
+        return {version: key.get_secret_value().encode() for version, key in keys.items()}
