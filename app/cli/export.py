@@ -11,7 +11,7 @@ from app.cli.outputs import choose_format, move_output
 from app.cli.session import open_session
 from app.cli.texts import counted
 from app.exports.service import Filters, Format, What, check_filters, write_export
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 
 
 def export(
@@ -33,7 +33,7 @@ def export(
         str | None, typer.Option(help="The votes, or the leaderboard, of this snapshot (id or number).")
     ] = None,
     method: Annotated[
-        BoardMethod | None, typer.Option(help="Which of the leaderboards.", show_default="am-elo")
+        LeaderboardMethod | None, typer.Option(help="Which of the leaderboards.", show_default="am-elo")
     ] = None,
     tag: Annotated[str | None, typer.Option(help="The leaderboard of the votes with this tag.")] = None,
 ) -> None:

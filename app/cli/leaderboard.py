@@ -18,16 +18,16 @@ from app.leaderboard.formats import make_catalog
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 
 Format = Literal["table", "json", "csv", "parquet"]
 _Asked = Literal["table", "json", "csv", "parquet", "arena-catalog"]
-_METHODS: tuple[BoardMethod, ...] = get_args(BoardMethod)
+_METHODS: tuple[LeaderboardMethod, ...] = get_args(LeaderboardMethod)
 
 
 def leaderboard(
     method: Annotated[
-        BoardMethod,
+        LeaderboardMethod,
         typer.Option(
             help="am-elo weighs annotators by ability, m-elo does not, m-elo-all counts every annotator, "
             "elo depends on the order of votes."
@@ -75,13 +75,13 @@ def write_leaderboard(board: Leaderboard, form: Format, output: Path | None = No
         write_tables([*parts, *_caption(board)], output)
 
 
-def _methods(text: str | None) -> list[BoardMethod]:
+def _methods(text: str | None) -> list[LeaderboardMethod]:
     """Return the methods of a list with commas between."""
     named = [] if text is None else [name.strip() for name in text.split(",")]
     unknown = [name for name in named if name not in _METHODS]
     if unknown:
         raise BadInputError(f"--compare: {unknown[0]!r} is none of {', '.join(_METHODS)}")
-    return cast("list[BoardMethod]", named)
+    return cast("list[LeaderboardMethod]", named)
 
 
 def _comparison(board: Leaderboard) -> Table:

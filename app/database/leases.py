@@ -7,7 +7,7 @@ they have been silent for as long as the lease runs.
 
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Connection, Interval, and_, func, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Interval, and_, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.database.tables import leases
@@ -42,6 +42,11 @@ def release_lease(conn: Connection, name: str, epoch: int) -> None:
     """Give the lease back at once; nothing happens if it is no longer held."""
     end_when_silent(conn, MOMENT_SECONDS)
     conn.execute(update(leases).where(_held(name, epoch)).values(expires_at=func.clock_timestamp()))
+
+
+def drop_lease(conn: Connection, name: str) -> None:
+    """Delete the lease of a job that is finished for good."""
+    conn.execute(delete(leases).where(leases.c.name == name))
 
 
 def lock_lease(conn: Connection, name: str, epoch: int) -> bool:

@@ -16,7 +16,7 @@ from app.exports.service import Export, Filters, Format, What
 from app.http.dependencies import ProcessServices, ReadView, Transaction, require
 from app.http.problems import problem_responses
 from app.naming.names import name_error
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 from app.votes.schemas import Name
 
 router = APIRouter(prefix="/exports", tags=["exports"])
@@ -57,7 +57,7 @@ class ExportFilters(BaseModel):
     snapshot: Annotated[str, Field(max_length=50)] | None = Field(
         None, description="Id or number: the votes that this snapshot was made of, or its leaderboard."
     )
-    method: BoardMethod | None = Field(None, description="Which of the snapshot's leaderboards; am-elo by default.")
+    method: LeaderboardMethod | None = Field(None, description="The leaderboard by this method; am-elo by default.")
     tag: Annotated[Name, AfterValidator(_usable)] | None = Field(
         None, description="The leaderboard of the votes with this tag."
     )

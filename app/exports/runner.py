@@ -11,11 +11,10 @@ from sqlalchemy import Connection
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES, add_chunk, drop_chunks
 from app.database.lease_renewal import LeaseRenewal, holder_name
-from app.database.leases import acquire_lease, lock_lease, release_lease
+from app.database.leases import acquire_lease, drop_lease, lock_lease, release_lease
 from app.errors import StableArenaError, UnavailableError
 from app.exports import queries as store
 from app.exports.service import Export, filters_of, write_export
-from app.imports.queries import drop_lease
 
 log = structlog.get_logger()
 

@@ -18,7 +18,7 @@ from app.exports import queries as store
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.service import LeaderboardVersion, check_leaderboard, choose_leaderboard, read_published
 from app.models.service import find_model
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 from app.snapshots.service import find_snapshot
 from app.snapshots.vote_sets import read_vote_set
 
@@ -51,7 +51,7 @@ class Filters:
     model: str | None = None
     standing: str | None = None
     snapshot: str | None = None
-    method: BoardMethod | None = None
+    method: LeaderboardMethod | None = None
     tag: str | None = None
 
 
@@ -152,7 +152,7 @@ def write_export(database: Database, what: What, form: Format, filters: Filters,
 
     Raises
     ------
-    NotFoundError, NoSnapshotError, NoSuchBoardError
+    NotFoundError, NoSnapshotError, NoSuchLeaderboardError
     """
     with database.read() as conn:
         vote_set = read_vote_set(conn)

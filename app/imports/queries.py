@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, func, insert, or_, select, update
 from sqlalchemy import tuple_ as row_of
 from sqlalchemy.dialects.postgresql import insert as insert_or
 
-from app.database.tables import file_chunks, import_faults, imports, leases
+from app.database.tables import file_chunks, import_faults, imports
 
 RUNNABLE = ("queued", "running")
 
@@ -115,8 +115,3 @@ def runnable_imports(conn: Connection) -> Sequence[UUID]:
     here = select(file_chunks.c.file_id).where(file_chunks.c.file_id == imports.c.id, file_chunks.c.number == 0)
     statement = select(imports.c.id).where(imports.c.state.in_(RUNNABLE), here.exists())
     return conn.execute(statement.order_by(imports.c.created_at, imports.c.id)).scalars().all()
-
-
-def drop_lease(conn: Connection, name: str) -> None:
-    """Forget the lease of a file that nobody will work on again."""
-    conn.execute(delete(leases).where(leases.c.name == name))

@@ -15,7 +15,7 @@ from app.database.anonymous_file import nameless_file
 from app.database.engine import Database
 from app.database.file_chunks import drop_chunks, drop_orphans, read_chunk
 from app.database.lease_renewal import LeaseRenewal, holder_name
-from app.database.leases import acquire_lease, release_lease
+from app.database.leases import acquire_lease, drop_lease, release_lease
 from app.errors import BadInputError, StableArenaError, UnavailableError
 from app.imports import queries as store
 from app.imports.formats import VoteReader
@@ -81,7 +81,7 @@ class ImportRunner:
         with self._database.begin() as conn:
             epoch = acquire_lease(conn, _lease(import_id), self._holder, self._lease_seconds)
             if epoch is not None and store.lock_import(conn, import_id)["state"] not in store.RUNNABLE:
-                store.drop_lease(conn, _lease(import_id))  # somebody finished it since it was listed
+                drop_lease(conn, _lease(import_id))  # somebody finished it since it was listed
                 return None
             return epoch
 
@@ -97,7 +97,7 @@ class ImportRunner:
             raise
         with self._database.begin() as conn:
             if ended:
-                store.drop_lease(conn, name)
+                drop_lease(conn, name)
             else:
                 release_lease(conn, name, epoch)
                 _forget_claims(conn, import_id)

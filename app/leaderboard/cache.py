@@ -62,7 +62,7 @@ class LeaderboardCache:
 
         Raises
         ------
-        NoSuchBoardError, UnavailableError
+        NoSuchLeaderboardError, UnavailableError
         """
         kept = self._get(version.key(form))
         if kept is not None:

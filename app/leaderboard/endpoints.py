@@ -10,7 +10,7 @@ from app.http.etags import tag_matches
 from app.http.problems import problem_responses
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 
 router = APIRouter(tags=["leaderboard"])
 
@@ -20,11 +20,11 @@ MEDIA_TYPES: dict[LeaderboardFormat, str] = {
     "parquet": "application/vnd.apache.parquet",
     "arena-catalog": "application/json",
 }
-_METHODS = ", ".join(get_args(BoardMethod))
+_METHODS = ", ".join(get_args(LeaderboardMethod))
 
 
 def _known_methods(value: str) -> str:
-    if not set(value.split(",")) <= set(get_args(BoardMethod)):
+    if not set(value.split(",")) <= set(get_args(LeaderboardMethod)):
         raise ValueError(f"must be one or more of {_METHODS}, separated by commas")
     return value
 
@@ -49,7 +49,7 @@ async def get_leaderboard(
     services: ProcessServices,
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
     as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
-    method: Annotated[BoardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
+    method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
     tag: Annotated[str | None, Query(description="Scores from only the votes with this tag.")] = None,
     compare: Annotated[
         Annotated[str, AfterValidator(_known_methods)] | None,
@@ -72,7 +72,7 @@ async def get_leaderboard(
     `invalid` for an unknown method or time, or for both `snapshot` and `as_of`.
     """
     refuse_two_choices(snapshot, as_of)
-    others = cast("tuple[BoardMethod, ...]", tuple(compare.split(","))) if compare else ()
+    others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
     cache = services.leaderboards
     if snapshot is None and as_of is None:
         state = await cache.newest()

@@ -21,7 +21,7 @@ def render(conn: Connection, version: LeaderboardVersion, form: LeaderboardForma
 
     Raises
     ------
-    NoSuchBoardError
+    NoSuchLeaderboardError
     """
     if form == "arena-catalog":
         return make_catalog(conn, version).model_dump_json().encode()
@@ -45,7 +45,7 @@ def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:
 
     Raises
     ------
-    NoSuchBoardError
+    NoSuchLeaderboardError
     """
     published = read_published(conn, version)
     categories = {version.tag or ALL_VOTES: _category(row.model_dump() for row in published.models)}

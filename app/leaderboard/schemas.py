@@ -3,7 +3,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from app.snapshots.freshness import Freshness
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 from app.snapshots.service import SnapshotHead
 
 LeaderboardFormat = Literal["json", "csv", "parquet", "arena-catalog"]
@@ -46,7 +46,7 @@ class LeaderboardRow(BaseModel):
         "on every leaderboard except am-elo of all votes.",
     )
     tied_with: str | None = Field(None, description="The model above, where `tied`.")
-    compared: dict[BoardMethod, Place] = Field(
+    compared: dict[LeaderboardMethod, Place] = Field(
         {}, description="The model's place on the leaderboards that `compare` names."
     )
 
@@ -57,7 +57,7 @@ class PublishedLeaderboard(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     snapshot: SnapshotHead
-    method: BoardMethod
+    method: LeaderboardMethod
     tag: str | None = Field(description="The scores use only votes with this tag; null means all votes.")
     models: list[LeaderboardRow]
     archived: int = Field(description="Archived models, which are not in `models`; ranks count them.")
@@ -102,7 +102,7 @@ class ArenaCatalog(RootModel[dict[str, Category]]):
     """Category to model to rating: the shape of LMArena's arena-catalog, which other programs read."""
 
 
-def _flattened(compared: dict[BoardMethod, Place]) -> dict[str, Any]:
+def _flattened(compared: dict[LeaderboardMethod, Place]) -> dict[str, Any]:
     return {
         f"{method.replace('-', '_')}_{name}": value
         for method, place in compared.items()

@@ -11,9 +11,9 @@ from app.leaderboard import queries as store
 from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
 from app.leaderboard.schemas import Leaderboard, LeaderboardFormat, LeaderboardRow, Place, PublishedLeaderboard
 from app.snapshots.freshness import CountNewVotes, Freshness, judge_freshness
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 from app.snapshots.queries import list_leaderboards
-from app.snapshots.service import NoSuchBoardError, SnapshotHead, find_snapshot, missing_snapshot, parse_reference
+from app.snapshots.service import NoSuchLeaderboardError, SnapshotHead, find_snapshot, missing_snapshot, parse_reference
 from app.snapshots.vote_sets import new_votes_since
 
 _NAMED_TAGS = 50  # that a problem lists
@@ -39,9 +39,9 @@ class LeaderboardVersion:
     """
 
     state: SnapshotState
-    method: BoardMethod = "am-elo"
+    method: LeaderboardMethod = "am-elo"
     tag: str | None = None
-    compare: tuple[BoardMethod, ...] = ()
+    compare: tuple[LeaderboardMethod, ...] = ()
 
     @property
     def snapshot(self) -> SnapshotHead:
@@ -103,9 +103,9 @@ def find_state(
 def choose_leaderboard(
     conn: Connection,
     *,
-    method: BoardMethod = "am-elo",
+    method: LeaderboardMethod = "am-elo",
     tag: str | None = None,
-    compare: Sequence[BoardMethod] = (),
+    compare: Sequence[LeaderboardMethod] = (),
     snapshot: str | None = None,
     as_of: datetime | None = None,
 ) -> LeaderboardVersion:
@@ -125,7 +125,7 @@ def read_leaderboard(conn: Connection, version: LeaderboardVersion) -> Leaderboa
 
     Raises
     ------
-    NoSuchBoardError
+    NoSuchLeaderboardError
     """
     return Leaderboard.model_validate({**dict(read_published(conn, version)), **dict(version.freshness)})
 
@@ -135,7 +135,7 @@ def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLe
 
     Raises
     ------
-    NoSuchBoardError
+    NoSuchLeaderboardError
     """
     snapshot, method, tag = version.snapshot, version.method, version.tag or ""
     check_leaderboard(conn, snapshot, method, *version.compare, tag=version.tag)
@@ -162,12 +162,14 @@ def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLe
     )
 
 
-def check_leaderboard(conn: Connection, snapshot: SnapshotHead, *methods: BoardMethod, tag: str | None = None) -> None:
+def check_leaderboard(
+    conn: Connection, snapshot: SnapshotHead, *methods: LeaderboardMethod, tag: str | None = None
+) -> None:
     """Check that the snapshot has these leaderboards; otherwise name those that it has.
 
     Raises
     ------
-    NoSuchBoardError
+    NoSuchLeaderboardError
     """
     kept = list_leaderboards(conn, snapshot.id)
     here = [method for method, name in kept if name == (tag or "")]
@@ -178,11 +180,13 @@ def check_leaderboard(conn: Connection, snapshot: SnapshotHead, *methods: BoardM
         tags = sorted({name for _, name in kept if name})
         listed = ", ".join(f"{name!r}" for name in tags[:_NAMED_TAGS]) or "none (old snapshots drop them)"
         more = f" and {len(tags) - _NAMED_TAGS} more" if len(tags) > _NAMED_TAGS else ""
-        raise NoSuchBoardError(
+        raise NoSuchLeaderboardError(
             f"snapshot {snapshot.number} has no leaderboard of the tag {tag!r}; its tags are {listed}{more}"
         )
     of_tag = "" if tag is None else f" of the tag {tag!r}"
-    raise NoSuchBoardError(f"snapshot {snapshot.number} has no {missing} leaderboard{of_tag}; it has {', '.join(here)}")
+    raise NoSuchLeaderboardError(
+        f"snapshot {snapshot.number} has no {missing} leaderboard{of_tag}; it has {', '.join(here)}"
+    )
 
 
 def _tie(above: Gap | None, names: Mapping[int, str]) -> dict[str, Any]:

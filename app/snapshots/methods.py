@@ -1,7 +1,9 @@
-"""The boards that every snapshot carries."""
+"""The methods by which every snapshot ranks its models."""
 
 from typing import Literal
 
-BoardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo"]
-"""am-elo: the loop's own; m-elo: Bradley-Terry on the votes that the loop kept; m-elo-all: on every vote that counts,
-whoever cast it; elo: the mean of Elo over random orders of the kept votes, where that is cheap."""
+LeaderboardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo"]
+"""- am-elo: the snapshot's own fit.
+- m-elo: Bradley-Terry on the same votes.
+- m-elo-all: Bradley-Terry on every vote that counts, those of pending and excluded annotators too.
+- elo: the mean of Elo over random orders of the same votes, where that is cheap."""

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from app.errors import NotFoundError
 from app.snapshots import queries as store
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 
 _LARGEST_NUMBER = 2**31 - 1
 
@@ -19,11 +19,11 @@ class NoSnapshotError(NotFoundError):
     title = "No leaderboard has been published yet"
 
 
-class NoSuchBoardError(NotFoundError):
-    """The snapshot is there and does not have the board that was asked for."""
+class NoSuchLeaderboardError(NotFoundError):
+    """The snapshot exists but has no leaderboard of this method or tag."""
 
     code = "no-such-board"
-    title = "The snapshot has no such board"
+    title = "The snapshot has no such leaderboard"
 
 
 class SnapshotHead(BaseModel):
@@ -57,7 +57,7 @@ class Snapshot(SnapshotHead):
 class SnapshotDetail(Snapshot):
     """A published leaderboard without its rows, and which rows there are."""
 
-    boards: list[BoardMethod] = Field(description="The methods that there is a board of all votes of.")
+    boards: list[LeaderboardMethod] = Field(description="The methods that there is a board of all votes of.")
     tags: list[str] = Field(description="The tags that there is an am-elo board of, by name.")
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from app.database.engine import Database, DatabaseUnreachableError
 from app.leaderboard.cache import LeaderboardCache
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
-from app.snapshots.service import NoSuchBoardError
+from app.snapshots.service import NoSuchLeaderboardError
 
 
 class Counting(Database):
@@ -46,7 +46,7 @@ def test_many_readers_share_a_look_and_a_rendering(counting: Counting, three: in
 
     answers = asyncio.run(ask())
     assert counting.looks <= 1 + 1 + 1 + 30, "one for the state, one for each leaderboard, one for each that is missing"
-    assert [type(one) for one in answers] == [bytes, bytes, NoSuchBoardError] * 30
+    assert [type(one) for one in answers] == [bytes, bytes, NoSuchLeaderboardError] * 30
     assert all(b'"method":"m-elo"' in one for one in answers[1::3])
 
 

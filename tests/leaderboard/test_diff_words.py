@@ -2,7 +2,7 @@
 
 from app.leaderboard.diff.moves import describe_moves
 from app.leaderboard.diff.schemas import ModelChange
-from app.leaderboard.diff.service import compare_boards, find_comparable
+from app.leaderboard.diff.service import compare_leaderboards, find_comparable
 from app.leaderboard.schemas import LeaderboardRow
 
 Row = tuple[str, int, float | None]
@@ -22,7 +22,7 @@ def board(*rows: Row) -> dict[str, LeaderboardRow]:
 
 
 def compare(old: list[Row], new: list[Row]) -> tuple[dict[str, ModelChange], list[str]]:
-    models = list(compare_boards(board(*old), board(*new)))
+    models = list(compare_leaderboards(board(*old), board(*new)))
     return {one.model: one for one in models}, list(describe_moves(models))
 
 

@@ -6,7 +6,7 @@ from app.http.dependencies import OptionalReader, ReadView
 from app.http.problems import problem_responses
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 
 router = APIRouter(tags=["leaderboard"])
 
@@ -17,7 +17,7 @@ def get_diff(
     after: str,
     _reader: OptionalReader,
     conn: ReadView,
-    method: Annotated[BoardMethod, Query(description="Which of the snapshots' leaderboards.")] = "am-elo",
+    method: Annotated[LeaderboardMethod, Query(description="Which of the snapshots' leaderboards.")] = "am-elo",
 ) -> SnapshotDiff:
     """Compare two snapshots, named by id or number: which models moved, how far, and what changed between the two.
 

@@ -2,7 +2,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 from app.snapshots.service import SnapshotHead
 
 
@@ -74,7 +74,7 @@ class SnapshotDiff(BaseModel):
 
     before: SnapshotHead
     after: SnapshotHead
-    method: BoardMethod
+    method: LeaderboardMethod
     summary: list[str] = Field(description="The same in sentences, the most important first.")
     causes: Causes
     models: list[ModelChange] = Field(description="As ranked in the later snapshot; models that left come last.")

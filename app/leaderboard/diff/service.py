@@ -12,21 +12,23 @@ from app.leaderboard.diff.schemas import ModelChange, SnapshotDiff
 from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow
 from app.leaderboard.service import check_leaderboard
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 from app.snapshots.service import Snapshot, SnapshotHead, find_snapshot
 
 _SHOWN = ("score", "rank", "component", "identified", "votes")
 
 
-def compare_snapshots(conn: Connection, before: str, after: str, *, method: BoardMethod = "am-elo") -> SnapshotDiff:
+def compare_snapshots(
+    conn: Connection, before: str, after: str, *, method: LeaderboardMethod = "am-elo"
+) -> SnapshotDiff:
     """Compare one method's leaderboards of all votes in two snapshots, each named by id or number.
 
     Raises
     ------
-    NotFoundError, NoSuchBoardError
+    NotFoundError, NoSuchLeaderboardError
     """
     old, new = find_snapshot(conn, before), find_snapshot(conn, after)
-    models = list(compare_boards(_board(conn, old, method), _board(conn, new, method)))
+    models = list(compare_leaderboards(_board(conn, old, method), _board(conn, new, method)))
     causes = find_causes(conn, old, new)
     return SnapshotDiff(
         before=SnapshotHead.model_validate(old.model_dump()),
@@ -38,12 +40,12 @@ def compare_snapshots(conn: Connection, before: str, after: str, *, method: Boar
     )
 
 
-def _board(conn: Connection, snapshot: Snapshot, method: BoardMethod) -> dict[str, LeaderboardRow]:
+def _board(conn: Connection, snapshot: Snapshot, method: LeaderboardMethod) -> dict[str, LeaderboardRow]:
     check_leaderboard(conn, snapshot, method)
     return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot.id, method)}
 
 
-def compare_boards(old: Mapping[str, LeaderboardRow], new: Mapping[str, LeaderboardRow]) -> Iterator[ModelChange]:
+def compare_leaderboards(old: Mapping[str, LeaderboardRow], new: Mapping[str, LeaderboardRow]) -> Iterator[ModelChange]:
     """Yield each model's change, in the order of the later leaderboard; models that left come last."""
     comparable = find_comparable(*({name: row.component for name, row in board.items()} for board in (old, new)))
     for model, row in new.items():

@@ -7,7 +7,7 @@ from app.http.problems import problem_responses
 from app.leaderboard.model_page.schemas import ModelDetail
 from app.leaderboard.model_page.service import describe_model
 from app.models.service import find_model
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 
 router = APIRouter(tags=["models"])
 
@@ -18,7 +18,7 @@ def get_model(
     name: str,
     conn: ReadView,
     method: Annotated[
-        BoardMethod, Query(description="Which leaderboard `newest`, `history` and `chart` are from.")
+        LeaderboardMethod, Query(description="Which leaderboard `newest`, `history` and `chart` are from.")
     ] = "am-elo",
 ) -> ModelDetail:
     """Show a model, by its name or an alias: scores, history, results against each other model, other names.

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.leaderboard.fragility import Gap
 from app.leaderboard.matchups.service import Matchup
 from app.models.service import Alias, Model
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 
 CHART_LENGTH = 200
 HISTORY_LENGTH = 100
@@ -37,7 +37,7 @@ class Standing(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    method: BoardMethod
+    method: LeaderboardMethod
     tag: str | None = Field(description="The score uses only votes with this tag; null means all votes.")
     score: float | None
     se: float | None

@@ -21,13 +21,13 @@ from app.leaderboard.model_page.schemas import (
     Standing,
 )
 from app.models.service import FoundModel, get_model, list_aliases
-from app.snapshots.methods import BoardMethod
+from app.snapshots.methods import LeaderboardMethod
 from app.snapshots.queries import newest_snapshot
 
 _NORMAL_95 = 1.959964
 
 
-def describe_model(conn: Connection, model: FoundModel, method: BoardMethod = "am-elo") -> ModelDetail:
+def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMethod = "am-elo") -> ModelDetail:
     """Return everything about a model; `newest`, `history` and `chart` are of one method's leaderboard of all votes."""
     number = model.model_id
     history = [PastFigures(**row) for row in store.list_figures(conn, number, method, limit=HISTORY_LENGTH)]

@@ -7,7 +7,7 @@ from app.annotators.standings.queries import list_standing_changes
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.leaderboard.diff.moves import describe_moves
-from app.leaderboard.diff.service import compare_boards
+from app.leaderboard.diff.service import compare_leaderboards
 from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow
 from app.models.queries import read_archived, read_model_names
@@ -70,7 +70,7 @@ def _compare(conn: Connection, settings: Policy, material: Material, fitted: Fit
     crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides, names)
     annotators = [StandingChange.model_validate(dict(row)) for row in list_standing_changes(conn, crowd)]
     counts = Counter(one.change for one in annotators)
-    models = list(compare_boards(_published(conn), _previewed(conn, material, fitted)))
+    models = list(compare_leaderboards(_published(conn), _previewed(conn, material, fitted)))
     reason = reason_to_hold(fitted, material)
     return PolicyPreview(
         policy_version=material.policy.version,
