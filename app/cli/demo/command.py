@@ -1,3 +1,5 @@
+"""The command `stable-arena demo`."""
+
 import asyncio
 import contextlib
 import re
@@ -16,7 +18,8 @@ from app.cli.demo.screen import View, draw, summary
 from app.cli.demo.service import DemoFailedError, Service, demo_service, last_words
 from app.cli.demo.terminal import own_foreground
 
-REFIT_SECONDS = 3
+POLICY = {"refit_interval_seconds": 3, "min_votes": 10}
+"""What the demo changes, so that there is a leaderboard after a few seconds of votes."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 REFRESH_SECONDS = 1.0
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
@@ -32,18 +35,20 @@ def read_duration(text: str) -> float:
 
 
 def demo(
-    length: Annotated[str | None, typer.Option("--for", help="End by itself after 60s, 2m …; else at Ctrl-C.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 0,
+    length: Annotated[
+        str | None, typer.Option("--for", help="End after this time (60s, 2m); otherwise at Ctrl-C.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")] = 0,
     rate: Annotated[float, typer.Option(min=1.0, max=2000.0, help="Votes a second.")] = 200.0,
-    seed: Annotated[int, typer.Option(help="Seed of the simulated world.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated world.")] = 3,
 ) -> None:
     """Start the service on an embedded database with a simulated crowd voting, and watch the leaderboard converge.
 
-    40 honest annotators of different ability, 4 who answer at random, 4 who vote against the truth, 3 who always tie,
-    and a clique of 4 who push one model. Nothing is kept: the database lives in a temporary folder.
+    40 honest annotators of different ability, 4 who answer at random, 4 who vote against the truth, 3 who always vote
+    tie, and a clique of 4 who push one model. Nothing is kept: the database is in a temporary folder.
     """
     seconds = None if length is None else read_duration(length)
-    # while the service starts or stops there is no event loop to tell; an exception unwinds what was started
+    # While the service starts or stops there is no event loop; an exception stops what was started.
     previous = {name: signal.signal(name, _interrupt) for name in ENDING}
     try:
         with own_foreground(), demo_service(port) as service:
@@ -63,13 +68,13 @@ async def _run(service: Service, *, seconds: float | None, rate: float, seed: in
     console = Console()
     headers = {"Authorization": f"Bearer {service.key}"}
     async with httpx.AsyncClient(base_url=f"{service.url}/api/v1", headers=headers, timeout=10.0) as client:
-        await _refit_often(client)
+        await _set_policy(client)
         crowd = Crowd(client, seed=seed, votes_per_second=rate)
         _introduce(console, service, seconds)
         stop = asyncio.Event()
         for name in ENDING:
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
-        voting = asyncio.create_task(crowd.vote_for_ever())
+        voting = asyncio.create_task(crowd.vote_until_cancelled())
         try:
             async with contextlib.AsyncExitStack() as stack:
                 stack.enter_context(contextlib.suppress(TimeoutError))
@@ -83,20 +88,19 @@ async def _run(service: Service, *, seconds: float | None, rate: float, seed: in
         console.print("The demo is over; stopping the service.")
 
 
-async def _refit_often(client: httpx.AsyncClient) -> None:
-    policy = (await client.get("/policy")).raise_for_status().json()["settings"]
-    policy["refit_interval_seconds"] = REFIT_SECONDS
-    change = {"settings": policy, "reason": "the demo refits every few seconds"}
+async def _set_policy(client: httpx.AsyncClient) -> None:
+    settings = (await client.get("/policy")).raise_for_status().json()["settings"]
+    change = {"settings": {**settings, **POLICY}, "reason": "the demo has few votes and refits every few seconds"}
     (await client.put("/policy", json=change)).raise_for_status()
 
 
 def _introduce(console: Console, service: Service, seconds: float | None) -> None:
     api = f"{service.url}/api/v1"
-    end = "Ctrl-C ends it" if seconds is None else f"it ends after {seconds:g} s"
-    console.print("[bold]Stable Arena demo[/bold]: a simulated crowd is voting; " + end + ".\n")
+    end = "Press Ctrl-C to end the demo" if seconds is None else f"The demo ends after {seconds:g} s"
+    console.print(f"[bold]Stable Arena demo[/bold]: a simulated crowd is voting. {end}.\n")
     for what, where in (
         ("leaderboard", f"{api}/leaderboard"),
-        ("the same as csv", f"{api}/leaderboard?format=csv"),
+        ("the same as CSV", f"{api}/leaderboard?format=csv"),
         ("snapshots", f"{api}/snapshots"),
         ("flagged annotators", f"{api}/annotators?standing=flagged"),
         ("API description", f"{api}/openapi.json"),
@@ -115,12 +119,12 @@ async def _show(
     with Live(console=console, auto_refresh=False, transient=True) if sys.stdout.isatty() else _no_live() as live:
         async for _ in _ticks(stop):
             if service.process.poll() is not None:
-                raise DemoFailedError(f"the service went away: {last_words(service.log)}")
+                raise DemoFailedError(f"the service stopped: {last_words(service.log)}")
             view = await _look(client)
             if live is not None:
                 live.update(draw(view, crowd), refresh=True)
                 continue
-            snapshot = view.board and view.board["snapshot"]["number"]
+            snapshot = view.leaderboard and view.leaderboard["snapshot"]["number"]
             if snapshot != last_snapshot:
                 console.print(summary(view, crowd), soft_wrap=True, highlight=False)
                 last_snapshot = snapshot
@@ -142,8 +146,8 @@ async def _look(client: httpx.AsyncClient) -> View:
         answer = await client.get("/leaderboard")
         if answer.status_code == httpx.codes.NOT_FOUND:
             return View(None, [])
-        board = answer.raise_for_status().json()
+        leaderboard = answer.raise_for_status().json()
         flagged = await client.get("/annotators", params={"standing": "flagged", "limit": 100})
-        return View(board, flagged.raise_for_status().json()["items"])
+        return View(leaderboard, flagged.raise_for_status().json()["items"])
     except httpx.HTTPError as error:
         raise DemoFailedError(f"the service does not answer: {error}") from None

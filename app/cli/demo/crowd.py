@@ -1,4 +1,4 @@
-"""The simulated crowd: annotators who vote over HTTP, some of them badly, and one ring that pushes its model."""
+"""The simulated crowd: annotators who vote over HTTP, most of them honestly."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ import numpy as np
 
 from app.lab.simulate import Role, World, draw_pairs, make_world
 
-VOTERS = 8
+SENDERS = 8
 MODEL_NAMES = (
     "amber", "birch", "cobalt", "dune", "ember", "fjord", "garnet", "heron", "indigo", "juniper", "kestrel", "larch",
 )  # fmt: skip
@@ -18,7 +18,7 @@ CROWD: dict[Role, int] = {"honest": 40, "random": 4, "flip": 4, "equal": 3, "cli
 
 @dataclass
 class Tally:
-    """What the crowd has done so far."""
+    """How many votes the crowd has sent so far."""
 
     sent: int = 0
     refused: int = 0
@@ -31,9 +31,9 @@ class Tally:
 
 
 class Crowd:
-    """A world whose annotators vote at a steady pace until cancelled.
+    """A simulated world whose annotators vote at a steady pace.
 
-    Members of the clique only vote in battles of their target, and always for it; everybody else is matched at random.
+    Members of the clique vote only in battles of their target, and always for it. The others get random battles.
     """
 
     def __init__(self, client: httpx.AsyncClient, *, seed: int, votes_per_second: float) -> None:
@@ -41,22 +41,22 @@ class Crowd:
         self.world: World = make_world(self.generator, n_models=len(MODEL_NAMES), roles=CROWD, score_sd=140.0)
         self.tally = Tally()
         self._client = client
-        self._pause = VOTERS / votes_per_second
+        self._pause = SENDERS / votes_per_second
         self._battle = 0
 
     def annotator(self, index: int) -> str:
-        """Return an annotator's key, which says nothing of the role."""
+        """Return an annotator's key; it does not give the role away."""
         return f"voter-{index:02d}"
 
     def role_of(self, annotator: str) -> str:
-        """Return the truth about an annotator's key."""
+        """Return the true role of the annotator with this key."""
         return str(self.world.role[int(annotator.removeprefix("voter-"))])
 
-    async def vote_for_ever(self) -> None:
-        """Vote with several voters at once, each at its share of the pace."""
-        async with asyncio.TaskGroup() as voters:
-            for _ in range(VOTERS):
-                voters.create_task(self._keep_voting())
+    async def vote_until_cancelled(self) -> None:
+        """Send votes in several tasks at once, each at its share of the pace."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(SENDERS):
+                tasks.create_task(self._keep_voting())
 
     async def _keep_voting(self) -> None:
         due = time.monotonic()

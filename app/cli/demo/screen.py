@@ -1,4 +1,4 @@
-"""What the demo shows: the board converging to the truth, and who was found."""
+"""What the demo shows: the leaderboard beside the true ranking, and the flagged annotators beside their true roles."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,65 +9,72 @@ from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from scipy.stats import spearmanr
 
 from app.cli.demo.crowd import MODEL_NAMES, Crowd
+from app.cli.texts import counted
 
 SHOWN_ANNOTATORS = 16
 
 
 @dataclass(frozen=True)
 class View:
-    """The service's answers at one moment: the board (None before the first) and the flagged annotators."""
+    """The service's answers at one time: the leaderboard (None before the first) and the flagged annotators."""
 
-    board: dict[str, Any] | None
+    leaderboard: dict[str, Any] | None
     flagged: list[dict[str, Any]]
 
 
 def agreement(view: View, crowd: Crowd) -> float:
-    """Spearman correlation of the published with the true scores, over the models that have one."""
-    if view.board is None:
+    """Return Spearman's rank correlation of the published and the true scores, over the models with a score."""
+    if view.leaderboard is None:
         return float("nan")
-    known = {row["model"]: row["score"] for row in view.board["models"] if row["score"] is not None}
+    known = {row["model"]: row["score"] for row in view.leaderboard["models"] if row["score"] is not None}
     truth = [crowd.world.score[MODEL_NAMES.index(model)] for model in known]
-    return float(spearmanr(list(known.values()), truth).statistic) if len(known) > 1 else float("nan")
+    if len(known) < 2:  # noqa: PLR2004  a correlation needs two points
+        return float("nan")
+    published_rank, true_rank = (np.argsort(np.argsort(scores)) for scores in (list(known.values()), truth))
+    return float(np.corrcoef(published_rank, true_rank)[0, 1])
 
 
 def found(view: View, crowd: Crowd) -> tuple[Counter[str], Counter[str]]:
-    """Count flagged annotators by their true role, and everybody by theirs."""
+    """Count the flagged annotators, and all annotators, by their true role."""
     flagged = Counter(crowd.role_of(row["annotator"]) for row in view.flagged)
     return flagged, Counter(str(role) for role in crowd.world.role)
 
 
 def summary(view: View, crowd: Crowd) -> str:
-    """Say in one line how far things are."""
-    votes = f"{crowd.tally.sent:,} votes ({crowd.tally.per_second:.0f}/s)"
+    """Return one line: votes, snapshot, agreement with the truth, flagged annotators."""
+    votes = f"{counted(crowd.tally.sent, 'vote')} ({crowd.tally.per_second:.0f}/s)"
     if crowd.tally.refused:
         votes += f", {crowd.tally.refused} not accepted"
-    if view.board is None:
-        return f"{votes} · no leaderboard yet: the first takes half a minute after an installation"
-    flagged, everybody = found(view, crowd)
+    if view.leaderboard is None:
+        return f"{votes} · no leaderboard yet"
+    flagged, all_of_them = found(view, crowd)
     caught = sum(count for role, count in flagged.items() if role != "honest")
-    bad = sum(count for role, count in everybody.items() if role != "honest")
-    return (
-        f"{votes} · snapshot {view.board['snapshot']['number']} · agreement with the truth {agreement(view, crowd):.3f}"
-        f" · bad annotators flagged {caught} of {bad}, honest ones {flagged['honest']} of {everybody['honest']}"
+    bad = sum(count for role, count in all_of_them.items() if role != "honest")
+    return " · ".join(
+        (
+            votes,
+            f"snapshot {view.leaderboard['snapshot']['number']}",
+            f"rank correlation with the truth {agreement(view, crowd):.3f}",
+            f"bad annotators flagged {caught} of {bad}, honest ones {flagged['honest']} of {all_of_them['honest']}",
+        )
     )
 
 
 def draw(view: View, crowd: Crowd) -> RenderableType:
-    """Lay out the board beside the flagged annotators."""
-    if view.board is None:
+    """Return the leaderboard and the flagged annotators, side by side."""
+    if view.leaderboard is None:
         return Text(summary(view, crowd))
-    return Group(Text(summary(view, crowd)), Columns([_board(view.board, crowd), _annotators(view, crowd)]))
+    return Group(Text(summary(view, crowd)), Columns([_leaderboard(view.leaderboard, crowd), _annotators(view, crowd)]))
 
 
-def _board(board: dict[str, Any], crowd: Crowd) -> Table:
+def _leaderboard(leaderboard: dict[str, Any], crowd: Crowd) -> Table:
     true_rank = {MODEL_NAMES[i]: rank for rank, i in enumerate(np.argsort(-crowd.world.score), start=1)}
     table = Table(title="Leaderboard", title_justify="left")
     for heading in ("rank", "model", "score", "95 %", "votes", "true rank"):
         table.add_column(heading, justify="left" if heading == "model" else "right")
-    for row in board["models"]:
+    for row in leaderboard["models"]:
         score = "–" if row["score"] is None else f"{row['score']:.0f}"
         half = "" if row["se"] is None else f"± {(row['upper'] - row['lower']) / 2:.0f}"
         pushed = " ◂ pushed by the clique" if MODEL_NAMES.index(row["model"]) == crowd.world.target else ""
