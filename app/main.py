@@ -7,6 +7,7 @@ from fastapi import Depends, FastAPI
 import app as package
 from app.auth.known_callers import KnownCallers
 from app.database.engine import Database
+from app.database.opening import open_database
 from app.database.schema import needed_revision
 from app.http.cors import install_cors
 from app.http.head import HeadAsGet
@@ -21,7 +22,6 @@ from app.leaderboard.cache import LeaderboardCache
 from app.monitoring.metrics.endpoints import MetricsReaders, keep_settling
 from app.monitoring.metrics.service import FiguresReader
 from app.naming.known_names import KnownNames
-from app.naming.opening import open_database
 from app.naming.service import Naming
 from app.review.impact.service import Impacts
 from app.review.previews.service import PolicyPreviews
@@ -76,12 +76,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         settings.data_dir,
         pool_size=settings.database.pool_size + _RESERVED_CONNECTIONS,
         connect_timeout=settings.database.connect_timeout_seconds,
-        naming=Naming.chosen(
+        connection_options=Naming.chosen(
             settings.ingest.unknown_models,
             settings.pseudonym_secrets(),
             settings.pseudonym_key_version,
             raw_beside=settings.allow_raw_keys,
-        ),
+        ).connection_options,
     ) as database:
         services = build_services(settings, database)
         app.state.services = services

@@ -24,7 +24,7 @@ from sqlalchemy import text
 
 from app.auth.service import create_key
 from app.database.engine import Database
-from app.naming.opening import open_database
+from app.database.opening import open_database
 from app.policy.service import current_policy, set_policy
 from app.refits.service import find_refit, request_refit
 

@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 from app.audit import queries as store
 from app.audit.queries import Head
 from app.errors import StableArenaError
-from app.snapshots.queries import list_audit_heads
 
 _BEFORE_THE_FIRST = bytes(32)
 
@@ -75,21 +74,19 @@ def audit_head(conn: Connection) -> dict[str, Any] | None:
     return head and {"number": head.number, "hash": head.hash.hex()}
 
 
-def verify_log(conn: Connection, noted: Head | None = None) -> VerifiedLog:
+def verify_log(conn: Connection, noted: Mapping[str, Head] | None = None) -> VerifiedLog:
     """Check that no entry was changed, removed, added in between or cut off.
 
-    Every entry must have the hash of its own content and name the hash of the one before; the heads that published
-    snapshots carry, and the one that somebody `noted`, must be in it: without these, cutting off the newest
-    entries would leave a valid chain.
+    Every entry must have the hash of its own content and name the hash of the entry before. `noted` are heads that
+    were written down elsewhere, by where: {"snapshot 7": …}. Each must be in the log. Without them, a log whose newest
+    entries were cut off would pass.
 
     Raises
     ------
     TamperedAuditLogError
-        With the first place that is not as it was written.
+        The message names the first place that differs.
     """
-    witnessed = {head.number: (head.hash, f"snapshot {number}") for number, head in list_audit_heads(conn)}
-    if noted is not None:
-        witnessed[noted.number] = (noted.hash, "the noted head")
+    witnessed = {head.number: (head.hash, source) for source, head in (noted or {}).items()}
     number, previous = 0, _BEFORE_THE_FIRST
     for entry in store.walk_entries(conn):
         row = dict(entry)

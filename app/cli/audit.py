@@ -15,6 +15,7 @@ from app.cli.outputs import write_json, write_tables
 from app.cli.session import reading
 from app.cli.tables import make_table
 from app.errors import BadInputError
+from app.snapshots.queries import list_audit_heads
 
 _HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})")
 
@@ -42,14 +43,15 @@ def verify(
     ] = None,
 ) -> None:
     """Check that no entry of the audit log was changed or removed; exit with 1 if one was."""
-    noted = None
+    noted: dict[str, Head] = {}
     if head is not None:
         match = _HEAD.fullmatch(head)
         if match is None:
             raise BadInputError("--head must be NUMBER:HASH, the hash 64 hexadecimal digits")
-        noted = Head(int(match[1]), bytes.fromhex(match[2]))
+        noted["the noted head"] = Head(int(match[1]), bytes.fromhex(match[2]))
     with reading() as conn:
-        found = verify_log(conn, noted)
+        published = {f"snapshot {number}": head for number, head in list_audit_heads(conn)}
+        found = verify_log(conn, published | noted)
     if found.head is None:
         typer.echo("The audit log is empty.")
     else:

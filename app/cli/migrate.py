@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from app.cli.session import database_url
+from app.database.opening import open_database
 from app.database.schema import downgrade, needed_revision, upgrade
 from app.errors import BadInputError
-from app.naming.opening import open_database
 from app.settings import Settings, read_settings
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from app.database.engine import Database
-from app.naming.opening import open_database
+from app.database.opening import open_database
 from app.naming.service import Naming
 from app.settings import Settings, read_settings
 
@@ -51,12 +51,12 @@ def open_database_of(
         settings.data_dir,
         pool_size=settings.database.pool_size,
         connect_timeout=settings.database.connect_timeout_seconds,
-        naming=Naming.chosen(
+        connection_options=Naming.chosen(
             settings.ingest.unknown_models,
             settings.pseudonym_secrets(),
             settings.pseudonym_key_version,
             raw_beside=settings.allow_raw_keys,
-        ),
+        ).connection_options,
         creates=creates,
         revives=revives,
     )

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Self, cast
@@ -10,7 +10,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from app.errors import BadInputError, UnavailableError
-from app.naming.service import OPTION, Naming
 
 OLDEST_SERVER = 15
 USED_ONCE = "used once"
@@ -86,7 +85,7 @@ class Database:
         *,
         pool_size: int = 10,
         connect_timeout: int = 5,
-        naming: Naming | None = None,
+        connection_options: Mapping[str, object] | None = None,
         revive: Callable[[], object] | None = None,
         embedded: bool = False,
     ) -> None:
@@ -102,7 +101,7 @@ class Database:
             pool_timeout=connect_timeout,
             pool_pre_ping=True,
             isolation_level="READ COMMITTED",  # whatever the server's default is: the statements count on it
-            execution_options={OPTION: naming or Naming()},
+            execution_options=dict(connection_options or {}),
             hide_parameters=True,  # they hold who voted, and errors end in logs
             connect_args={"connect_timeout": connect_timeout, "application_name": "stable-arena"},
         )

@@ -6,8 +6,7 @@ import polars as pl
 from sqlalchemy import Connection
 
 from app.naming.aliases import ModelNames, Named, read_names
-from app.naming.queries import resolve_annotators, resolve_models
-from app.naming.service import naming_of
+from app.naming.service import naming_of, resolve_annotators, resolve_models
 from app.votes.rules import model_errors
 
 ModelFault = tuple[int, str]

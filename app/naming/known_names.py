@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 from app.database.engine import Database
 from app.naming.aliases import read_names
-from app.naming.queries import find_annotators
+from app.naming.service import find_annotators
 
 FORGET_SECONDS = 5.0
 """How long a process may use a name that was renamed, or that got an alias, in the meantime."""

@@ -1,39 +1,35 @@
-"""How a process takes the names it is given: decided once, where the database is opened, and found on each connection.
+"""How a process stores the names that it receives.
 
-Carried by the connection, not handed from function to function: a path that forgot it would store raw keys.
+The choice is made once, where the database is opened, and every connection carries it. If functions passed it on to
+each other, one that forgot it would store raw keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Literal, Self, cast
+from typing import Literal, Self
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from app.errors import UnavailableError
-from app.naming.pseudonyms import MADE, STORED, Pseudonyms
+from app.naming import queries as store
+from app.naming.aliases import ModelNames, Named, read_names
+from app.naming.pseudonyms import Pseudonyms
 
-OPTION = "stable_arena_naming"
-
-_ANY_RAW_KEY = text("SELECT EXISTS (SELECT FROM annotators WHERE key !~ :stored)")
-# Nobody can bring this about from outside by calling himself like a pseudonym: one raw key says that there are none.
-_ONLY_PSEUDONYMS = text(
-    "SELECT NOT EXISTS (SELECT FROM annotators WHERE key !~ :stored) "
-    "AND EXISTS (SELECT FROM annotators WHERE key ~ :made)"
-)
+_OPTION = "stable_arena_naming"
 
 UnknownModels = Literal["create", "refuse"]
 
 
 class RawKeysStoredError(UnavailableError):
-    """Pseudonyms are on, annotators on record under raw keys: who voted before would be taken for somebody new."""
+    """Pseudonyms are on, but annotators are on record under raw keys: they would be taken for new ones."""
 
     code = "raw-keys-stored"
     title = "Annotators are on record under raw keys"
 
 
 class PseudonymKeyMissingError(UnavailableError):
-    """Annotators are on record under pseudonyms, and the secret that makes them is not set."""
+    """Annotators are on record under pseudonyms, but the secret that makes them is not set."""
 
     code = "pseudonym-key-missing"
     title = "Annotators are on record under pseudonyms"
@@ -41,14 +37,14 @@ class PseudonymKeyMissingError(UnavailableError):
 
 @dataclass(frozen=True)
 class Naming:
-    """What becomes of a model's name that nobody knows, and of annotators' raw keys.
+    """How unknown models and annotators' raw keys are stored.
 
     Attributes
     ----------
-    unknown_models : add the model, or leave it without a number
-    pseudonyms : what stands for raw keys; None where keys are stored as they come
-    raw_beside : store keys as they come even where those on record are pseudonyms
-    keys_fit : whether the keys on record were found to be such as this process makes
+    unknown_models : whether a new model is added or the vote refused
+    pseudonyms : what is stored in place of raw keys; None where raw keys are stored
+    raw_beside : store raw keys even if the keys on record are pseudonyms
+    keys_fit : set once the keys on record were found to be of the kind that this process stores
     """
 
     unknown_models: UnknownModels = "create"
@@ -65,26 +61,73 @@ class Naming:
         *,
         raw_beside: bool = False,
     ) -> Self:
-        """Return what the settings ask for: pseudonyms where there is any secret, new ones by that of `version`."""
+        """Return what the settings ask for: with any secret, pseudonyms, and new ones by the secret of `version`."""
         pseudonyms = Pseudonyms(version, dict(pseudonym_secrets)) if pseudonym_secrets else None
         return cls(unknown_models, pseudonyms, raw_beside)
 
+    @property
+    def connection_options(self) -> dict[str, object]:
+        """What a `Database` is opened with, so that `naming_of` finds this on its connections."""
+        return {_OPTION: self}
+
     def stored_keys(self, raw: str) -> tuple[str, ...]:
-        """Return the keys under which an annotator may be on record; a new one gets the first."""
+        """Return the keys under which an annotator may be on record; a new annotator gets the first."""
         return (raw,) if self.pseudonyms is None else self.pseudonyms.of(raw)
 
     def matching_keys(self, reference: str) -> tuple[str, ...]:
-        """Return what a caller may mean who looks somebody up: a raw key, or a key as it is stored and shown."""
+        """Return the stored keys that a caller may mean, who gives a raw key or a key as it is stored and shown."""
         return (*self.stored_keys(reference), reference)
 
 
 def naming_of(conn: Connection) -> Naming:
-    """Return how the process that opened this connection takes names."""
-    return cast("Naming", conn.get_execution_options()[OPTION])
+    """Return how the process that opened this connection stores names."""
+    naming = conn.get_execution_options().get(_OPTION)
+    return naming if isinstance(naming, Naming) else Naming()
+
+
+def resolve_models(conn: Connection, named: set[Named]) -> ModelNames:
+    """Return what the models' names stand for, after adding the models that are new.
+
+    If unknown models are refused, none is added: a name that stands for no model at its time has no number.
+    """
+    names = {name for name, _ in named}
+    found = read_names(conn, names)
+    if naming_of(conn).unknown_models == "refuse":
+        return found
+    if missing := {name for name, at in named if found.number(name, at) is None}:
+        store.add_models(conn, missing)
+        found = read_names(conn, names)
+    return found
+
+
+def resolve_annotators(conn: Connection, raw_keys: Iterable[str]) -> dict[str, int]:
+    """Return the number of each annotator by the raw key, after adding those that are new.
+
+    Raises
+    ------
+    RawKeysStoredError, PseudonymKeyMissingError
+    """
+    naming = naming_of(conn)
+    stored = {raw: naming.stored_keys(raw) for raw in raw_keys}
+    numbers = store.find_numbers(conn, [key for keys in stored.values() for key in keys])
+    if missing := {keys[0] for keys in stored.values() if numbers.keys().isdisjoint(keys)}:
+        require_fitting_keys(conn)
+        store.add_annotators(conn, missing)
+        numbers |= store.find_numbers(conn, missing)
+    return {raw: next(numbers[key] for key in keys if key in numbers) for raw, keys in stored.items()}
+
+
+def find_annotators(conn: Connection, raw_keys: Iterable[str]) -> dict[str, int]:
+    """Return the number of each annotator that is on record, by the raw key."""
+    naming = naming_of(conn)
+    stored = {raw: naming.stored_keys(raw) for raw in raw_keys}
+    numbers = store.find_numbers(conn, [key for keys in stored.values() for key in keys])
+    found = {raw: next((numbers[key] for key in keys if key in numbers), None) for raw, keys in stored.items()}
+    return {raw: number for raw, number in found.items() if number is not None}
 
 
 def require_fitting_keys(conn: Connection) -> None:
-    """Check, at the start and before somebody new is put on record, that the keys there are such as this process makes.
+    """Check, before a new annotator is added, that the keys on record are of the kind that this process stores.
 
     Raises
     ------
@@ -94,15 +137,15 @@ def require_fitting_keys(conn: Connection) -> None:
     if naming.keys_fit.is_set():
         return
     require_pseudonym_key(conn)
-    if naming.pseudonyms is not None and conn.execute(_ANY_RAW_KEY, {"stored": STORED}).scalar_one():
+    if naming.pseudonyms is not None and store.has_raw_keys(conn):
         raise RawKeysStoredError(
             "pseudonyms are on but annotators are on record under raw keys: run stable-arena annotators pseudonymise"
         )
-    naming.keys_fit.set()  # asked once: only a process with other settings could make it untrue from here on
+    naming.keys_fit.set()  # checked once: from here on only a process with other settings could add other keys
 
 
 def require_pseudonym_key(conn: Connection) -> None:
-    """Check that the secret is set where everybody on record is under a pseudonym.
+    """Check that the secret is set if all annotators on record are under pseudonyms.
 
     Raises
     ------
@@ -111,8 +154,8 @@ def require_pseudonym_key(conn: Connection) -> None:
     naming = naming_of(conn)
     if naming.pseudonyms is not None or naming.raw_beside:
         return
-    if conn.execute(_ONLY_PSEUDONYMS, {"stored": STORED, "made": MADE}).scalar_one():
+    if store.has_only_pseudonyms(conn):
         raise PseudonymKeyMissingError(
-            "annotators are on record under pseudonyms but STABLE_ARENA_PSEUDONYM_KEY is not set: whoever voted would "
-            "be taken for somebody new, under the raw key; STABLE_ARENA_ALLOW_RAW_KEYS=true if that is meant"
+            "annotators are on record under pseudonyms but STABLE_ARENA_PSEUDONYM_KEY is not set: annotators who voted "
+            "would be taken for new ones, under raw keys; set STABLE_ARENA_ALLOW_RAW_KEYS=true if that is meant"
         )

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from app.database.ids import new_id
 from app.naming.known_names import Known, KnownNames
-from app.naming.queries import resolve_annotators, resolve_models
+from app.naming.service import resolve_annotators, resolve_models
 from app.votes.queries import VoteRow, insert_votes
 from app.votes.receipts import VoteReceipt, invalid_receipt
 from app.votes.repeats.service import receive_repeated

@@ -31,7 +31,7 @@ def open_with(database_url: str) -> Iterator[Callable[..., Database]]:
 
     def make(version: int = 1, *, known: tuple[int, ...] = (1,)) -> Database:
         pseudonyms = Pseudonyms(version, {number: SECRETS[number] for number in known})
-        opened.append(Database(database_url, naming=Naming(pseudonyms=pseudonyms)))
+        opened.append(Database(database_url, connection_options=Naming(pseudonyms=pseudonyms).connection_options))
         return opened[-1]
 
     yield make
@@ -96,7 +96,7 @@ def test_half_way_nothing_has_happened(database: Database, open_with: Callable[.
 def test_nobody_becomes_two(database_url: str, open_with: Callable[..., Database]) -> None:
     private = open_with()
     record(private, "ann")
-    with Database(database_url, naming=Naming(raw_beside=True)) as without_secret:
+    with Database(database_url, connection_options=Naming(raw_beside=True).connection_options) as without_secret:
         record(without_secret, "ann")
     with pytest.raises(ConflictError, match="both their raw key and their pseudonym: 1"), private.begin() as conn:
         pseudonymise(conn, done_by="a test")
@@ -168,7 +168,7 @@ def test_raw_keys_are_not_stored_beside_pseudonyms_for_want_of_the_secret(
     with pytest.raises(PseudonymKeyMissingError), database.begin() as conn:
         record_votes(conn, [(vote("ann"), None)], Known())
     assert len(stored_keys(database)) == 1
-    with Database(database_url, naming=Naming(raw_beside=True)) as allowed:
+    with Database(database_url, connection_options=Naming(raw_beside=True).connection_options) as allowed:
         record(allowed, "ann")
         assert stored_keys(allowed)[1] == "ann"
     with database.read() as conn:  # it is settled from here on

@@ -47,7 +47,7 @@ def test_tampering_is_found(log: Connection, tampering: str, place: str) -> None
 def test_a_noted_head_shows_that_the_end_was_cut_off(log: Connection) -> None:
     head = audit_head(log)
     assert head
-    noted = Head(5, bytes.fromhex(head["hash"]))
+    noted = {"the noted head": Head(5, bytes.fromhex(head["hash"]))}
     verify_log(log, noted)
     log.execute(text("DELETE FROM audit_log WHERE number = 5"))
     assert verify_log(log).entries == 4

@@ -43,6 +43,21 @@ def test_verify(arena: Database, run_cli: RunCli) -> None:
     assert "the log ends at entry 1, but the noted head knows entry 2" in cut.stderr
 
 
+@pytest.mark.usefixtures("arena", "crowd")
+def test_a_published_snapshot_shows_that_the_end_was_cut_off(
+    arena: Database, refit: Callable[..., Any], run_cli: RunCli
+) -> None:
+    with arena.begin() as conn:
+        record(conn, actor="ann", action="policy.set", subject="9", detail={})
+    refit()
+    assert run_cli("audit", "verify").exit_code == 0
+    with arena.begin() as conn:
+        conn.exec_driver_sql("DELETE FROM audit_log WHERE number = (SELECT max(number) FROM audit_log)")
+    cut = run_cli("audit", "verify")
+    assert cut.exit_code == 1
+    assert "but snapshot 1 knows entry" in cut.stderr
+
+
 @pytest.mark.parametrize("head", ["2", "0:" + "0" * 64, "1:xyz", "1:" + "0" * 63])
 def test_what_is_no_head(run_cli: RunCli, head: str) -> None:
     assert run_cli("audit", "verify", "--head", head).exit_code == 2

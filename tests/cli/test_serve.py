@@ -19,7 +19,7 @@ from sqlalchemy import text
 
 import app.cli.serve as serve_command
 from app.auth.service import create_key
-from app.naming.opening import open_database
+from app.database.opening import open_database
 
 PATIENCE = 120.0
 

@@ -25,7 +25,7 @@ from app.database.embedded.postmaster import is_alive, stop
 from app.database.embedded.server import EmbeddedServer
 from app.database.embedded.sockets import SOCKET_FILE, recorded_folder
 from app.database.engine import DatabaseUnreachableError
-from app.naming.opening import open_database
+from app.database.opening import open_database
 
 ROOT = os.geteuid() == 0
 DEADLINE_SECONDS = 120.0

@@ -250,7 +250,7 @@ def test_a_live_vote_on_a_new_model_does_not_wait_for_the_import(
 def test_unknown_models_are_refused_where_they_are_to_be(database_url: str, tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text(HEADER + "k,a,b,tie,,,,\nk,a,c,tie,,,,\n")
-    with Database(database_url, naming=Naming(unknown_models="refuse")) as database:
+    with Database(database_url, connection_options=Naming(unknown_models="refuse").connection_options) as database:
         with database.begin() as conn:
             conn.execute(text("INSERT INTO models (name) VALUES ('a'), ('b')"))
         with pytest.raises(BadInputError, match=r"1 of 2 records are not valid votes") as caught:

@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 
 from app.auth.service import create_key
+from app.database.opening import open_database
 from app.errors import StableArenaError
-from app.naming.opening import open_database
 
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0

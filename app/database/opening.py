@@ -1,11 +1,10 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from app.database.engine import Database
 from app.database.schema import require_current, upgrade
 from app.errors import BadInputError
-from app.naming.service import Naming
 
 
 @contextmanager
@@ -15,7 +14,7 @@ def open_database(
     *,
     pool_size: int = 10,
     connect_timeout: int = 5,
-    naming: Naming | None = None,
+    connection_options: Mapping[str, object] | None = None,
     creates: bool = True,
     revives: bool = True,
 ) -> Iterator[Database]:
@@ -45,7 +44,7 @@ def open_database(
                 embedded_url,
                 pool_size=pool_size,
                 connect_timeout=connect_timeout,
-                naming=naming,
+                connection_options=connection_options,
                 revive=server.start if revives else None,
                 embedded=True,
             ) as database:
@@ -53,6 +52,8 @@ def open_database(
         finally:
             server.release()
         return
-    with Database(url, pool_size=pool_size, connect_timeout=connect_timeout, naming=naming) as database:
+    with Database(
+        url, pool_size=pool_size, connect_timeout=connect_timeout, connection_options=connection_options
+    ) as database:
         require_current(database)
         yield database
