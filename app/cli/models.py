@@ -13,8 +13,8 @@ from app.cli.session import changing, reading
 from app.cli.tables import make_table
 from app.cli.texts import one_line
 from app.errors import BadInputError
-from app.models.changes import ModelChange, NewAlias, NewModel, add_alias, add_model, change_model
-from app.models.service import Model, list_models
+from app.models.schemas import Model, ModelChange, NewAlias, NewModel
+from app.models.service import add_alias, add_model, change_model, list_models
 
 _ALL = 2**31 - 1
 _BY = "command line"

@@ -1,4 +1,4 @@
-"""Which neighbours on a board a handful of votes would swap, as the snapshot's diagnostics say."""
+"""How few votes would swap neighbours on a leaderboard, from the snapshot's diagnostics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,18 +11,17 @@ from app.naming.aliases import read_names
 
 
 class Gap(BaseModel):
-    """What separates a model from its neighbour on the board."""
+    """The gap between a model and its neighbour on the leaderboard."""
 
     model_config = ConfigDict(frozen=True)
 
     neighbour: int = Field(exclude=True, description="The neighbour's number.")
     gap: float = Field(description="Elo points between the two.")
     votes: int | None = Field(
-        description="So many votes, approximately, would swap the two if they were taken away; null where no number of "
-        "them is known to."
+        description="About how many votes, if removed, would swap the two; null where no such number is known."
     )
-    annotators: int | None = Field(description="The same of annotators with all of their votes.")
-    tied: bool = Field(description="Whether a handful of votes decides.")
+    annotators: int | None = Field(description="The same for annotators, each removed with all votes.")
+    tied: bool = Field(description="Whether a handful of votes decides the order.")
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,10 @@ class Neighbours:
 
 
 def read_neighbours(conn: Connection, diagnostics: Mapping[str, Any]) -> Neighbours:
-    """Return the gaps between neighbours of the am-elo board of all votes.
+    """Return the gaps between neighbours on the am-elo leaderboard of all votes.
 
-    Snapshots made before they were looked into have none. Models are named as they were called then: a renamed one
-    has its old name as an alias.
+    Snapshots of early versions have none. The diagnostics name models as they were called then; a renamed model has
+    its old name as an alias.
     """
     pairs = diagnostics.get("fragility") or []
     names = read_names(conn, sorted({pair[side] for pair in pairs for side in ("above", "below")}))
@@ -46,7 +45,7 @@ def read_neighbours(conn: Connection, diagnostics: Mapping[str, Any]) -> Neighbo
         upper = names.own.get(pair["above"]) or names.number(pair["above"], None)
         lower = names.own.get(pair["below"]) or names.number(pair["below"], None)
         if upper is None or lower is None:
-            continue  # its alias was taken away
+            continue  # its alias was removed
         figures = {name: pair[name] for name in ("gap", "votes", "annotators", "tied")}
         above[lower] = Gap(neighbour=upper, **figures)
         below[upper] = Gap(neighbour=lower, **figures)

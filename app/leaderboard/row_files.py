@@ -1,4 +1,4 @@
-"""Rows as files that other programs read."""
+"""Rows of a table as CSV or Parquet."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -17,16 +17,16 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:
-    """Return the rows as CSV; texts that a spreadsheet would take for a formula get an apostrophe in front.
+    """Return the rows as CSV, with an apostrophe before each text that a spreadsheet would read as a formula.
 
-    Without any row, the file has these columns.
+    A file without rows has the given columns.
     """
     safe = [{key: _no_formula(value) for key, value in row.items()} for row in rows]
     return _frame(safe, columns).write_csv().encode()
 
 
 def rows_parquet(rows: Rows, columns: Sequence[str] = ()) -> bytes:
-    """Return the rows as a Parquet file; without any row, one with these columns."""
+    """Return the rows as a Parquet file. A file without rows has the given columns."""
     buffer = io.BytesIO()
     _frame(rows, columns).write_parquet(buffer)
     return buffer.getvalue()
@@ -36,7 +36,7 @@ def _frame(rows: Rows, columns: Sequence[str]) -> pl.DataFrame:
     if not rows:
         return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
     frame = pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)
-    # What is null in every row is a number, except these.
+    # A column that is null in every row becomes a number, except these.
     typed = [pl.col(name).cast(kind) for name, kind in _TYPES.items() if name in frame.columns]
     return frame.with_columns(*typed).with_columns(pl.col(pl.Null).cast(pl.Float64))
 

@@ -8,10 +8,8 @@ from app.auth.service import Caller
 from app.http.dependencies import ReadView, Transaction, require
 from app.http.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
-from app.models import changes as model_changes
 from app.models import service as models
-from app.models.changes import ModelChange, NewAlias, NewModel
-from app.models.service import Alias, FoundModel, Model
+from app.models.schemas import Alias, FoundModel, Model, ModelChange, NewAlias, NewModel
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -22,7 +20,7 @@ _Admin = Annotated[Caller, require("admin")]
 @router.get("", dependencies=[require("read")], responses=problem_responses(401, 403, 422, 503))
 def list_models(
     conn: ReadView,
-    archived: Annotated[bool, Query(description="Whether the archived ones are listed too.")] = False,
+    archived: Annotated[bool, Query(description="Whether to list archived models too.")] = False,
     limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> Page[Model]:
@@ -39,42 +37,42 @@ def list_models(
 def post_model(body: NewModel, caller: _Admin, conn: Transaction) -> Model:
     """Add a model before any vote names it.
 
-    Where unknown models are refused (`STABLE_ARENA_INGEST__UNKNOWN_MODELS`), this is how new ones come in. Needs scope
-    `admin`. Problems: `not-authenticated`, `scope-missing`; `conflict` where the name is taken; `invalid`.
+    A service that refuses unknown models (`STABLE_ARENA_INGEST__UNKNOWN_MODELS`) needs this for each new model. Needs
+    scope `admin`. Problems: `not-authenticated`, `scope-missing`; `conflict` where the name is taken; `invalid`.
     """
-    return model_changes.add_model(conn, body, added_by=caller.name).public()
+    return models.add_model(conn, body, added_by=caller.name).public()
 
 
-# Names may hold slashes, as in meta-llama/Llama-3: `path` takes them, and the longer routes come first.
+# A name may hold slashes, as in meta-llama/Llama-3, so the parameter is a `path`, and the longer routes come first.
 @router.post("/{name:path}/aliases", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
 def post_alias(name: str, body: NewAlias, caller: _Admin, conn: Transaction) -> Alias:
-    """Give a model another name, for good or for a time.
+    """Give a model another name, for good or for a period.
 
-    A vote that was cast within the dates (by its `voted_at`, else now) means the model by it; at any other time the
-    name is an unknown one. Votes on record stay as they are. Needs scope `admin`. Problems: `not-authenticated`,
-    `scope-missing`, `not-found`; `conflict` where the name is a model's own or an alias within the same dates;
-    `invalid` for what is no name or no period.
+    A vote in the period (by its `voted_at`, else by its arrival) may use the alias. Outside the period the name is
+    unknown. Votes on record stay. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
+    `conflict` where the name is a model's own name, or an alias in part of the period; `invalid` for a name or period
+    that is not valid.
     """
-    return model_changes.add_alias(conn, name, body, added_by=caller.name)
+    return models.add_alias(conn, name, body, added_by=caller.name)
 
 
 @router.delete("/{name:path}/aliases/{alias_id}", status_code=204, responses=problem_responses(401, 403, 404, 422, 503))
 def delete_alias(name: str, alias_id: UUID, caller: _Admin, conn: Transaction) -> None:
-    """Take a name from a model.
+    """Remove a model's alias.
 
-    The votes that came in by it stay the model's. Needs scope `admin`. Problems: `not-authenticated`,
+    The votes that used it stay the model's. Needs scope `admin`. Problems: `not-authenticated`,
     `scope-missing`, `not-found`.
     """
-    model_changes.remove_alias(conn, name, alias_id, removed_by=caller.name)
+    models.remove_alias(conn, name, alias_id, removed_by=caller.name)
 
 
 @router.patch("/{name:path}", responses=problem_responses(401, 403, 404, 409, 422, 503))
 def patch_model(name: str, body: ModelChange, caller: _Admin, conn: Transaction) -> Model:
-    """Change a model: its name, what is known of it, whether boards show it.
+    """Change a model: its name, what is known of it, whether leaderboards show it.
 
-    What is left out stays; null forgets. A renamed model keeps its old name as an alias for good, so that votes may go
-    on naming it. An archived one is left out of boards, whose ranks stay as published; its votes count all the same.
-    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where the new name is
-    taken; `invalid` for a link that is not http or https, or any other field that is not valid.
+    A field that is left out stays; null clears it. A renamed model keeps its old name as an alias for good, so votes
+    may still use it. Leaderboards hide an archived model; their ranks stay as published, and its votes still count.
+    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where the new name is taken;
+    `invalid` for a link that is not http or https, or for another field that is not valid.
     """
-    return model_changes.change_model(conn, name, body, changed_by=caller.name).public()
+    return models.change_model(conn, name, body, changed_by=caller.name).public()

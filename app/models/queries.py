@@ -1,4 +1,4 @@
-"""Models on record: what they are called, what is known of them."""
+"""Models on record: their names and what is known of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,17 +8,17 @@ from sqlalchemy.exc import IntegrityError
 
 from app.database.tables import models
 
-# One change of names at a time, so that what was checked still holds; the number only has to differ from other locks'.
+# One change of names at a time, so that a checked name is still free. The number must differ from other locks' numbers.
 _NAMES_LOCK = 20_250_305
 
 
 def lock_names(conn: Connection) -> None:
-    """Let changes of models' names and aliases follow one another."""
+    """Wait until no other transaction changes names or aliases of models."""
     conn.execute(select(func.pg_advisory_xact_lock(_NAMES_LOCK)))
 
 
 def list_models(conn: Connection, *, archived: bool, limit: int, after: str | None) -> Sequence[RowMapping]:
-    """Return models by name, those after a name, the archived ones only where asked for."""
+    """Return models by name, those after a name; archived models only with `archived`."""
     name = models.c.name.collate("C")
     statement = select(models).order_by(name).limit(limit)
     if not archived:
@@ -39,12 +39,12 @@ def read_model_names(conn: Connection) -> dict[int, str]:
 
 
 def read_archived(conn: Connection) -> set[int]:
-    """Return the numbers of the models that boards do not show."""
+    """Return the numbers of the archived models."""
     return set(conn.execute(select(models.c.id).where(models.c.archived_at.is_not(None))).scalars())
 
 
 def get_model(conn: Connection, model_id: int) -> RowMapping:
-    """Return a model that is on record."""
+    """Return the model with this number, which must exist."""
     return conn.execute(select(models).where(models.c.id == model_id)).mappings().one()
 
 
@@ -59,7 +59,7 @@ def insert_model(conn: Connection, values: Mapping[str, Any]) -> int | None:
 
 
 def update_model(conn: Connection, model_id: int, values: Mapping[str, Any]) -> bool:
-    """Change a model; False where the name it should have is taken."""
+    """Change a model; False where the new name is taken."""
     try:
         with conn.begin_nested():
             conn.execute(update(models).where(models.c.id == model_id).values(**values))
@@ -69,6 +69,6 @@ def update_model(conn: Connection, model_id: int, values: Mapping[str, Any]) -> 
 
 
 def set_archived(conn: Connection, model_id: int, *, archived: bool) -> None:
-    """Hide a model from boards or show it again; the time of the first of several hidings stays."""
+    """Archive a model or show it again. A model that is archived already keeps its time."""
     moment = func.coalesce(models.c.archived_at, func.clock_timestamp()) if archived else None
     conn.execute(update(models).where(models.c.id == model_id).values(archived_at=moment))

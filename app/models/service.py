@@ -1,61 +1,26 @@
-from datetime import date, datetime
+"""Models: how to find them, and changes of them. Every change is in the audit log."""
+
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from app.errors import NotFoundError
-from app.models import queries as models
+from app.audit import service as audit
+from app.errors import ConflictError, NotFoundError
+from app.models import queries as store
+from app.models.schemas import Alias, FoundModel, ModelChange, NewAlias, NewModel
 from app.naming import aliases
 from app.naming.aliases import read_names
 from app.naming.names import name_error
 
 
-class Alias(BaseModel):
-    """Another name of a model and when votes mean the model by it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    name: str
-    valid_from: datetime | None
-    valid_until: datetime | None
-    created_by: str
-    created_at: datetime
-
-
-class Model(BaseModel):
-    """A contestant."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    organization: str | None
-    license: str | None
-    link: str | None
-    released: date | None
-    created_at: datetime
-    archived_at: datetime | None = Field(description="When it was hidden from boards; null for one that is shown.")
-
-
-class FoundModel(Model):
-    """A model and the number that stands for it in votes."""
-
-    model_id: int
-
-    def public(self) -> Model:
-        """Return what is shown."""
-        return Model.model_validate(self.model_dump())
-
-
 def list_models(conn: Connection, *, limit: int, archived: bool = False, after: str | None = None) -> list[FoundModel]:
-    """Return models by name, those after a name, the archived ones only where asked for."""
-    rows = models.list_models(conn, archived=archived, limit=limit, after=after)
+    """Return models by name, those after a name; archived models only with `archived`."""
+    rows = store.list_models(conn, archived=archived, limit=limit, after=after)
     return [FoundModel.model_validate({**row, "model_id": row["id"]}) for row in rows]
 
 
 def find_model(conn: Connection, reference: str) -> FoundModel:
-    """Return the model of this name or, failing that, the one that has it as an alias now.
+    """Return the model with this name; otherwise the model that has it as an alias now.
 
     Raises
     ------
@@ -70,12 +35,108 @@ def find_model(conn: Connection, reference: str) -> FoundModel:
     return get_model(conn, number)
 
 
+def get_model(conn: Connection, number: int) -> FoundModel:
+    """Return the model with this number, which must exist."""
+    row = store.get_model(conn, number)
+    return FoundModel.model_validate({**row, "model_id": row["id"]})
+
+
 def list_aliases(conn: Connection, model: FoundModel) -> list[Alias]:
-    """Return the model's other names, by name and time."""
+    """Return the model's other names, by name and period."""
     return [Alias.model_validate(dict(row)) for row in aliases.list_aliases(conn, model.model_id)]
 
 
-def get_model(conn: Connection, number: int) -> FoundModel:
-    """Return the model of this number, which is on record."""
-    row = models.get_model(conn, number)
-    return FoundModel.model_validate({**row, "model_id": row["id"]})
+def add_model(conn: Connection, new: NewModel, *, added_by: str) -> FoundModel:
+    """Add a model before any vote names it.
+
+    Raises
+    ------
+    ConflictError
+        A model or an alias has the name already.
+    """
+    store.lock_names(conn)
+    if aliases.overlapping_alias(conn, new.name, None, None):
+        raise ConflictError(f"{new.name!r} is an alias of a model")
+    number = store.insert_model(conn, new.model_dump())
+    if number is None:
+        raise ConflictError(f"there is a model {new.name!r} already")
+    audit.record(conn, actor=added_by, action="model.add", subject=new.name, detail={})
+    return get_model(conn, number)
+
+
+def change_model(conn: Connection, reference: str, change: ModelChange, *, changed_by: str) -> FoundModel:
+    """Change a model's fields, its name, or whether leaderboards show it; fields that were not set stay.
+
+    Raises
+    ------
+    NotFoundError
+    ConflictError
+        Another model or an alias has the new name.
+    """
+    store.lock_names(conn)
+    found = find_model(conn, reference)
+    values = change.model_dump(exclude_unset=True)
+    name, archived = values.pop("name", found.name), values.pop("archived", None)
+    if values:
+        store.update_model(conn, found.model_id, values)
+    if archived is not None:
+        store.set_archived(conn, found.model_id, archived=archived)
+    if name != found.name:
+        _rename(conn, found, name, changed_by)
+    changed = get_model(conn, found.model_id)
+    before, after = found.model_dump(mode="json"), changed.model_dump(mode="json")
+    changes = {field: [before[field], value] for field, value in after.items() if before[field] != value}
+    if changes:
+        detail = {"changes": changes}
+        audit.record(conn, actor=changed_by, action="model.change", subject=found.name, detail=detail)
+    return changed
+
+
+def _rename(conn: Connection, found: FoundModel, name: str, renamed_by: str) -> None:
+    aliases.delete_aliases_named(conn, found.model_id, name)
+    if aliases.overlapping_alias(conn, name, None, None):
+        raise ConflictError(f"{name!r} is an alias of another model")
+    if aliases.overlapping_alias(conn, found.name, None, None):
+        raise ConflictError(f"{found.name!r} cannot become an alias: in some period it is another model's alias")
+    if not store.update_model(conn, found.model_id, {"name": name}):
+        raise ConflictError(f"there is a model {name!r} already")
+    aliases.insert_alias(conn, found.name, found.model_id, valid_from=None, valid_until=None, created_by=renamed_by)
+
+
+def add_alias(conn: Connection, reference: str, new: NewAlias, *, added_by: str) -> Alias:
+    """Give a model another name. Votes in its period may use it; votes on record stay.
+
+    Raises
+    ------
+    NotFoundError
+    ConflictError
+        The name is a model's own name, or an alias in part of the period.
+    """
+    store.lock_names(conn)
+    found = find_model(conn, reference)
+    if new.name in read_names(conn, [new.name]).own:
+        raise ConflictError(f"{new.name!r} is the name of a model")
+    if aliases.overlapping_alias(conn, new.name, new.valid_from, new.valid_until):
+        raise ConflictError(f"{new.name!r} is an alias already in part of this period")
+    row = aliases.insert_alias(
+        conn, new.name, found.model_id, valid_from=new.valid_from, valid_until=new.valid_until, created_by=added_by
+    )
+    detail = {"model": found.name, **new.model_dump(mode="json")}
+    audit.record(conn, actor=added_by, action="model.alias.add", subject=str(row["id"]), detail=detail)
+    return Alias.model_validate(dict(row))
+
+
+def remove_alias(conn: Connection, reference: str, alias_id: UUID, *, removed_by: str) -> None:
+    """Remove a model's alias. The votes that used it stay the model's.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    store.lock_names(conn)
+    found = find_model(conn, reference)
+    if not aliases.delete_alias(conn, found.model_id, alias_id):
+        raise NotFoundError(f"model {found.name!r} has no alias {alias_id}")
+    audit.record(
+        conn, actor=removed_by, action="model.alias.remove", subject=str(alias_id), detail={"model": found.name}
+    )

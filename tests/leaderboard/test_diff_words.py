@@ -1,4 +1,4 @@
-"""What is told of a model between two boards: never a move across components, and always a lost score."""
+"""The sentences about a model in two leaderboards: no move across components, and every lost score."""
 
 from app.leaderboard.diff.moves import describe_moves
 from app.leaderboard.diff.schemas import ModelChange
@@ -30,7 +30,7 @@ ONE: list[Row] = [("a", 0, 1100.0), ("b", 0, 1050.0), ("y", 0, 950.0), ("z", 0, 
 TWO: list[Row] = [("a", 0, 1025.0), ("b", 0, 975.0), ("y", 1, 1025.0), ("z", 1, 975.0)]
 
 
-def test_a_board_that_falls_apart_has_no_moves() -> None:
+def test_a_leaderboard_that_splits_has_no_moves() -> None:
     models, words = compare(ONE, TWO)
     for one in models.values():
         assert (one.comparable, one.change, one.beyond_interval) == (False, None, None)
@@ -40,10 +40,10 @@ def test_a_board_that_falls_apart_has_no_moves() -> None:
         f"{pair} are now compared with other models: their ranks and points do not compare with those before."
         for pair in ("a and b", "y and z")
     ]
-    assert [one.comparable for one in compare(TWO, ONE)[0].values()] == [False] * 4, "nor has one that grows together"
+    assert [one.comparable for one in compare(TWO, ONE)[0].values()] == [False] * 4, "nor has one that joins"
 
 
-def test_who_changes_sides_is_told_and_named_alone() -> None:
+def test_a_model_that_changes_its_component_is_named_alone() -> None:
     models, words = compare([*TWO, ("c", 0, 990.0)], [*TWO, ("c", 1, 990.0)])
     assert not any(one.comparable for one in models.values())
     assert len(words) == 2
@@ -53,13 +53,13 @@ def test_who_changes_sides_is_told_and_named_alone() -> None:
     assert words[1].startswith("c is now compared with other models: its rank")
 
 
-def test_many_are_counted_and_not_all_named() -> None:
+def test_of_many_models_a_few_are_named_and_the_rest_counted() -> None:
     old: list[Row] = [(f"m{i}", 0, 1000.0 + i) for i in range(9)]
     _, words = compare(old, [(name, int(name == "m8"), score) for name, _, score in old])
     assert words[0].startswith("m0, m1, m2, m3, m4 and 3 more are now compared with other models")
 
 
-def test_numbers_of_components_say_nothing() -> None:
+def test_numbers_of_components_do_not_matter() -> None:
     swapped: list[Row] = [("y", 0, 1025.0), ("z", 0, 1035.0), ("a", 1, 1025.0), ("b", 1, 975.0)]
     models, words = compare(TWO, swapped)
     assert all(one.comparable for one in models.values())
@@ -70,7 +70,7 @@ def test_numbers_of_components_say_nothing() -> None:
     ]
 
 
-def test_who_comes_and_goes_does_not_part_the_others() -> None:
+def test_models_that_enter_or_leave_do_not_part_the_others() -> None:
     models, words = compare([*ONE, ("old", 0, 800.0)], [*ONE, ("new", 0, 1075.0), ("open", 0, None)])
     assert models["b"].comparable
     assert words == [
@@ -85,22 +85,22 @@ def test_who_comes_and_goes_does_not_part_the_others() -> None:
     assert words == ["new is new, at rank 1 in its component."]
 
 
-def test_a_score_lost_or_found_is_told_and_no_move() -> None:
+def test_a_score_lost_or_found_is_said_and_is_no_move() -> None:
     without: list[Row] = [*ONE[:3], ("z", 0, None)]
     models, words = compare(ONE, without)
     assert (models["z"].identified_before, models["z"].identified_after, models["z"].change) == (True, False, None)
     assert words == ["z no longer has a score."]
     assert compare(without, ONE)[1] == ["z now has a score: 900.0 points, at rank 4."]
-    assert compare(ONE, [*TWO[:3], ("z", 1, None)])[1][0] == "z no longer has a score.", "whatever its company"
+    assert compare(ONE, [*TWO[:3], ("z", 1, None)])[1][0] == "z no longer has a score.", "whatever its component"
     assert compare(without, without)[1][0].startswith("No model changed its rank")
 
 
-def test_a_place_without_a_score_is_called_so() -> None:
+def test_a_rank_without_a_score_is_called_so() -> None:
     _, words = compare([*ONE, ("last", 0, None)], [*ONE, ("new", 0, 1000.0), ("last", 0, None)])
     assert "last fell from rank 5 to 6, without a score." in words
 
 
-def test_company_is_who_is_on_both_boards() -> None:
+def test_only_models_on_both_leaderboards_decide_what_compares() -> None:
     assert find_comparable({"a": 0, "b": 0, "gone": 0}, {"a": 3, "b": 3, "new": 3}) == {"a", "b"}
     assert find_comparable({"a": 0, "b": 0, "c": 1}, {"a": 0, "b": 1, "c": 2}) == {"c"}
     assert find_comparable({"a": 0}, {}) == set()

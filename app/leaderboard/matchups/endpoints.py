@@ -9,23 +9,16 @@ from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ProcessServices, ReadView
 from app.http.etags import tag_matches
-from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
+from app.http.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.leaderboard.endpoints import MEDIA_TYPES, refuse_two_choices
 from app.leaderboard.matchups import service as matchups
-from app.leaderboard.matchups.service import Matchup, choose_matchups, write_matchups
+from app.leaderboard.matchups.schemas import MatchupPage
 from app.models.service import find_model
-from app.snapshots.service import SnapshotHead
 
 router = APIRouter(tags=["leaderboard"])
 
 _Position = TypeAdapter(tuple[UUID, Number, Number])
-
-
-class MatchupPage(Page[Matchup]):
-    """Pairs of models in one snapshot's counted votes."""
-
-    snapshot: SnapshotHead
 
 
 @router.get(
@@ -47,28 +40,29 @@ def list_matchups(
     conn: ReadView,
     services: ProcessServices,
     snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
-    as_of: Annotated[Timestamp | None, Query(description="The snapshot in force at this moment.")] = None,
-    model: Annotated[str | None, Query(description="Only pairs with this model, which is then model_a.")] = None,
+    as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
+    model: Annotated[str | None, Query(description="Only pairs with this model, as model_a.")] = None,
     format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
     limit: PageSize = 50,
     cursor: Cursor = None,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """List how models fared against each other: wins, ties, counts, observed and predicted win rate.
+    """List pairs of models: wins, ties, votes, observed and predicted win rate.
 
-    Of the votes that a snapshot counted, for every pair with votes and, on boards that are not too large, for every
-    pair with a prediction. JSON comes page by page, the pages of one list from one snapshot; csv and parquet are whole
-    and heed neither `limit` nor `cursor`. `If-None-Match` is answered 304 while nothing changed. Public, unless the
-    service is set to require scope `read`. Problems: `no-snapshot` before the first publication, `not-found` for an
-    unknown snapshot or model, `no-matchups` for a snapshot whose pairs are not kept any more, `invalid` for an unknown
-    cursor or moment, or both `snapshot` and `as_of`.
+    The votes are those that a snapshot counted. The list has every pair with votes; a leaderboard that is not too large
+    also has every pair with a prediction. JSON comes in pages, all from one snapshot. CSV and Parquet are whole and
+    ignore `limit` and `cursor`. A request whose `If-None-Match` names the current `ETag` is answered 304.
+
+    Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
+    `not-found` for an unknown snapshot or model; `no-matchups` where the snapshot's pairs were deleted; `invalid` for
+    an unknown cursor or time, or for both `snapshot` and `as_of`.
     """
     refuse_two_choices(snapshot, as_of)
     position = read_cursor(cursor, _Position) if format == "json" else None
-    paged = position is not None and snapshot is None  # then its first page has settled the snapshot
-    version = choose_matchups(conn, position[0] if paged and position else snapshot, None if paged else as_of)
+    paged = position is not None and snapshot is None  # the first page chose the snapshot
+    version = matchups.choose_matchups(conn, position[0] if paged and position else snapshot, None if paged else as_of)
     if position is not None and position[0] != version.snapshot.id:
-        raise BadInputError("the cursor is not one of this list", (FieldError("/cursor", "is of another snapshot"),))
+        raise BadInputError("the cursor is from another list", (FieldError("/cursor", "is from another snapshot"),))
     model_id = None if model is None else find_model(conn, model).model_id
     key = (version.snapshot.id, version.models_hash, model_id, format)
     digest = hashlib.sha256(repr((*key, limit, position)).encode()).hexdigest()[:32]
@@ -84,7 +78,7 @@ def list_matchups(
         content = shown.model_dump_json().encode()
     else:
         content = services.leaderboards.remember(
-            ("matchups", *key), lambda: write_matchups(conn, version.snapshot, format, model_id=model_id)
+            ("matchups", *key), lambda: matchups.write_matchups(conn, version.snapshot, format, model_id=model_id)
         )
     if tag_matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)

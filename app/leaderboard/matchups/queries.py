@@ -1,4 +1,4 @@
-"""How models fared against each other in a snapshot's counted votes, and what its board predicts."""
+"""Pairs of models in the counted votes of a snapshot."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -16,10 +16,10 @@ def list_matchups(
     after: tuple[int, int] | None = None,
     limit: int | None = None,
 ) -> Sequence[RowMapping]:
-    """Return a snapshot's pairs by the numbers of their models, all or those of one model, after a pair.
+    """Return a snapshot's pairs, or those of one model, ordered by the models' numbers, those after a pair.
 
-    Each row has the columns of `snapshot_matchups`, and `model_a` and `model_b`, the names. Pairs with an archived
-    model are left out, unless it is the one that was asked for.
+    Each row has the columns of `snapshot_matchups` and the names `model_a` and `model_b`. Pairs with an archived model
+    are left out, except where that model is `model_id`.
     """
     c, side_a, side_b = snapshot_matchups.c, models.alias(), models.alias()
     shown = [or_(side.c.archived_at.is_(None), side.c.id == model_id) for side in (side_a, side_b)]
@@ -40,6 +40,6 @@ def list_matchups(
 
 
 def has_matchups(conn: Connection, snapshot_id: UUID) -> bool:
-    """Whether any pair of a snapshot is on record."""
+    """Return whether a snapshot has any pair."""
     rows = select(snapshot_matchups.c.snapshot_id).where(snapshot_matchups.c.snapshot_id == snapshot_id)
     return bool(conn.execute(select(rows.exists())).scalar_one())

@@ -5,8 +5,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.leaderboard.fragility import Gap
-from app.leaderboard.matchups.service import Matchup
-from app.models.service import Alias, Model
+from app.leaderboard.matchups.schemas import Matchup
+from app.models.schemas import Alias, Model
 from app.snapshots.methods import LeaderboardMethod
 
 CHART_LENGTH = 200

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard.fragility import Gap, read_neighbours
 from app.leaderboard.matchups.queries import list_matchups
-from app.leaderboard.matchups.service import Matchup
+from app.leaderboard.matchups.schemas import Matchup
 from app.leaderboard.model_page import queries as store
 from app.leaderboard.model_page.schemas import (
     CHART_LENGTH,
@@ -20,7 +20,8 @@ from app.leaderboard.model_page.schemas import (
     Point,
     Standing,
 )
-from app.models.service import FoundModel, get_model, list_aliases
+from app.models.schemas import FoundModel
+from app.models.service import get_model, list_aliases
 from app.snapshots.methods import LeaderboardMethod
 from app.snapshots.queries import newest_snapshot
 

@@ -1,0 +1,122 @@
+from datetime import date, datetime
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from app.database.timestamps import Day, StorableTimestamp
+from app.naming.names import MAX_NAME_LENGTH, name_error
+
+MAX_LINK_LENGTH = 2_000
+
+
+def _name(value: str) -> str:
+    if (error := name_error(value)) is not None:
+        raise ValueError(error)
+    return value
+
+
+def _link(value: str) -> str:
+    if not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError("must be a web address in plain characters")
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must begin with http:// or https:// and a host")
+    return value
+
+
+ModelName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), AfterValidator(_name)]
+Link = Annotated[str, Field(max_length=MAX_LINK_LENGTH), AfterValidator(_link)]
+
+
+class Alias(BaseModel):
+    """Another name of a model, and the period in which votes may use it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    name: str
+    valid_from: datetime | None
+    valid_until: datetime | None
+    created_by: str
+    created_at: datetime
+
+
+class Model(BaseModel):
+    """A contestant."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    organization: str | None
+    license: str | None
+    link: str | None
+    released: date | None
+    created_at: datetime
+    archived_at: datetime | None = Field(description="When it was archived; null for a model that is shown.")
+
+
+class FoundModel(Model):
+    """A model and its number in votes."""
+
+    model_id: int
+
+    def public(self) -> Model:
+        """Return the model without its number."""
+        return Model.model_validate(self.model_dump())
+
+
+class ModelFacts(BaseModel):
+    """What is known of a model besides its name; null where unknown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    organization: ModelName | None = Field(None, description="Who made it.")
+    license: ModelName | None = Field(None, description="Under which terms it is available.")
+    link: Link | None = Field(None, description="Where to read more, http or https.")
+    released: Day | None = None
+
+
+class NewModel(ModelFacts):
+    """A model that votes may name from now on."""
+
+    name: ModelName
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
+class ModelChange(ModelFacts):
+    """What to change of a model; fields that are left out stay."""
+
+    # A visible default would say that a field that is left out changes to it.
+    name: ModelName = Field(
+        "", description="A new name; the old name becomes an alias for good.", json_schema_extra=_without_default
+    )
+    archived: bool = Field(
+        False,
+        description="Whether leaderboards hide it; its votes still count.",
+        json_schema_extra=_without_default,
+    )
+
+
+class NewAlias(BaseModel):
+    """Another name of a model, for good or for a period."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: ModelName
+    valid_from: StorableTimestamp | None = Field(None, description="Start of the period; null: no start.")
+    valid_until: StorableTimestamp | None = Field(None, description="End of the period, excluded; null: no end.")
+
+    @model_validator(mode="after")
+    def period_is_in_order(self) -> Self:
+        """Refuse a period that ends before it begins."""
+        if self.valid_from is not None and self.valid_until is not None and self.valid_from >= self.valid_until:
+            raise ValueError("valid_from must be before valid_until")
+        return self
