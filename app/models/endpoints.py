@@ -72,7 +72,7 @@ def patch_model(name: str, body: ModelChange, caller: _Admin, conn: Transaction)
 
     A field that is left out stays; null clears it. A renamed model keeps its old name as an alias for good, so votes
     may still use it. Leaderboards hide an archived model; their ranks stay as published, and its votes still count.
-    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where the new name is taken;
-    `invalid` for a link that is not http or https, or for another field that is not valid.
+    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where the new name is
+    taken; `invalid` for a link that is not http or https, or for another field that is not valid.
     """
     return models.change_model(conn, name, body, changed_by=caller.name).public()
