@@ -13,6 +13,7 @@ from app.http.dependencies import authorise, bearer_secret, database_turn, requi
 from app.http.idempotency.headers import documented_key, read_claim, to_response
 from app.http.idempotency.service import StoredResponse
 from app.http.openapi import documented_body
+from app.http.parameters import refuse_unknown_parameters
 from app.http.problems import invalid_input, problem_response, problem_responses
 from app.http.process_metrics import note_votes
 from app.votes.batches import record_batch, reserve_memory
@@ -34,6 +35,7 @@ class VoteRoute(APIRoute):
         """Return the function that answers a request."""
 
         async def handle(request: Request) -> Response:
+            await refuse_unknown_parameters(request)
             await require_json(request)
             caller = await authorise(request, "ingest", bearer_secret(request), tokens=True)
             response: Response = await self.endpoint(caller, request)

@@ -47,6 +47,13 @@ def test_parameters_of_dependencies_are_known(
     assert "did you mean dry_run?" in assert_problem(unknown, 422, "invalid")["detail"]
 
 
+@pytest.mark.parametrize("path", ["/api/v1/votes", "/api/v1/votes/batch"])
+def test_votes_take_no_parameters(client: Client, assert_problem: Callable[..., Any], path: str) -> None:
+    problem = assert_problem(client.post(path, params={"dry_run": "true"}, json={}), 422, "invalid")
+
+    assert problem["detail"] == "/dry_run: is not a parameter of this endpoint, which has none"
+
+
 def test_unknown_parameters_of_a_post_are_refused(
     client: Client, assert_problem: Callable[..., Any], keys: dict[str, str]
 ) -> None:
