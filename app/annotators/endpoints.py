@@ -87,7 +87,7 @@ def erase_annotator(
     every other place that could name the person are cleared. Votes and scores stay as they are. Later votes under the
     old key belong to a new annotator (replicas may know the old key 5 seconds longer). Erasing again clears what came
     in meanwhile. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for a
-    blank reason.
+    reason that is blank or has the annotator's key.
     """
     with services.database.begin() as conn:
         erased = erasure.erase_annotator(conn, annotator, reason=body.reason, erased_by=caller.name)

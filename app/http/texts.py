@@ -1,4 +1,4 @@
-"""Text that people write to people, as request bodies carry it."""
+"""Texts that people write, as request bodies carry them."""
 
 from typing import Annotated
 
@@ -16,5 +16,5 @@ Reason = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
     AfterValidator(storable),
-    Field(description="Why; kept with what was done."),
+    Field(description="Why. Do not name a person or a key here: reasons are kept for ever."),
 ]

@@ -28,7 +28,10 @@ class RefitRequest(BaseModel):
         description="Publish even if more votes are excluded than the policy allows, or the annotators are in two "
         "opposed camps. Who accepts it, and the reason, is put on the audit log.",
     )
-    reason: Reason | None = Field(None, description="Why the exclusions are accepted.")
+    reason: Reason | None = Field(
+        None,
+        description="Why the exclusions are accepted. Do not name a person or a key here: reasons are kept for ever.",
+    )
 
 
 @router.post("", status_code=202, responses=problem_responses(401, 403, 422, 503))

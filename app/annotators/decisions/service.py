@@ -6,7 +6,6 @@ from app.annotators.schemas import Action, Decision, FoundAnnotator
 from app.annotators.service import find_annotator
 from app.audit import service as audit
 from app.errors import ConflictError
-from app.naming.kept_texts import require_nameless
 
 OVERRIDES: dict[str, str | None] = {
     "exclude": "excluded",
@@ -41,7 +40,6 @@ def decide(
         There is no flag to dismiss, or no decision to withdraw.
     """
     found = find_annotator(conn, reference)
-    require_nameless(conn, reason, found.keys(reference))
     annotators.lock_annotator(conn, found.annotator_id)
     found = find_annotator(conn, str(found.id))  # a decision may have come in before the lock
     if action == "dismiss":

@@ -2,7 +2,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from app.auth.service import Caller
 from app.database.timestamps import StorableTimestamp
@@ -23,7 +23,7 @@ class AppealRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    note: Reason
+    note: Reason = Field(description="What the annotator has to say. Do not name a person or a key here.")
 
 
 @router.post(
@@ -36,8 +36,7 @@ def post_appeal(
 
     The arena's backend passes on what its annotator, by id or by key, has to say; reviewers see it until they decide.
     Posting twice makes two. Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
-    `conflict` where five appeals of this annotator wait already; `invalid` for a note that is blank or names the
-    annotator.
+    `conflict` where five appeals of this annotator wait already; `invalid` for a blank note.
     """
     return appeals.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
 

@@ -7,7 +7,6 @@ from sqlalchemy import Connection
 from app.annotators.queries import lock_annotator
 from app.annotators.service import find_annotator
 from app.errors import ConflictError
-from app.naming.kept_texts import require_nameless
 from app.review.appeals import queries as store
 
 MAX_OPEN = 5
@@ -34,13 +33,10 @@ def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: 
     ------
     NotFoundError
         There is no such annotator.
-    BadInputError
-        The note names an annotator who is known by a pseudonym.
     ConflictError
         Five appeals of this annotator wait already.
     """
     found = find_annotator(conn, reference)
-    require_nameless(conn, note, found.keys(reference), pointer="/note", because="reviewers see whose it is")
     lock_annotator(conn, found.annotator_id)
     if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
         raise ConflictError(f"{MAX_OPEN} appeals of this annotator wait for a decision already")

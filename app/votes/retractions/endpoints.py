@@ -70,8 +70,7 @@ def retract_vote(
     It stays on record and counts no more, from the next refit on; voting again in its battle does not bring it back.
     Needs scope `review`; a key with scope `ingest` may void the votes that came with it. Doing it twice changes
     nothing: 200 with the first retraction. Problems: `not-authenticated`; `scope-missing`, also for a vote that came
-    with another key; `not-found`; `conflict` for a vote that its annotator has replaced; `invalid` for a reason that is
-    blank or names the vote's annotator.
+    with another key; `not-found`; `conflict` for a vote that its annotator has replaced; `invalid` for a blank reason.
     """
     retraction, new = retractions.retract_vote(conn, vote_id, caller=caller, reason=body.reason)
     response.status_code = 201 if new else 200
@@ -87,7 +86,7 @@ def post_retraction(
     Those on record now stay there and count no more, from the next refit on; votes that come later count. `votes` says
     how many this one voided: asked for twice, the second finds none left. Needs scope `review`. Problems:
     `not-authenticated`, `scope-missing`; `not-found` for a vote, battle, model or annotator that is not on record;
-    `invalid` for an unknown target, or a reason that is blank or names the annotator or whoever voted in the battle.
+    `invalid` for an unknown target or a blank reason.
     """
     return retractions.retract_votes(conn, body.target, body.id, reason=body.reason, retracted_by=caller.name)
 

@@ -30,12 +30,6 @@ def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:
     return bool(conn.execute(select(select(votes.c.id).where(meant).exists())).scalar_one())
 
 
-def voters_of(conn: Connection, meant: ColumnElement[bool]) -> Sequence[str]:
-    """Return the keys of those who gave the votes that are meant."""
-    whose = select(votes.c.annotator_id).where(meant)
-    return conn.execute(select(annotators.c.key).where(annotators.c.id.in_(whose))).scalars().all()
-
-
 def retract(
     conn: Connection, meant: ColumnElement[bool], *, target: Target, target_id: str, reason: str, retracted_by: str
 ) -> RowMapping:

@@ -11,7 +11,6 @@ from app.audit import service as audit
 from app.auth.service import Caller
 from app.errors import ConflictError, NotFoundError, ScopeMissingError
 from app.models.service import find_model
-from app.naming.kept_texts import require_nameless
 from app.naming.names import name_error
 from app.votes.retractions import queries as store
 from app.votes.retractions.queries import Target
@@ -79,8 +78,6 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
     Raises
     ------
     NotFoundError, ScopeMissingError
-    BadInputError
-        The reason names the vote's annotator, who is known by a pseudonym.
     ConflictError
         The vote does not count anyway: its annotator has replaced it by another.
     """
@@ -92,7 +89,6 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
         return vote.retraction, False
     if vote.replaced_by is not None:
         raise ConflictError(f"vote {vote_id} does not count: its annotator replaced it by vote {vote.replaced_by}")
-    require_nameless(conn, reason, {vote.annotator})
     return _retract(conn, "vote", vote_id, str(vote_id), reason=reason, retracted_by=caller.name), True
 
 
@@ -105,15 +101,8 @@ def retract_votes(conn: Connection, target: Target, reference: str, *, reason: s
     ------
     NotFoundError
         There is no such vote, battle, model or annotator.
-    BadInputError
-        The reason names the annotator, or whoever voted in the battle, who is known by a pseudonym. Who voted on a
-        model, often the whole crowd, is not looked up.
     """
     key, target_id = _FINDERS[target](conn, reference)
-    if target == "annotator":
-        require_nameless(conn, reason, find_annotator(conn, target_id).keys(reference))
-    elif target != "model":
-        require_nameless(conn, reason, store.voters_of(conn, store.votes_of(target, key)))
     return _retract(conn, target, key, target_id, reason=reason, retracted_by=retracted_by)
 
 
