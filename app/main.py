@@ -19,7 +19,7 @@ from app.http.problems import install_problem_handlers
 from app.http.rate_limits import RateLimitHeaders, RateLimits
 from app.http.request_log import RequestTrail
 from app.leaderboard.cache import LeaderboardCache
-from app.monitoring.metrics.endpoints import MetricsReaders, keep_settling
+from app.monitoring.metrics.endpoints import MetricsReaders, keep_setting_gauges
 from app.monitoring.metrics.service import FiguresReader
 from app.naming.known_names import KnownNames
 from app.naming.service import Naming
@@ -85,14 +85,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     ) as database:
         services = build_services(settings, database)
         app.state.services = services
-        settling = asyncio.create_task(keep_settling(services))
+        gauges = asyncio.create_task(keep_setting_gauges(services))
         worker = build_worker(database, settings)
         if settings.worker.run_in_server:
             worker.start()
         try:
             yield
         finally:
-            settling.cancel()
+            gauges.cancel()
             await services.close()
             await asyncio.to_thread(worker.stop)
 

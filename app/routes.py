@@ -1,6 +1,6 @@
 """Every route of the HTTP interface: a new router is one line here."""
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI
 
 from app.annotators import endpoints as annotators
 from app.audit import endpoints as audit
@@ -35,7 +35,6 @@ BODIES = (Vote, VoteBatch)
 
 def install_routes(app: FastAPI) -> None:
     """Give the application its routes."""
-    api = APIRouter(prefix=PREFIX, dependencies=[Depends(require_json)])
     for part in (
         votes,
         retractions,
@@ -58,8 +57,7 @@ def install_routes(app: FastAPI) -> None:
         exports,
         webhooks,
     ):
-        api.include_router(part.router)
-    app.include_router(api)
+        app.include_router(part.router, prefix=PREFIX, dependencies=[Depends(require_json)])
     app.include_router(imports.router, prefix=PREFIX)  # bodies of every kind
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -195,11 +195,13 @@ def test_without_the_database_the_process_tells_of_itself(
 COUNT = """
 from app.http import process_metrics as counted
 
-scope = {"method": "POST", "route_template": "/api/v1/votes"}
+class Route:
+    path_format = "/api/v1/votes"
+
+scope = {"method": "POST", "path": "/api/v1/votes", "route": Route}
 counted.note_votes(scope, {"created": 1})
 counted.count_request(scope, 201, 0.02)
 counted.QUEUED_VOTES.set(%d)
-counted.settle()
 print(counted.expose().decode())
 """
 

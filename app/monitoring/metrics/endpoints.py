@@ -76,14 +76,13 @@ async def get_metrics(services: ProcessServices) -> Response:
     Problems: `not-authenticated`, `scope-missing`; `database-unreachable`, `database-busy` to keys not seen before.
     """
     figures = await services.figures.read()
-    settle(services)
+    set_gauges(services)
     content = await asyncio.to_thread(lambda: process_metrics.expose() + expose_figures(figures))
     return Response(content, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def settle(services: Services) -> None:
-    """Hand over what this process has counted, and say how full its queues are now."""
-    process_metrics.settle()
+def set_gauges(services: Services) -> None:
+    """Set the metrics that say how full this process's queues are now."""
     process_metrics.QUEUED_VOTES.set(services.vote_queue.waiting)
     process_metrics.QUEUE_LIMIT.set(services.settings.ingest.queue_size)
     process_metrics.BATCH_BYTES.set(services.batch_bytes)
@@ -92,13 +91,13 @@ def settle(services: Services) -> None:
     process_metrics.CONNECTIONS_LIMIT.set(services.database.pool_size)
 
 
-async def keep_settling(services: Services) -> None:
-    """Do so every second for as long as the task lives: another of several processes may be the one that is asked."""
+async def keep_setting_gauges(services: Services) -> None:
+    """Set the gauges every second if several processes share them: any of them may answer the request for metrics."""
     if not process_metrics.SHARED:
         return
     try:
         while True:
-            settle(services)
+            set_gauges(services)
             await asyncio.sleep(_SHARED_SECONDS)
     finally:
-        settle(services)
+        set_gauges(services)
