@@ -35,7 +35,8 @@ class VoteRoute(APIRoute):
         """Return the function that answers a request."""
 
         async def handle(request: Request) -> Response:
-            await refuse_unknown_parameters(request)
+            if request.scope["query_string"]:
+                await refuse_unknown_parameters(request)
             await require_json(request)
             caller = await authorise(request, "ingest", bearer_secret(request), tokens=True)
             response: Response = await self.endpoint(caller, request)
