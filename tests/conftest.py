@@ -10,13 +10,10 @@ import pytest
 import structlog
 from httpx import Response
 
-from app.database.engine import Database
-from app.refits.fit.process import FitProcess
-from app.refits.runner import RefitRunner
-
 pytest_plugins = [
     "tests.fixtures.database",
     "tests.fixtures.application",
+    "tests.fixtures.refits",
     "tests.fixtures.service",
     "tests.fixtures.loop",
 ]
@@ -75,16 +72,3 @@ def assert_problem() -> AssertProblem:
         return body
 
     return check
-
-
-@pytest.fixture(scope="session")
-def fit_process() -> Iterator[FitProcess]:
-    """One child for all tests: starting it is what takes long."""
-    process = FitProcess()
-    yield process
-    process.stop()
-
-
-@pytest.fixture
-def runner(database: Database, fit_process: FitProcess) -> RefitRunner:
-    return RefitRunner(database, lease_seconds=30, process=fit_process)

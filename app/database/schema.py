@@ -1,5 +1,6 @@
 """The schema: bring a database to the current one, take it back, check it."""
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -92,6 +93,7 @@ def downgrade(url: str, revision: str, *, connect_timeout: int = 5) -> None:
         conn.execute(text("COMMENT ON TABLE alembic_version IS NULL"))
 
 
+@cache
 def needed_revision() -> str | None:
     """Return the revision that this version of the service works with."""
     return ScriptDirectory.from_config(alembic_config()).get_current_head()

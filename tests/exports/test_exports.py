@@ -128,6 +128,7 @@ def test_a_snapshots_votes_are_exactly_those_it_was_made_of(
     assert not [line for line in lines if "late" in line]
 
 
+@pytest.mark.comparisons
 def test_annotators_and_leaderboard(export: Callable[..., Path], ask: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     rows = pl.read_csv(export("annotators", "csv"))
@@ -208,6 +209,7 @@ def test_filters_that_mean_nothing_are_refused(
     assert {fault["pointer"] for fault in problem["errors"]} == {f"/filters/{name}" for name in filters}
 
 
+@pytest.mark.comparisons
 def test_a_leaderboard_that_is_not_there_is_refused_at_once(
     ask: Ask, crowd: list[str], refit: Ask, assert_problem: AssertProblem
 ) -> None:

@@ -49,6 +49,7 @@ def test_the_leaderboard_is_the_loop_s(ask: Ask, crowd: list[str], refit: Ask) -
         np.testing.assert_allclose(got, getattr(expected, field), rtol=1e-9)
 
 
+@pytest.mark.comparisons
 def test_both_methods_are_published(ask: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     plain = ask("GET", "/leaderboard", params={"method": "m-elo"}).json()
@@ -83,6 +84,7 @@ def test_csv_is_no_formula(ask: Ask, change_policy: Ask, vote: Ask, refit: Ask) 
     assert "'=cmd|' /C calc'!A0" in names
 
 
+@pytest.mark.comparisons
 def test_a_cache_is_told_when_nothing_changed(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
     refit()
     tag = ask("GET", "/leaderboard").headers["etag"]

@@ -2,9 +2,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Ask = Callable[..., Any]
 
 
+@pytest.mark.comparisons
 def test_what_a_refit_publishes_fits_together(ask: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     shown = ask("GET", "/snapshots/1").json()

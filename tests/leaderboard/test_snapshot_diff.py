@@ -43,6 +43,7 @@ def test_exclusions_and_a_policy(ask: Ask, crowd: list[str], refit: Ask, change_
     assert (changes["entered"], changes["newly_flagged"], changes["newly_excluded"]) == (2, 2, 0)
 
 
+@pytest.mark.comparisons
 def test_a_new_model(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
     refit()
     for k in range(12):

@@ -63,6 +63,7 @@ def names(ask: Ask, **query: Any) -> list[str]:
     return [one["name"] for one in ask("GET", "/models", scope="read", params=query).json()["items"]]
 
 
+@pytest.mark.comparisons
 def test_a_model_with_its_figures(ask: Ask, crowd: list[str], refit: Ask) -> None:
     fresh = ask("GET", "/models/model 0", scope="read").json()
     assert (fresh["newest"], fresh["history"]) == (None, [])

@@ -77,6 +77,7 @@ def test_a_snapshot_is_made_again_after_everything_has_changed(
     assert {"score", "se", "rank", "ability", "rule_standing"} <= made.differences.keys()
 
 
+@pytest.mark.comparisons
 def test_a_number_that_was_changed_is_found(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
     run_refit()
     with database.begin() as conn:

@@ -28,6 +28,7 @@ def count_snapshots(database: Database) -> int:
         return conn.execute(select(func.count()).select_from(snapshots)).scalar_one()
 
 
+@pytest.mark.comparisons
 def test_a_refit_publishes_everything_at_once(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
     done = run_refit()
     assert (done.state, done.detail, done.snapshot_number) == ("done", None, 1)

@@ -50,6 +50,7 @@ def tag_votes(database: Database, condition: str, tag: str) -> int:
         return done.rowcount
 
 
+@pytest.mark.comparisons
 def test_the_methods_side_by_side(
     database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
 ) -> None:
@@ -123,6 +124,7 @@ def test_one_vote_is_a_board(database: Database, stored_crowd: None, store_polic
     assert np.isnan(made.boards[BoardName("am-elo")].score).all()
 
 
+@pytest.mark.comparisons
 def test_boards_by_tag(database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy) -> None:
     """Tagged all: the whole's own scores. Half the votes: close to them. Past the number of boards: none."""
     assert tag_votes(database, "true", "all") == 1680
@@ -161,6 +163,7 @@ def test_a_tag_that_cannot_be_rated_holds_nothing_up(
     assert [notice.code for notice in made.notices] == ["tag-board-omitted"]
 
 
+@pytest.mark.comparisons
 def test_a_tag_of_nobody_in_the_fit_has_no_board(
     database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_tag_of_nobody_in_the_fit_has_no_board(
     )
 
 
+@pytest.mark.comparisons
 def test_a_tag_that_coins_judged_has_no_scores_and_says_so(
     database: Database, stored_crowd_with_coins: None, run_refit: DoRefit
 ) -> None:
@@ -223,6 +227,7 @@ def test_pairs_observed_and_predicted(database: Database, stored_crowd: None, ru
         assert pair.lower < pair.predicted < pair.upper
 
 
+@pytest.mark.comparisons
 def test_how_easily_the_board_gives_way_is_on_it(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
     run_refit()
     with database.read() as conn:
