@@ -18,7 +18,7 @@ RunCli = Callable[..., Any]
 
 RUN = """
 import sys
-from app.arena.files import csv
+from app.imports.formats import csv
 csv.ROWS_PER_BATCH = 500  # many chunks to be killed in
 from app.cli.command import run
 run()

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from app.database.embedded import binaries
+from app.database.embedded.account import choose_account
+
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
@@ -13,3 +16,12 @@ def place() -> Iterator[Path]:
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def programs_in_reach(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL's programs where the server's user can run them, also from a clone in root's home."""
+    account, installed = choose_account(place / "no home yet"), binaries._installed()
+    if not account.can("x", installed / "postgres"):
+        copied = binaries._copy(place / "programs")
+        monkeypatch.setattr(binaries, "_installed", lambda: copied)

@@ -1,4 +1,4 @@
-"""Real servers in folders of their own: what must hold through restarts, kills and hostile surroundings."""
+"""Real servers in folders of their own, through restarts, kills and unusual paths."""
 
 import os
 import shutil
@@ -15,13 +15,11 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from app.database.embedded import binaries
+from app.database.embedded import EmbeddedServerError, binaries
 from app.database.embedded.account import choose_account
-from app.database.embedded.errors import EmbeddedServerError
 from app.database.embedded.folder import ServerFolder
-from app.database.embedded.identity import find_postmaster
 from app.database.embedded.locks import try_exclusive
-from app.database.embedded.postmaster import is_alive, stop
+from app.database.embedded.postmaster import find_postmaster, is_alive, stop
 from app.database.embedded.server import EmbeddedServer
 from app.database.embedded.sockets import SOCKET_FILE, recorded_folder
 from app.database.engine import DatabaseUnreachableError
@@ -32,7 +30,7 @@ DEADLINE_SECONDS = 120.0
 HOLDER = """
 import sys
 from pathlib import Path
-from app.store.embedded.server import EmbeddedServer
+from app.database.embedded.server import EmbeddedServer
 with EmbeddedServer(Path(sys.argv[1])) as server:
     print(server.url, flush=True)
     sys.stdin.read()
@@ -287,6 +285,7 @@ def test_several_processes_start_it_at_once(fresh: ServerFolder) -> None:
 
 
 @pytest.mark.parametrize("name", ["long" * 30, "with space, $(comma): 'quotes\" and é"])
+@pytest.mark.usefixtures("programs_in_reach")
 def test_path_unfit_for_a_socket(fresh: ServerFolder, name: str) -> None:
     folder = ServerFolder(fresh.path.parent / name)
     with EmbeddedServer(folder.path) as server:

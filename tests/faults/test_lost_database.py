@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from app.database import engine as store_database
 from app.database.embedded.folder import ServerFolder
-from app.database.embedded.identity import find_postmaster
+from app.database.embedded.postmaster import find_postmaster
 from app.database.embedded.server import EmbeddedServer
 from app.database.schema import upgrade
 from app.settings import DatabaseSettings, Settings, WorkerSettings

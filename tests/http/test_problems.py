@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from httpx import Client
 from sqlalchemy import event, text
 
-from app.database.embedded.errors import EmbeddedServerError
+from app.database.embedded import EmbeddedServerError
 from app.database.engine import Database
 from app.errors import BadInputError, ConflictError, NotFoundError, StableArenaError, UnavailableError
 from app.http.dependencies import Transaction

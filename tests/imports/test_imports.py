@@ -458,14 +458,14 @@ def test_with_pseudonyms_raw_keys_are_nowhere_afterwards(
 
 KILLED = """
 import sys, time
-from app.arena import imports_runner
-from app.store.database import Database
+from app.database.engine import Database
+from app.imports import runner
 def read_for_long(*_, **__):
     print("reading", flush=True)
     time.sleep(600)
-imports_runner.survey_file = read_for_long
+runner.survey_file = read_for_long
 with Database(sys.argv[1]) as database:
-    imports_runner.ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
+    runner.ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
 """
 
 

@@ -1,0 +1,21 @@
+"""A PostgreSQL of the service's own, for a machine without a database server.
+
+`server.EmbeddedServer` is what the rest of the service uses: the first process that uses a data folder starts the
+server, the last one stops it. The other modules in the order in which a start needs them:
+
+- `locks`: which processes use the server; the kernel releases their locks when they die
+- `folder`: the names of files and folders in the data folder
+- `account`: the user that runs PostgreSQL, because root may not
+- `sockets`: the folder of the socket
+- `binaries`: PostgreSQL's programs, from the installed wheel
+- `cluster`: the database files, made by initdb
+- `postmaster`: start, wait for and stop the server process
+"""
+
+from app.errors import UnavailableError
+
+
+class EmbeddedServerError(UnavailableError):
+    """The embedded PostgreSQL cannot be started or stopped; `detail` is one line that says why."""
+
+    public = False

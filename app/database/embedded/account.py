@@ -1,3 +1,5 @@
+"""The user that PostgreSQL runs as."""
+
 import os
 import pwd
 import subprocess
@@ -5,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.database.embedded.errors import EmbeddedServerError
+from app.database.embedded import EmbeddedServerError
 
 UNPRIVILEGED = ("postgres", "_postgres", "nobody")
 
 
 @dataclass(frozen=True)
 class Account:
-    """The user that PostgreSQL runs as: this process's own, or, where that is root, an unprivileged one."""
+    """The user that PostgreSQL runs as: this process's own user or, if that is root, an unprivileged one."""
 
     name: str
     uid: int
@@ -26,21 +28,21 @@ class Account:
         environment: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
     ) -> subprocess.CompletedProcess[str]:
-        """Run `command` to its end as this user, apart from the terminal (Ctrl-C must not reach a database).
+        """Run `command` as this user and wait for its end; it is in a session of its own, which Ctrl-C does not reach.
 
         Raises
         ------
         EmbeddedServerError
-            This root may not become another user (a container with one user only).
+            This process runs as root but may not become another user (a container with one user).
         OSError
-            There is no such program or folder, or this user cannot get there.
+            There is no such program or folder, or this user has no access to it.
         """
         try:
             return self._run(command, cwd, environment, pass_fds)
         except OSError as error:
-            if self.switch and error.filename is None:  # not the program's fault
+            if self.switch and error.filename is None:  # changing the user failed, not the program
                 raise EmbeddedServerError(
-                    f"PostgreSQL does not run as root, and this root may not run it as user {self.name}: "
+                    f"PostgreSQL does not run as root, and this process may not run it as user {self.name}: "
                     f"{error.strerror}; start the service as another user"
                 ) from error
             raise
@@ -66,11 +68,11 @@ class Account:
         )
 
     def can(self, permission: str, path: Path) -> bool:
-        """Whether this user has `permission` (r, w or x) on `path`: asked of the system, which knows every rule."""
+        """Return whether this user has `permission` (r, w or x) on `path`, as the system answers."""
         return self.run(["/bin/sh", "-c", f'test -{permission} "$1"', "sh", path]).returncode == 0
 
     def make_private(self, folder: Path) -> None:
-        """Make `folder` exist, this user's own and closed to everyone else."""
+        """Make `folder` if it is missing, owned by this user and closed to every other user."""
         folder.mkdir(mode=0o700, exist_ok=True)
         if self.switch:
             os.chown(folder, self.uid, self.gid, follow_symlinks=False)
@@ -78,12 +80,12 @@ class Account:
 
 
 def choose_account(home: Path) -> Account:
-    """Choose who runs PostgreSQL; a `home` that exists decides, for its files can have one owner only.
+    """Choose the user that runs PostgreSQL: the owner of `home` if there is one, because its files have one owner.
 
     Raises
     ------
     EmbeddedServerError
-        `home` belongs to another user, or this is root and there is no user to run PostgreSQL as.
+        `home` belongs to another user, or this process is root's and there is no user that could run PostgreSQL.
     """
     owner = home.stat().st_uid if home.exists() else 0
     if os.geteuid() != 0:
@@ -93,7 +95,7 @@ def choose_account(home: Path) -> Account:
         return Account(name, os.geteuid(), os.getegid(), switch=False)
     if owner == 0 and home.exists() and any(home.iterdir()):
         raise EmbeddedServerError(
-            f"{home} belongs to root, as whom PostgreSQL does not run: chown -R it to another user"
+            f"{home} belongs to root, but PostgreSQL does not run as root: chown -R it to another user"
         )
     for candidate in (owner,) if owner else UNPRIVILEGED:
         try:
@@ -104,7 +106,7 @@ def choose_account(home: Path) -> Account:
     if owner:
         raise EmbeddedServerError(f"{home} belongs to user id {owner}, which does not exist here")
     raise EmbeddedServerError(
-        f"PostgreSQL does not run as root and there is none of the users {', '.join(UNPRIVILEGED)}"
+        f"PostgreSQL does not run as root, and none of the users {', '.join(UNPRIVILEGED)} exists"
     )
 
 
@@ -116,6 +118,6 @@ def _user_name(uid: int) -> str:
 
 
 def _clean_environment() -> dict[str, str]:
-    # Nothing of ours goes to the database: PG… variables would change it, STABLE_ARENA_… ones are secrets.
+    # PostgreSQL gets none of the service's environment: PG… variables would change it, STABLE_ARENA_… ones are secrets.
     kept = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
     return {name: os.environ[name] for name in kept if name in os.environ} | {"LC_ALL": "C"}

@@ -1,17 +1,19 @@
+"""The database files (PostgreSQL calls them a cluster), made by initdb."""
+
 import os
 import shutil
 from pathlib import Path
 from secrets import token_hex
 
+from app.database.embedded import EmbeddedServerError
 from app.database.embedded.account import Account
 from app.database.embedded.binaries import MAJOR
-from app.database.embedded.errors import EmbeddedServerError
 from app.database.embedded.folder import ServerFolder
 from app.database.embedded.locks import FileLock
 
 SUPERUSER = "postgres"
 
-# C.UTF-8 is PostgreSQL's own: its order does not change with the system's libraries, so no index goes stale.
+# C.UTF-8 is built into PostgreSQL: its order does not change with the system's libraries, so indexes stay valid.
 _INITDB_OPTIONS = (
     f"--username={SUPERUSER}",
     "--encoding=UTF8",
@@ -30,7 +32,7 @@ _INITDB_OPTIONS = (
 def ensure_cluster(folder: ServerFolder, programs: Path, account: Account, alive: FileLock) -> None:
     """Make the database files if there are none, and check that these programs can serve them.
 
-    `alive` is passed on to initdb, so that one which outlives a killed caller is waited for.
+    initdb inherits `alive`: if the caller is killed, the next one waits until initdb has ended.
 
     Raises
     ------
@@ -46,12 +48,12 @@ def ensure_cluster(folder: ServerFolder, programs: Path, account: Account, alive
     if version != str(MAJOR):
         raise EmbeddedServerError(
             f"{folder.cluster} belongs to PostgreSQL {version}, this version of the service runs {MAJOR}: "
-            "dump it with the old version and load it into a new folder"
+            "dump the database with the old version and load it into a new folder"
         )
 
 
 def _create(folder: ServerFolder, programs: Path, account: Account, alive: FileLock) -> None:
-    # A cluster has its name only once it is whole; what a killed initdb left is thrown away.
+    # The files get their name when they are complete; what a killed initdb left is removed.
     for leftover in folder.home.glob("unfinished-*"):
         shutil.rmtree(leftover)
     unfinished = folder.home / f"unfinished-{token_hex(8)}"

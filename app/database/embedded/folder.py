@@ -1,39 +1,41 @@
+"""The names of files and folders in the data folder."""
+
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.database.embedded import EmbeddedServerError
 from app.database.embedded.account import Account
-from app.database.embedded.errors import EmbeddedServerError
 
 
 @dataclass(frozen=True)
 class ServerFolder:
-    """What lies where in the data folder.
+    """The data folder of an embedded server.
 
-    Where root runs the service, the folder stays root's and only `home`, `log` and `socket` belong to PostgreSQL's
-    user: what root writes or changes the rights of cannot be swapped by that user for a link.
+    If root runs the service, the folder stays root's, and only `home`, `log` and `socket` belong to PostgreSQL's user.
+    So that user cannot replace a file by a link just before root writes it or changes its rights.
     """
 
     path: Path
 
     @property
     def start_lock(self) -> Path:
-        """Held alone by whoever starts or stops the server."""
+        """Held by the one process that starts or stops the server."""
         return self.path / "start.lock"
 
     @property
     def users_lock(self) -> Path:
-        """Held together by every process that uses the server: who gets it alone was the last."""
+        """Shared by all processes that use the server; the process that can hold it alone is the last one."""
         return self.path / "users.lock"
 
     @property
     def alive_lock(self) -> Path:
-        """Held by every process of the server itself, from its first to its last."""
+        """Held by every process of the server itself, as long as it lives."""
         return self.path / "alive.lock"
 
     @property
     def home(self) -> Path:
-        """The folder of the database files, and of those still being made."""
+        """The folder of the database files, finished and unfinished."""
         return self.path / "postgresql"
 
     @property
@@ -48,41 +50,41 @@ class ServerFolder:
 
     @property
     def binaries(self) -> Path:
-        """Copies of the programs, where PostgreSQL's user cannot reach the installed ones."""
+        """Copies of the programs, if PostgreSQL's user has no access to the installed ones."""
         return self.path / "binaries"
 
     @property
     def socket(self) -> Path:
-        """The folder of the socket, where its path is short enough."""
+        """The folder of the socket, if its path is short enough."""
         return self.path / "socket"
 
     @property
     def socket_record(self) -> Path:
-        """Names the folder of the socket where it had to be somewhere else."""
+        """A file with the path of the socket's folder, if that is outside the data folder."""
         return self.path / "socket-folder"
 
     def make(self) -> None:
-        """Make the data folder itself; its parents get the rights that the user's umask gives."""
+        """Make the data folder; missing parents get the rights of the user's umask."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def prepare(self, account: Account) -> None:
-        """Make what belongs to `account`, and see that it can get there.
+        """Make the folders of `account` and check that it has access to them.
 
         Raises
         ------
         EmbeddedServerError
-            `account` cannot pass through the data folder or one above it.
+            The data folder, or one above it, is closed to `account`.
         """
         locks = {self.start_lock, self.users_lock}
         if account.switch and locks.issuperset(self.path.iterdir()):
-            # Nothing but our locks in it: ours to open, a crack. A folder with anything else in it is left as it is.
+            # It holds only this service's locks, so it may be opened to the account; other folders keep their rights.
             os.chown(self.path, 0, account.gid)
             self.path.chmod(0o710)
         for folder in (*reversed(self.path.parents), self.path):
             if not account.can("x", folder):
                 raise EmbeddedServerError(
-                    f"user {account.name}, as whom PostgreSQL runs, cannot get to {self.path}: "
-                    f"{folder} is closed to it; choose another data folder"
+                    f"PostgreSQL runs as user {account.name}, who cannot get to {self.path}: "
+                    f"{folder} is closed; choose another data folder"
                 )
         account.make_private(self.home)
         account.make_private(self.log)

@@ -1,3 +1,5 @@
+"""Locks on files, which the kernel releases when their holders die."""
+
 import fcntl
 import os
 import weakref
@@ -7,10 +9,10 @@ from typing import Self
 
 
 class FileLock:
-    """A held `flock`. The kernel drops it when its last holder is gone, however that one died.
+    """A held `flock`. The kernel releases it when its last holder has ended, even by a kill.
 
-    It belongs to the open file, not to the process: a program started with `descriptor` passed on holds it
-    as well, and `hand_over` leaves it to that program. Everything else is kept from inheriting it.
+    It belongs to the open file, not to the process. A program that inherits `descriptor` holds it as well, and
+    `hand_over` leaves it to that program. No other program inherits it.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -19,17 +21,17 @@ class FileLock:
 
     @property
     def held(self) -> bool:
-        """Whether this process still holds it; false in a forked child, which never does."""
+        """Whether this process still holds it; a forked child never does."""
         return self.descriptor >= 0
 
     def release(self) -> None:
-        """Give it up, for every process that inherited it too."""
+        """Release it, also for the processes that inherited it."""
         if self.held:
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Give up this process's part; the lock lasts as long as the programs that it was passed to."""
+        """End this process's hold; the programs that inherited the lock still hold it."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -44,17 +46,17 @@ class FileLock:
 
 
 def hold_exclusive(path: Path) -> FileLock:
-    """Wait until nobody else holds the lock file at `path`, then hold it alone."""
+    """Wait until no other process holds the lock file at `path`, then hold it alone."""
     return _lock(path, fcntl.LOCK_EX)
 
 
 def hold_shared(path: Path) -> FileLock:
-    """Hold the lock file at `path` together with others."""
+    """Hold the lock file at `path`; other processes may share it."""
     return _lock(path, fcntl.LOCK_SH)
 
 
 def try_exclusive(path: Path) -> FileLock | None:
-    """Hold the lock file at `path` alone, or return None at once where anybody else holds it."""
+    """Hold the lock file at `path` alone, or return None at once if another process holds it."""
     try:
         return _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -72,8 +74,8 @@ def _lock(path: Path, operation: int) -> FileLock:
 
 
 def _forget_inherited() -> None:
-    # A forked child (multiprocessing) has copies of the descriptors: kept open they would hold the locks
-    # beyond the parent's life, unlocked they would rob the parent.
+    # A forked child (multiprocessing) has copies of the descriptors. Kept open they would hold the locks after the
+    # parent's end; unlocking them would release the parent's locks.
     for lock in list(_held):
         lock.hand_over()
 

@@ -1,26 +1,33 @@
+"""The server process (PostgreSQL calls it the postmaster): start it, wait for it, stop it."""
+
 import contextlib
 import os
 import shlex
 import signal
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from psycopg.pq import PGconn, Ping
 
+from app.database.embedded import EmbeddedServerError
 from app.database.embedded.account import Account
-from app.database.embedded.errors import EmbeddedServerError
 from app.database.embedded.folder import ServerFolder
-from app.database.embedded.identity import find_postmaster
 from app.database.embedded.locks import FileLock, try_exclusive
 from app.database.embedded.sockets import PORT, SOCKET_FILE, remove_stale_socket
 
+if TYPE_CHECKING:
+    import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth one import
+
+PROGRAM = "postgres"
+START_TOLERANCE_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
 STOP_SECONDS = 60.0
-PID_SECONDS = 5.0  # between a server's first moment and its writing down its process id
+PID_SECONDS = 5.0  # from a server's start until it has written its process id
 POLL_SECONDS = 0.02
 MAX_LOG_BYTES = 16 * 1024 * 1024
 
-# On the command line, so that no edit of postgresql.conf opens the server or weakens what is promised of it.
+# On the command line, so that no edit of postgresql.conf opens the server to the network or makes it lose data.
 _SETTINGS = {
     "listen_addresses": "",
     "port": str(PORT),
@@ -34,20 +41,46 @@ _SETTINGS = {
     "log_destination": "stderr",
     "log_directory": "../../log",
     "log_file_mode": "0600",
-    # One file a weekday, emptied when its day comes round again.
+    # One file for each weekday, emptied a week later.
     "log_filename": "postgresql-%a.log",
     "log_rotation_age": "1d",
     "log_rotation_size": "0",
     "log_truncate_on_rotation": "on",
-    # Failed statements are reported to the caller, who logs them without personal data; here they would stand with it.
+    # The service logs failed statements without personal data; PostgreSQL would log them with it.
     "log_min_messages": "log",
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
 }
 
 
+def find_postmaster(cluster: Path) -> "psutil.Process | None":
+    """Return the process that serves `cluster`, or None if `postmaster.pid` names no such process.
+
+    After a crash the number in that file may belong to another process. So the process must have PostgreSQL's name
+    and work in `cluster` or, if the system does not tell (root in a container), have started when the file says.
+    """
+    import psutil  # noqa: PLC0415  in the extra `embedded`; `find_binaries` reports first that it is missing
+
+    try:
+        lines = (cluster / "postmaster.pid").read_text().splitlines()
+        pid, started = int(lines[0]), float(lines[2])
+    except (FileNotFoundError, IndexError, ValueError):  # there is none, or it is just being written
+        return None
+    try:
+        process = psutil.Process(pid)
+        if process.name() != PROGRAM or process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        try:
+            serves = Path(process.cwd()) == cluster.resolve()
+        except psutil.AccessDenied:
+            serves = abs(process.create_time() - started) <= START_TOLERANCE_SECONDS
+    except (psutil.NoSuchProcess, ValueError):  # ValueError: a negative number, written by single-user mode
+        return None
+    return process if serves else None
+
+
 def is_alive(folder: ServerFolder) -> bool:
-    """Whether any process of the server lives: each holds the alive lock, from before it does anything."""
+    """Return whether a process of the server lives: each holds the alive lock from its start."""
     lock = try_exclusive(folder.alive_lock)
     if lock is None:
         return True
@@ -56,12 +89,12 @@ def is_alive(folder: ServerFolder) -> bool:
 
 
 def launch(folder: ServerFolder, programs: Path, account: Account, socket: Path, alive: FileLock) -> None:
-    """Start a server and return at once; nothing else may live in the folder, which holding `alive` proves.
+    """Start a server and return at once; holding `alive` proves that no other one lives in the folder.
 
     Raises
     ------
     EmbeddedServerError
-        A server that is not ours has the database files open, or pg_ctl failed.
+        A server that was started by hand uses the database files, or pg_ctl failed.
     """
     foreign = find_postmaster(folder.cluster)
     if foreign is not None:
@@ -71,7 +104,7 @@ def launch(folder: ServerFolder, programs: Path, account: Account, socket: Path,
     _trim_log(folder.log)
     settings = _SETTINGS | {"unix_socket_directories": str(socket)}
     options = shlex.join(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
-    # pg_ctl hands its command line to a shell: paths of the user's choosing go by environment and working folder.
+    # pg_ctl passes its command line to a shell, so the data folder's path goes by environment and working folder.
     answer = account.run(
         [programs / "pg_ctl", "start", "-W", "-s", "-l", "../../log/start.log", "-o", options],
         cwd=folder.cluster,
@@ -83,22 +116,22 @@ def launch(folder: ServerFolder, programs: Path, account: Account, socket: Path,
 
 
 def wait_until_ready(folder: ServerFolder, socket: Path) -> bool:
-    """Wait until the server takes connections, however long it replays its log; false when it is gone.
+    """Wait until the server takes connections, however long it replays its log; return False when it has ended.
 
     Raises
     ------
     EmbeddedServerError
-        It lives but says nothing: what is left of a killed server, or one whose socket was removed.
+        It lives but does not answer: remains of a killed server, or a server whose socket was removed.
     """
     address = f"host={socket} port={PORT} user=postgres dbname=postgres connect_timeout=5".encode()
-    heard = time.monotonic()
+    last_answer = time.monotonic()
     while is_alive(folder):
         answer = PGconn.ping(address)
         if answer == Ping.OK:
             return True
         if answer == Ping.REJECT:  # starting up, replaying, shutting down
-            heard = time.monotonic()
-        elif time.monotonic() - heard > SILENCE_SECONDS:
+            last_answer = time.monotonic()
+        elif time.monotonic() - last_answer > SILENCE_SECONDS:
             raise EmbeddedServerError(
                 f"PostgreSQL's processes in {folder.cluster} do not answer at {socket / SOCKET_FILE}: "
                 f"end them and try again; the log is in {folder.log}"
@@ -108,12 +141,14 @@ def wait_until_ready(folder: ServerFolder, socket: Path) -> bool:
 
 
 def stop(folder: ServerFolder) -> None:
-    """Stop the server: roll back what is open, write everything, and wait until its last process is gone.
+    """Stop the server: roll back open transactions, write everything, and wait until its last process has ended.
+
+    If that takes too long, the server stops at once; that is safe too, and only makes the next start slower.
 
     Raises
     ------
     EmbeddedServerError
-        It did not end, not even when told to drop everything (which is as safe, and slower to start from).
+        The server did not end.
     """
     for request in (signal.SIGINT, signal.SIGQUIT):
         if _ask_to_stop(folder, request):
@@ -122,7 +157,7 @@ def stop(folder: ServerFolder) -> None:
 
 
 def last_words(log: Path) -> str:
-    """Return where the newest log file is and its last serious line."""
+    """Return the newest log file and its last FATAL or PANIC line."""
     files = sorted(log.iterdir(), key=lambda file: file.stat().st_mtime)
     serious = [
         (file, line)
@@ -152,7 +187,7 @@ def _ask_to_stop(folder: ServerFolder, request: signal.Signals) -> bool:
 
 
 def _trim_log(log: Path) -> None:
-    # The collector empties a file when a new day begins, never when the server starts.
+    # PostgreSQL empties a file when a new day begins, but not when the server starts.
     (log / "start.log").unlink(missing_ok=True)
     for file in log.iterdir():
         if file.stat().st_size > MAX_LOG_BYTES:

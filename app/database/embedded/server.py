@@ -1,3 +1,5 @@
+"""The embedded server as the rest of the service uses it."""
+
 import contextlib
 import os
 from pathlib import Path
@@ -5,31 +7,35 @@ from types import TracebackType
 from typing import Self
 
 import psycopg
+from psycopg import sql
+from sqlalchemy import URL
 
+from app.database.embedded import EmbeddedServerError
 from app.database.embedded.account import Account, choose_account
 from app.database.embedded.binaries import find_binaries
-from app.database.embedded.cluster import ensure_cluster
-from app.database.embedded.database import database_url, ensure_database
-from app.database.embedded.errors import EmbeddedServerError
+from app.database.embedded.cluster import SUPERUSER, ensure_cluster
 from app.database.embedded.folder import ServerFolder
 from app.database.embedded.locks import FileLock, hold_exclusive, hold_shared, try_exclusive
 from app.database.embedded.postmaster import last_words, launch, stop, wait_until_ready
-from app.database.embedded.sockets import discard_temporary_folder, socket_folder
+from app.database.embedded.sockets import PORT, discard_temporary_folder, socket_folder
+
+NAME = "stable_arena"
+"""The service's role and its database."""
 
 
 class EmbeddedServer:
     """A PostgreSQL of the service's own in one folder, shared by the processes that use it.
 
-    The first `start` makes the database and starts the server, later ones, of any process, join it; the last
-    `release` stops it. Who uses it is counted by locks that the kernel drops with their process, so killed
-    processes do not count, and the server that they leave behind is joined, and stopped, by the next.
-    It listens on a socket that only its owner can reach.
+    The first `start` makes the database and starts the server, later ones join it, and the last `release` stops it.
+    Each user of the server holds a lock that the kernel releases at the process's end. So killed processes do not
+    count, and the next process takes over the server that they left running. The server listens only on a socket
+    that is closed to other users.
 
     Parameters
     ----------
     data_dir
-        The folder of the database, made if missing. Where root runs the service, PostgreSQL runs as an
-        unprivileged user (`postgres` or `nobody`), who must be able to get there.
+        The folder of the database, made if it is missing. If root runs the service, PostgreSQL runs as an unprivileged
+        user (`postgres` or `nobody`), who must have access to the folder.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -39,7 +45,7 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """The database's URL for SQLAlchemy, once the server was started."""
+        """The database's URL for SQLAlchemy; the server must have been started."""
         if self._url is None:
             raise EmbeddedServerError("the embedded PostgreSQL was not started")
         return self._url
@@ -52,10 +58,10 @@ class EmbeddedServer:
             raise self._translated(error) from error
 
     def start(self) -> str:
-        """Use the server: start it unless it runs, and return the URL once it takes connections.
+        """Start the server unless it runs, and return the URL when it takes connections.
 
-        That takes as long as PostgreSQL needs to replay its log after a crash. Calling it again is harmless and
-        brings back a server that died meanwhile.
+        After a crash that takes as long as PostgreSQL needs to replay its log. A second call is harmless, and starts
+        a server that has died again.
 
         Raises
         ------
@@ -70,7 +76,7 @@ class EmbeddedServer:
                 try:
                     self._url = self._bring_up()
                 except BaseException:
-                    with contextlib.suppress(EmbeddedServerError):  # the first error is the one to tell
+                    with contextlib.suppress(EmbeddedServerError):  # the first error is the one to report
                         self._leave()
                     raise
         except (OSError, psycopg.Error) as error:
@@ -78,7 +84,7 @@ class EmbeddedServer:
         return self._url
 
     def release(self) -> None:
-        """Give up this process's use of the server, and stop it if that was the last; harmless when repeated.
+        """End this process's use of the server, and stop it if no other process uses it; a second call is harmless.
 
         Raises
         ------
@@ -101,8 +107,8 @@ class EmbeddedServer:
             self._launch(account, socket)
             if not wait_until_ready(self._folder, socket):
                 raise EmbeddedServerError(f"PostgreSQL did not come up: see {last_words(self._folder.log)}")
-        ensure_database(socket)
-        return database_url(socket)
+        _ensure_database(socket)
+        return _database_url(socket)
 
     def _launch(self, account: Account, socket: Path) -> None:
         programs = find_binaries(account, self._folder.binaries)
@@ -116,7 +122,7 @@ class EmbeddedServer:
             alive.hand_over()
 
     def _leave(self) -> None:
-        # Under the start lock: nobody can join between the question who is left and the stop.
+        # The start lock is held: no process can join between the question whether one is left and the stop.
         if self._use is not None:
             self._use.release()
         last = try_exclusive(self._folder.users_lock)
@@ -140,3 +146,23 @@ class EmbeddedServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _ensure_database(socket: Path) -> None:
+    """Make the service's role and database if they are missing.
+
+    The role is no superuser and may create databases, as on a server in production, so that no part of the service
+    comes to need more.
+    """
+    name = sql.Identifier(NAME)
+    with psycopg.connect(host=str(socket), port=PORT, user=SUPERUSER, dbname="postgres", autocommit=True) as connection:
+        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [NAME]).rowcount:
+            connection.execute(sql.SQL("CREATE ROLE {} LOGIN CREATEDB").format(name))
+        if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [NAME]).rowcount:
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, name))
+
+
+def _database_url(socket: Path) -> str:
+    """Return the URL of the service's database; it names the port, so that PGPORT has no effect."""
+    url = URL.create("postgresql+psycopg", username=NAME, database=NAME, query={"host": str(socket), "port": str(PORT)})
+    return url.render_as_string(hide_password=False)

@@ -1,26 +1,28 @@
+"""The folder of the server's socket, private and with a short path."""
+
 import contextlib
 import re
 import stat
 import tempfile
 from pathlib import Path
 
+from app.database.embedded import EmbeddedServerError
 from app.database.embedded.account import Account
-from app.database.embedded.errors import EmbeddedServerError
 from app.database.embedded.folder import ServerFolder
 
 PORT = 5432
 SOCKET_FILE = f".s.PGSQL.{PORT}"
 MAX_SOCKET_PATH = 100  # the kernel's limit is 108 bytes on Linux, 104 on macOS
 
-# PostgreSQL, libpq and SQLAlchemy each read some other character of a socket's folder as syntax.
+# PostgreSQL, libpq and SQLAlchemy each read some characters in the path of a socket's folder as syntax.
 _PLAIN = re.compile(r"/[A-Za-z0-9/._+-]*")
 
 
 def socket_folder(folder: ServerFolder, account: Account) -> Path:
-    """Return the private folder of the server's socket, made if need be.
+    """Return the private folder of the server's socket; make it if it is missing.
 
-    It has rights 0700 and `account` for its owner: whoever can reach the socket may do anything to the database.
-    Where the data folder's path is too long for a socket it is a temporary one, recorded in the data folder.
+    It has rights 0700 and belongs to `account`, because every user with access to the socket may do anything to the
+    database. If the data folder's path does not fit, it is a temporary folder, recorded in the data folder.
     """
     if _fits(folder.socket):
         account.make_private(folder.socket)
@@ -32,8 +34,8 @@ def socket_folder(folder: ServerFolder, account: Account) -> Path:
     if not _fits(temporary) or not account.can("x", temporary.parent):
         temporary.rmdir()
         raise EmbeddedServerError(
-            f"no room for a socket: {folder.path} has too long a path and so has, "
-            f"or is closed to user {account.name}, the temporary folder {temporary.parent}"
+            f"there is no place for a socket: the path of {folder.path} is too long, and the temporary folder "
+            f"{temporary.parent} has too long a path, too, or is closed to user {account.name}"
         )
     account.make_private(temporary)
     folder.socket_record.write_text(str(temporary))
@@ -41,7 +43,7 @@ def socket_folder(folder: ServerFolder, account: Account) -> Path:
 
 
 def recorded_folder(folder: ServerFolder) -> Path | None:
-    """Return the temporary folder that the socket was last put in, if it was."""
+    """Return the temporary folder in which the socket was last, if there was one."""
     try:
         return Path(folder.socket_record.read_text())
     except FileNotFoundError:
@@ -49,16 +51,16 @@ def recorded_folder(folder: ServerFolder) -> Path | None:
 
 
 def remove_stale_socket(socket: Path) -> None:
-    """Remove what a killed server left; its lock file names a process id that may be someone else's by now."""
+    """Remove what a killed server left; the process id in its lock file may belong to another process by now."""
     for name in (SOCKET_FILE, f"{SOCKET_FILE}.lock"):
         (socket / name).unlink(missing_ok=True)
 
 
 def discard_temporary_folder(folder: ServerFolder) -> None:
-    """Leave nothing in the system's temporary folder once the server is stopped."""
+    """Remove the temporary folder of the socket after the server has stopped."""
     recorded = recorded_folder(folder)
     if recorded is not None:
-        with contextlib.suppress(OSError):  # not empty, not ours, gone: then it is not ours to remove
+        with contextlib.suppress(OSError):  # it is not empty, not ours or gone, so not ours to remove
             recorded.rmdir()
         folder.socket_record.unlink(missing_ok=True)
 
@@ -68,7 +70,7 @@ def _fits(socket: Path) -> bool:
 
 
 def _is_private(path: Path, account: Account) -> bool:
-    # lstat: a link is refused too. The temporary folder is swept now and then, and its names are anyone's to take.
+    # lstat, to refuse a link too: temporary folders are cleaned, and then any user can take the name.
     try:
         found = path.lstat()
     except OSError:

@@ -1,7 +1,0 @@
-from app.errors import UnavailableError
-
-
-class EmbeddedServerError(UnavailableError):
-    """The embedded PostgreSQL cannot be started or stopped; `detail` is one line that says why."""
-
-    public = False
