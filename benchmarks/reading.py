@@ -1,7 +1,7 @@
 """How long a refit takes to read its votes: `python -m benchmarks.reading [VOTES]`, in a scratch embedded database.
 
 Votes are generated in the database: 50,000 annotators of very unequal zeal, 200 models, a battle each, 30 days. Times
-are of a whole `read_material`, from the first statement to arrays that can be fitted; memory is the process's peak
+are of a whole `load_fit_input`, from the first statement to arrays that can be fitted; memory is the process's peak
 over what it held before.
 """
 
@@ -20,7 +20,7 @@ from app.database.embedded.server import EmbeddedServer
 from app.database.engine import Database
 from app.database.schema import upgrade
 from app.policy.service import current_policy, set_policy
-from app.refits.load import read_material
+from app.refits.load import load_fit_input
 
 VOTES = 5_000_000
 ANNOTATORS = 50_000
@@ -83,11 +83,11 @@ def measure(database: Database, what: str) -> None:
     before = peak_megabytes()
     began = time.perf_counter()
     with database.read() as conn:
-        material = read_material(conn)
+        fit_input = load_fit_input(conn)
     seconds = time.perf_counter() - began
-    left_out = f"{material.retracted:,} retracted, {material.over_quota:,} over quota"
+    left_out = f"{fit_input.retracted:,} retracted, {fit_input.over_quota:,} over quota"
     memory = f"+{peak_megabytes() - before:.0f} MB"
-    print(f"{what:28} {seconds:6.2f} s  {material.votes_read / seconds / 1e6:5.2f} M votes/s  {memory:>8}  {left_out}")
+    print(f"{what:28} {seconds:6.2f} s  {fit_input.votes_read / seconds / 1e6:5.2f} M votes/s  {memory:>8}  {left_out}")
 
 
 def set_quota(database: Database, votes_per_day: int) -> None:

@@ -11,8 +11,8 @@ from app.cli.options import Printed, PrintedOption, check_reason
 from app.cli.outputs import write_json
 from app.cli.session import open_session
 from app.cli.texts import counted
-from app.leaderboard.rows import finite
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.rating.loop.rows import finite
 from app.refits.reproduce import Reproduction, reproduce
 from app.refits.run_now import refit_now
 from app.worker.assembly import fit_limits

@@ -1,25 +1,87 @@
-"""The guard on publication: which boards nobody but an admin should publish.
+"""Checks on a fit before it is published: what holds it back for an admin, and what raises an alarm."""
 
-A rule that suddenly excludes many is more often a broken filter than a crowd gone bad; and of two camps votes do not
-tell which is right.
-"""
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
 
-from app.refits.fit.task import Fitted
-from app.refits.load import Material
+import structlog
+from sqlalchemy import Connection
+
+from app.refits.fit.interface import FitInput, FitOutput
+from app.refits.queries import list_rules
+
+log = structlog.get_logger()
+
+USUAL_SNAPSHOTS = 10
+"""A rule's usual share of the votes is its median share in this many past snapshots."""
+
+TIMES_USUAL = 3.0
+POINTS_ABOVE_USUAL = 0.05
+
+RuleCounts = Mapping[str, Mapping[str, int]]
+"""Of each rule the `annotators` that it flags or excludes, and their `votes`."""
 
 
-def reason_to_hold(fitted: Fitted, material: Material) -> str | None:
-    """Say why the board waits for an admin's word, None if it need not."""
-    share, most = newly_excluded_share(fitted, material), material.policy.settings.max_excluded_share
-    if share > most:
-        return f"it would newly exclude {share:.1%} of the votes, more than the policy's {most:.1%}"
-    notices = fitted.rating.diagnostics.warnings
+@dataclass(frozen=True)
+class RuleAlarm:
+    """A rule whose share of the votes has jumped. A broken filter is more likely than so many bad annotators.
+
+    Attributes
+    ----------
+    annotators, votes : that the rule flags or excludes now
+    share : of the votes read, now
+    usual : the median of the last snapshots' shares
+    """
+
+    rule: str
+    annotators: int
+    votes: int
+    share: float
+    usual: float
+
+
+def reason_to_hold(fit_input: FitInput, output: FitOutput) -> str | None:
+    """Return why an admin has to accept this fit before it is published; None if there is no such reason."""
+    share, limit = newly_excluded_share(fit_input, output), fit_input.max_excluded_share
+    if share > limit:
+        return f"it would newly exclude {share:.1%} of the votes, more than the policy's {limit:.1%}"
+    # With two camps the votes do not tell which one is right.
+    notices = output.rating.diagnostics.warnings
     return next((notice.detail for notice in notices if notice.code == "opposed-camps"), None)
 
 
-def newly_excluded_share(fitted: Fitted, material: Material) -> float:
-    """Share of the votes past δ that the rule would newly exclude; who was excluded before was accepted."""
-    task, crowd = material.task, fitted.rating.annotators
-    counted = (crowd.votes > material.policy.settings.min_votes) & ~task.keep_never
-    newly = counted & (crowd.standing == "excluded") & ~task.keep_always & ~material.excluded_before
-    return float(crowd.votes[newly].sum() / crowd.votes[counted].sum())
+def newly_excluded_share(fit_input: FitInput, output: FitOutput) -> float:
+    """Return the share of votes by annotators past δ that the rule excludes and did not exclude before."""
+    annotators = output.rating.annotators
+    counted = (annotators.votes > fit_input.settings.min_votes) & ~fit_input.keep_never
+    newly = counted & (annotators.standing == "excluded") & (fit_input.rule_standings != "excluded")
+    newly &= ~fit_input.keep_always
+    return float(annotators.votes[newly].sum() / annotators.votes[counted].sum())
+
+
+def find_alarms(conn: Connection, rules: RuleCounts, votes_read: int) -> list[RuleAlarm]:
+    """Compare a fit with the last snapshots; return the rules whose share of the votes has jumped."""
+    past = [_shares(past_rules, read) for past_rules, read in list_rules(conn, limit=USUAL_SNAPSHOTS)]
+    alarms = judge_rules(rules, votes_read, past)
+    for alarm in alarms:
+        log.warning("rule_jumped", rule=alarm.rule, share=round(alarm.share, 4), usual=round(alarm.usual, 4))
+    return alarms
+
+
+def judge_rules(rules: RuleCounts, votes_read: int, past: Sequence[Mapping[str, float]]) -> list[RuleAlarm]:
+    """Return the rules whose share is above three times the usual and five points above it, the largest first.
+
+    A rule that a past snapshot does not name had a share of 0 in it. Without a past nothing is unusual.
+    """
+    if not past:
+        return []
+    found = []
+    for rule, share in _shares(rules, votes_read).items():
+        usual = median(each.get(rule, 0.0) for each in past)
+        if share > max(TIMES_USUAL * usual, usual + POINTS_ABOVE_USUAL):
+            found.append(RuleAlarm(rule, rules[rule]["annotators"], rules[rule]["votes"], share, usual))
+    return sorted(found, key=lambda alarm: -alarm.share)
+
+
+def _shares(rules: RuleCounts, votes_read: int) -> dict[str, float]:
+    return {rule: counts["votes"] / max(1, votes_read) for rule, counts in rules.items()}

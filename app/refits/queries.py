@@ -1,6 +1,6 @@
 """The record of refits: asked for, run, and how each ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -113,6 +113,13 @@ def fail_lost_refits(conn: Connection, epoch: int) -> int:
         .values(state="failed", detail="worker lost", finished_at=func.clock_timestamp())
     )
     return conn.execute(statement).rowcount
+
+
+def list_rules(conn: Connection, *, limit: int) -> Sequence[tuple[Mapping[str, Any], int]]:
+    """Return `diagnostics.rules` and the number of votes read of the newest snapshots that have them."""
+    rules = snapshots.c.diagnostics["rules"]
+    statement = select(rules, snapshots.c.votes_read).where(snapshots.c.diagnostics.has_key("rules"))
+    return [(row[0], row[1]) for row in conn.execute(statement.order_by(snapshots.c.number.desc()).limit(limit))]
 
 
 class Ended(NamedTuple):

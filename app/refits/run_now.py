@@ -4,9 +4,10 @@ from app.database.engine import Database
 from app.errors import StableArenaError
 from app.refits.fit.process import FitLimits, FitProcess
 from app.refits.runner import RefitRunner
-from app.refits.service import Refit, find_refit, request_refit
+from app.refits.schemas import Refit
+from app.refits.service import find_refit, request_refit
 
-_LOOK_AGAIN_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 class RefitNotPublishedError(StableArenaError):
@@ -25,7 +26,7 @@ def refit_now(
     accept_exclusions: bool = False,
     reason: str | None = None,
 ) -> Refit:
-    """Ask for a refit and see it through: run it here or, where another process holds the lease, wait for that one.
+    """Request a refit and wait for its end. It runs here or, if another process holds the lease, there.
 
     Raises
     ------
@@ -34,11 +35,7 @@ def refit_now(
     """
     with database.begin() as conn:
         refit_id = request_refit(
-            conn,
-            trigger="command",
-            requested_by=requested_by,
-            accept_exclusions=accept_exclusions,
-            reason=reason,
+            conn, trigger="command", requested_by=requested_by, accept_exclusions=accept_exclusions, reason=reason
         )
     runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(limits))
     pause = threading.Event()
@@ -50,7 +47,7 @@ def refit_now(
             if refit.ended:
                 break
             if ran is None:
-                pause.wait(_LOOK_AGAIN_SECONDS)
+                pause.wait(_POLL_SECONDS)
     finally:
         runner.stop()
     if refit.state != "done":

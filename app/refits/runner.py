@@ -12,11 +12,11 @@ from app.database.lease_renewal import LeaseRenewal, holder_name
 from app.database.leases import acquire_lease, lock_lease, release_lease
 from app.errors import StableArenaError, UnavailableError
 from app.rating.errors import NoCommonRankingError, RatingError
+from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitCancelledError, FitProcess
-from app.refits.fit.task import Fitted
 from app.refits.guard import reason_to_hold
-from app.refits.load import Material, read_material
-from app.refits.publish import carry_out, write_snapshot
+from app.refits.load import load_fit_input
+from app.refits.publish import apply_standings, write_snapshot
 from app.refits.queries import (
     advance_refit,
     cancel_is_asked,
@@ -33,14 +33,14 @@ log = structlog.get_logger()
 
 
 class NeedsReviewError(StableArenaError):
-    """The refit worked, but its board must not be published without an admin's word."""
+    """The fit succeeded, but an admin has to accept it before it is published."""
 
     code = "needs-review"
     title = "The refit waits for review"
 
 
 class SupersededError(StableArenaError):
-    """Another worker took the lease over before this one could publish."""
+    """Another worker took over the lease before this one could publish."""
 
     code = "superseded"
     title = "Another worker took over"
@@ -48,7 +48,7 @@ class SupersededError(StableArenaError):
 
 @dataclass
 class _Run:
-    """A refit that this process has claimed, and the time its stages took."""
+    """A refit that this process has claimed, and the seconds that its stages took."""
 
     id: UUID
     epoch: int
@@ -57,14 +57,15 @@ class _Run:
 
 
 class RefitRunner:
-    """Runs refits, one at a time among all processes on the database.
+    """Runs refits: schedule, load, fit, publish. Of all processes on the database one at a time runs a refit.
 
-    It owns its transactions: a claim, a read, and the publication. Each is short; none is open while a fit runs.
+    A runner owns its transactions: the claim, the load, and the publication. None is open while a fit runs.
 
     Parameters
     ----------
     process : fits in a child process; several runners may share one
-    comparisons : also publish boards by other methods and by tag, and how few votes decide the order of neighbours
+    comparisons : also publish leaderboards by other methods and by tag, and how few votes decide the order of
+        neighbours
     """
 
     def __init__(
@@ -84,13 +85,13 @@ class RefitRunner:
     def run_next(self, *, scheduled: bool) -> UUID | None:
         """Run the refit that waits or, if `scheduled`, one that is due; return its id.
 
-        None if there is nothing to run or another process holds the lease. How the refit ended is on record, also
-        when it failed.
+        None if there is nothing to run or another process holds the lease. How the refit ended, failures included, is
+        on its record.
 
         Raises
         ------
         UnavailableError
-            The database cannot be reached. What was under way is marked as lost by whoever holds the lease next.
+            The database cannot be reached. The next holder of the lease marks the refit as lost.
         """
         run = self._claim(scheduled=scheduled)
         if run is None:
@@ -104,11 +105,11 @@ class RefitRunner:
         return run.id
 
     def stop(self) -> None:
-        """End a fit under way, from another thread; its refit is put on record as failed. Runs no other."""
+        """End a fit under way, from another thread. Its refit fails, and this runner starts no other."""
         self._process.stop()
 
     def _release(self, run: _Run) -> None:
-        """Let the next one in at once; if the database does not answer, the lease ends by itself."""
+        """Release the lease. If the database does not answer, the lease runs out by itself."""
         with contextlib.suppress(UnavailableError), self._database.begin() as conn:
             release_lease(conn, REFIT_LEASE, run.epoch)
 
@@ -130,12 +131,14 @@ class RefitRunner:
             return _Run(row["id"], epoch, row["accept_exclusions"])
 
     def _run(self, run: _Run) -> None:
-        """Read, fit and publish; whatever goes wrong ends on the refit's record."""
+        """Load, fit and publish. Every error is put on the refit's record."""
         started = time.perf_counter()
         try:
-            self._publish(run, *self._fit(run))
+            fit_input = self._load(run)
+            output = self._fit(run, fit_input)
+            self._publish(run, fit_input, output)
         except UnavailableError as error:
-            # A full disk lets this little through; a lost server does not: then who holds the lease next says so.
+            # On a full disk this small write may still succeed. If not, the next holder of the lease says so.
             with contextlib.suppress(UnavailableError):
                 self._end(run, "failed", error.detail)
             raise
@@ -149,39 +152,40 @@ class RefitRunner:
             self._end(run, "cancelled", error.detail)
         except (RatingError, StableArenaError) as error:
             self._end(run, "failed", str(error))
-        except Exception as error:  # a bug: it ends on the log and on the refit's record, not the worker
+        except Exception as error:  # a bug must not end the worker
             log.exception("refit_broke")
             self._end(run, "failed", f"unexpected {type(error).__name__}")
         else:
             log.info("refit_done", seconds=round(time.perf_counter() - started, 3))
 
-    def _fit(self, run: _Run) -> tuple[Material, Fitted]:
+    def _load(self, run: _Run) -> FitInput:
         started = time.perf_counter()
         with self._database.read() as conn:
             if self._database.embedded:
                 stand_back(conn)
-            material = read_material(conn)
+            fit_input = load_fit_input(conn)
         run.seconds["read"] = time.perf_counter() - started
+        return fit_input
+
+    def _fit(self, run: _Run, fit_input: FitInput) -> FitOutput:
         self._advance(run, "fitting")
-        fitted = self._process.fit(
-            material.task, comparisons=self._comparisons, cancelled=lambda: self._is_cancelled(run)
-        )
-        run.seconds.update(fitted.seconds)
-        reason = None if run.accept_exclusions else reason_to_hold(fitted, material)
+        output = self._process.fit(fit_input, comparisons=self._comparisons, cancelled=lambda: self._is_cancelled(run))
+        run.seconds.update(output.seconds)
+        reason = None if run.accept_exclusions else reason_to_hold(fit_input, output)
         if reason is not None:
             raise NeedsReviewError(reason)
-        return material, fitted
+        return output
 
-    def _publish(self, run: _Run, material: Material, fitted: Fitted) -> None:
+    def _publish(self, run: _Run, fit_input: FitInput, output: FitOutput) -> None:
         self._advance(run, "publishing")
         started = time.perf_counter()
         with self._database.begin() as conn:
             if self._database.embedded:
                 stand_back(conn)
-            snapshot_id = write_snapshot(conn, run.id, material, fitted, run.seconds)
+            snapshot_id = write_snapshot(conn, run.id, fit_input, output, run.seconds)
             if not lock_lease(conn, REFIT_LEASE, run.epoch):
-                raise SupersededError("another worker took over before the board was published")
-            carry_out(conn, snapshot_id)
+                raise SupersededError("another worker took over before the leaderboard was published")
+            apply_standings(conn, snapshot_id)
             run.seconds["publish"] = time.perf_counter() - started
             end_refit(conn, run.id, run.epoch, "done", seconds=run.seconds)
 
@@ -198,7 +202,7 @@ class RefitRunner:
     def _end(self, run: _Run, state: str, detail: str) -> None:
         log.warning("refit_not_published", state=state, detail=detail)
         with self._database.begin() as conn:
-            # Done all the same is one whose commit was not heard of.
+            # The publication may have been committed although its answer was lost; then the refit stays done.
             ended = end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
             if ended and state in ("failed", "needs_review"):
                 announce(conn, "refit.failed", {"refit": str(run.id), "state": state, "detail": detail})

@@ -39,7 +39,7 @@ def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
     return conn.execute(statement).mappings().one()
 
 
-def insert_boards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
+def insert_leaderboards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add the models of every board, rows of `snapshot_models` without the snapshot."""
     conn.execute(insert(snapshot_models), [{"snapshot_id": snapshot_id, **row} for row in rows])
 

@@ -1,8 +1,7 @@
 """What webhooks are told, written in the transaction of what it tells of: neither is there without the other."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,7 +9,6 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.policy.schemas import Policy
-from app.refits.alarms.service import RuleAlarm
 from app.snapshots.freshness import first_board_is_late
 from app.snapshots.queries import newest_snapshot, snapshot_is_older
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
@@ -33,7 +31,7 @@ def announce_to(conn: Connection, webhook_id: UUID, data: Mapping[str, Any]) -> 
     return store.insert_deliveries(conn, [webhook_id], "test", _payload("test", data))[0]
 
 
-def announce_standings(conn: Connection, snapshot: RowMapping, changes: Iterable[RowMapping]) -> None:
+def announce_standings(conn: Connection, snapshot_id: UUID, changes: Iterable[RowMapping]) -> None:
     """Tell which annotators a publication newly flagged and excluded, by public id: keys stay here."""
     found = list(changes)
     told: tuple[tuple[Event, str], ...] = (("annotators.flagged", "flagged"), ("annotators.excluded", "excluded"))
@@ -41,15 +39,8 @@ def announce_standings(conn: Connection, snapshot: RowMapping, changes: Iterable
         here = [one for one in found if one["after"] == standing]
         if here:
             listed = [{"id": str(one["id"]), "ability": one["ability"], "votes": one["votes"]} for one in here]
-            data = {"snapshot": str(snapshot["id"]), "count": len(here), "annotators": listed[:MAX_LISTED]}
+            data = {"snapshot": str(snapshot_id), "count": len(here), "annotators": listed[:MAX_LISTED]}
             announce(conn, event, data)
-
-
-def announce_alarms(conn: Connection, snapshot: RowMapping, alarms: Sequence[RuleAlarm]) -> None:
-    """Tell which rules flag or exclude far more of the votes than in the last snapshots."""
-    if alarms:
-        rules = [asdict(alarm) for alarm in alarms]
-        announce(conn, "rule.jumped", {"snapshot": str(snapshot["id"]), "number": snapshot["number"], "rules": rules})
 
 
 def wants_standings(conn: Connection) -> bool:

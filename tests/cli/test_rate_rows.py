@@ -1,8 +1,8 @@
 import numpy as np
 
-from app.leaderboard.rows import count, finite, model_rows
 from app.rating.data.votes import aggregate
 from app.rating.loop.round import run_round
+from app.rating.loop.rows import count, finite, model_rows
 from app.rating.settings import LoopSettings
 
 

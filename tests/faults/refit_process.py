@@ -19,9 +19,9 @@ from sqlalchemy import Engine, event
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from app.database.engine import Database
-from app.refits.fit.fitting import fit
+from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.process import FitProcess
-from app.refits.load import read_material
+from app.refits.load import load_fit_input
 from app.refits.runner import RefitRunner
 
 LEASE_SECONDS = 60.0  # the killed process never gives it back: the test lets the time pass
@@ -101,8 +101,8 @@ def fork_refit(url: str, last: int, first: str) -> dict[str, Any]:
 def warm_up(url: str) -> None:
     """Load and compile in this process what every child then has."""
     with Database(url) as database, database.read() as conn:
-        task = read_material(conn).task
-    fit(task)
+        task = load_fit_input(conn)
+    fit_snapshot(task)
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.monitoring.metrics.service import EndedRefits, FiguresReader, ServiceFigures, read_figures
-from app.refits.service import Refit, cancel_refit, request_refit
+from app.refits.schemas import Refit
+from app.refits.service import cancel_refit, request_refit
 
 
 @pytest.fixture

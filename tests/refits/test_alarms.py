@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from sqlalchemy import insert, text
@@ -11,11 +10,9 @@ from structlog.testing import capture_logs
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.database.tables import webhooks
-from app.refits.alarms.service import find_alarms, judge_rules
-from app.refits.service import Refit
-from app.snapshots.queries import newest_snapshot
+from app.refits.guard import RuleAlarm, find_alarms, judge_rules
+from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
-from app.webhooks.events import announce_alarms
 
 
 def rules(**votes: int) -> dict[str, dict[str, int]]:
@@ -45,32 +42,19 @@ def test_a_rule_that_is_new_is_held_against_nothing_and_the_worst_comes_first() 
     assert [(alarm.rule, alarm.share, alarm.usual) for alarm in found] == [("copies", 0.2, 0.0), ("ability", 0.1, 0.0)]
 
 
-def test_it_is_told_with_the_snapshot(database: Database, stored_crowd: None, run_refit: Callable[..., Refit]) -> None:
+def test_a_fit_is_compared_with_past_snapshots(
+    database: Database, stored_crowd: None, run_refit: Callable[..., Refit]
+) -> None:
     run_refit()
-    now: dict[str, Any] = {"rules": rules(ability=200), "votes": {"read": 1680}}
     with database.begin() as conn:
         conn.execute(text("""UPDATE snapshots SET diagnostics = diagnostics - 'rules'"""))
-        assert find_alarms(conn, now) == []  # snapshots of earlier versions say nothing of rules
+        assert find_alarms(conn, rules(ability=200), 1680) == []  # earlier versions did not store the rules
         quiet = json.dumps({"rules": rules(ability=10)})
         conn.execute(text("UPDATE snapshots SET diagnostics = diagnostics || CAST(:d AS jsonb)"), {"d": quiet})
-        hook = {"id": new_id(), "url": "https://a.example", "events": ["rule.jumped"], "secret": "s", "created_by": "t"}
-        conn.execute(insert(webhooks), hook)
         with capture_logs() as logs:
-            alarms = find_alarms(conn, now)
-        snapshot = newest_snapshot(conn)
-        assert snapshot is not None
-        announce_alarms(conn, snapshot, alarms)
-        message = json.loads(conn.execute(text("SELECT payload FROM webhook_deliveries")).scalar_one())
-        assert find_snapshot(conn).number == message["data"]["number"]
+            alarms = find_alarms(conn, rules(ability=200), 1680)
     assert [entry["rule"] for entry in logs if entry["event"] == "rule_jumped"] == ["ability"]
-    assert message["type"] == "rule.jumped"
-    assert message["data"]["rules"][0] == {
-        "rule": "ability",
-        "annotators": 3,
-        "votes": 200,
-        "share": pytest.approx(200 / 1680),
-        "usual": pytest.approx(10 / 1680),
-    }
+    assert alarms == [RuleAlarm("ability", 3, 200, 200 / 1680, 10 / 1680)]
 
 
 def test_a_refit_tells_of_a_rule_that_jumped(
@@ -85,7 +69,9 @@ def test_a_refit_tells_of_a_rule_that_jumped(
     store_policy(flag_rule="threshold")
     run_refit()
     with database.read() as conn:
-        told = json.loads(conn.execute(text("SELECT payload FROM webhook_deliveries")).scalar_one())["data"]["rules"]
+        message = json.loads(conn.execute(text("SELECT payload FROM webhook_deliveries")).scalar_one())
+        told = message["data"]["rules"]
         assert find_snapshot(conn, "1").diagnostics["alarms"] == []
         assert find_snapshot(conn, "2").diagnostics["alarms"] == told
+    assert (message["type"], message["data"]["number"]) == ("rule.jumped", 2)
     assert [(rule["rule"], rule["annotators"], rule["votes"]) for rule in told] == [("ability", 2, 240)]

@@ -15,29 +15,22 @@ from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import ConflictError, NotFoundError
 from app.rating.settings import LoopSettings
+from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitLimits, FitProcess, FitProcessLostError, FitTooLargeError
-from app.refits.fit.task import FitTask, Fitted
 from app.refits.runner import RefitRunner
 from app.refits.service import cancel_refit, find_refit, request_refit
+from tests.fixtures.fit_inputs import make_fit_input
 
 Hang = Callable[[], None]
 
 
-def task(n_votes: int = 60) -> FitTask:
+def task(n_votes: int = 60) -> FitInput:
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 5, n_votes).astype(np.int32), rng.integers(1, 5, n_votes).astype(np.int32)
-    return FitTask(
-        annotator=rng.integers(0, 3, n_votes).astype(np.int32),
-        model_a=a,
-        model_b=((a + b) % 5).astype(np.int32),
-        outcome=rng.choice([0.0, 0.5, 1.0], n_votes),
-        annotator_ids=np.arange(3, dtype=np.int32),
-        model_ids=np.arange(5, dtype=np.int32),
-        keep_always=np.zeros(3, dtype=bool),
-        keep_never=np.zeros(3, dtype=bool),
-        was_low=np.zeros(3, dtype=bool),
-        settings=LoopSettings(min_votes=0),
-    )
+    return make_fit_input(
+        rng.integers(0, 3, n_votes), a, (a + b) % 5, rng.choice([0.0, 0.5, 1.0], n_votes),
+        n_annotators=3, n_models=5, settings=LoopSettings(min_votes=0),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -46,7 +39,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     stopped: list[int] = []
     submit = FitProcess._submit
 
-    def submit_and_stop(self: FitProcess, task: Callable[[], Fitted]) -> Future[Fitted]:
+    def submit_and_stop(self: FitProcess, task: Callable[[], FitOutput]) -> Future[FitOutput]:
         future = submit(self, task)
         assert self._child is not None
         stopped.append(self._child.result())
@@ -136,7 +129,7 @@ def test_cancelling_before_it_publishes(
 ) -> None:
     fit_really = FitProcess.fit
 
-    def fit_and_be_cancelled(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
+    def fit_and_be_cancelled(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
         fitted = fit_really(self, task, **rest)
         with database.begin() as conn:
             cancel_refit(conn, wanted)
@@ -157,8 +150,8 @@ def test_nothing_to_cancel(database: Database) -> None:
 
 
 def test_a_fit_cancelled_before_it_begins_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def submit_too_late(_process: FitProcess, _work: Callable[[], Fitted]) -> Future[Fitted]:
-        future: Future[Fitted] = Future()
+    def submit_too_late(_process: FitProcess, _work: Callable[[], FitOutput]) -> Future[FitOutput]:
+        future: Future[FitOutput] = Future()
         future.cancel()
         return future
 

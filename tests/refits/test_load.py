@@ -9,8 +9,8 @@ from sqlalchemy import Connection, func, insert, select
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.database.tables import annotators, models, retracted_votes, retractions, votes
-from app.refits.load import DanglingVotesError, read_material
-from app.refits.service import Refit
+from app.refits.load import DanglingVotesError, load_fit_input
+from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 
 DoRefit = Callable[..., Refit]
@@ -43,8 +43,8 @@ def retract(conn: Connection, vote_ids: Iterable[UUID]) -> None:
 def counted(database: Database) -> tuple[list[float], int, int]:
     """W of the votes that count, and how many are retracted and over the quota."""
     with database.read() as conn:
-        material = read_material(conn)
-    return sorted(material.task.outcome.tolist()), material.retracted, material.over_quota
+        fit_input = load_fit_input(conn)
+    return sorted(fit_input.outcome.tolist()), fit_input.retracted, fit_input.over_quota
 
 
 def test_retracted_and_replaced_votes_do_not_count(database: Database) -> None:
@@ -100,7 +100,7 @@ def test_votes_of_nobody_are_refused(database: Database, column: str, number: in
         add_vote(conn)
         add_vote(conn, **{column: number})
     with database.read() as conn, pytest.raises(DanglingVotesError, match=rf"^1 vote.*{what}.*number {number}$"):
-        read_material(conn)
+        load_fit_input(conn)
 
 
 def test_votes_without_any_annotator_on_record_are_refused(database: Database, run_refit: DoRefit) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.refits.quotas import over_quota
+from app.refits.load import over_quota
 from app.votes.arrays import NO_DAY, VoteDates
 
 Cast = tuple[int, int, int, int]  # annotator, day, the two halves of the id

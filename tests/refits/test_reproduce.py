@@ -18,8 +18,9 @@ from app.database.tables import (
     votes,
 )
 from app.errors import NotFoundError
-from app.refits.reproduce import NotReproducibleError, reproduce
-from app.refits.service import Refit
+from app.refits.load import NotReproducibleError
+from app.refits.reproduce import reproduce
+from app.refits.schemas import Refit
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]

@@ -20,7 +20,8 @@ from app.database.schema import require_current
 from app.main import create_app
 from app.refits.fit.process import FitProcess
 from app.refits.runner import RefitRunner
-from app.refits.service import Refit, request_refit
+from app.refits.schemas import Refit
+from app.refits.service import request_refit
 from app.settings import Settings, WorkerSettings
 
 Board = dict[str, tuple[int | None, float | None, int]]

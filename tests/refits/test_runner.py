@@ -12,12 +12,13 @@ from app.database.leases import acquire_lease, lease_is_free, renew_lease
 from app.database.tables import leases, refits, snapshot_annotators, snapshot_models, snapshots, votes
 from app.errors import UnavailableError
 from app.rating.errors import NoCommonRankingError
-from app.refits.fit import fitting
+from app.refits.fit.fit import fit_snapshot
+from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitProcess, FitProcessLostError
-from app.refits.fit.task import FitTask, Fitted
-from app.refits.load import read_material
+from app.refits.load import load_fit_input
 from app.refits.runner import RefitRunner
-from app.refits.service import Refit, find_refit, list_refits, request_refit
+from app.refits.schemas import Refit
+from app.refits.service import find_refit, list_refits, request_refit
 from app.snapshots.service import find_snapshot
 
 DoRefit = Callable[..., Refit]
@@ -80,7 +81,7 @@ def test_a_publication_without_the_lease_writes_nothing(
 ) -> None:
     fit_really = FitProcess.fit
 
-    def lose_the_lease_meanwhile(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
+    def lose_the_lease_meanwhile(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
         with database.begin() as conn:
             conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
             assert acquire_lease(conn, "refit", "another worker", 60) == 2
@@ -179,7 +180,7 @@ def test_two_camps_wait_for_an_admin(database: Database, stored_crowd: None, run
 def test_how_a_fit_fails_is_on_record(
     run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str, detail: str
 ) -> None:
-    def fail(_process: FitProcess, _task: FitTask, **_rest: Any) -> Fitted:
+    def fail(_process: FitProcess, _task: FitInput, **_rest: Any) -> FitOutput:
         raise error
 
     monkeypatch.setattr(FitProcess, "fit", fail)
@@ -190,7 +191,7 @@ def test_how_a_fit_fails_is_on_record(
 def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
     database: Database, stored_crowd: None, runner: RefitRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lose(_process: FitProcess, _task: FitTask, **_rest: Any) -> Fitted:
+    def lose(_process: FitProcess, _task: FitInput, **_rest: Any) -> FitOutput:
         raise UnavailableError("the server closed the connection")
 
     with database.begin() as conn:
@@ -216,7 +217,7 @@ def test_a_killed_fit_fails_its_refit_and_the_next_one_works(
         first = request_refit(conn, trigger="request", requested_by="a test")
     submit = FitProcess._submit
 
-    def kill_at_once(self: FitProcess, task: Callable[[], Fitted]) -> object:
+    def kill_at_once(self: FitProcess, task: Callable[[], FitOutput]) -> object:
         others = {child.pid for child in multiprocessing.active_children()}
         future = submit(self, task)
         for child in multiprocessing.active_children():
@@ -257,7 +258,7 @@ def test_the_lease_is_renewed_while_a_fit_runs(
     fit_really = FitProcess.fit
     expiry = select(leases.c.expires_at)
 
-    def fit_for_longer_than_the_lease(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
+    def fit_for_longer_than_the_lease(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
         with database.read() as conn:
             first = conn.execute(expiry).scalar_one()
         past_first = select(func.clock_timestamp() > first)
@@ -299,7 +300,7 @@ def test_fitting_here_and_in_the_child_is_the_same(
     database: Database, stored_crowd: None, fit_process: FitProcess
 ) -> None:
     with database.read() as conn:
-        task = read_material(conn).task
-    here, there = fitting.fit(task), fit_process.fit(task)
+        task = load_fit_input(conn)
+    here, there = fit_snapshot(task), fit_process.fit(task)
     assert here.votes_hash == there.votes_hash
     assert here.rating.models.score.tolist() == there.rating.models.score.tolist()

@@ -11,7 +11,8 @@ from app.database.leases import acquire_lease
 from app.database.tables import leases, refits, votes
 from app.refits.runner import RefitRunner
 from app.refits.schedule import refit_is_due, work_waits
-from app.refits.service import Refit, find_refit, request_refit
+from app.refits.schemas import Refit
+from app.refits.service import find_refit, request_refit
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]

@@ -19,13 +19,13 @@ from app.rating.loop.results import ModelEstimates
 from app.rating.loop.slices import HeldAbilities, estimate_slice
 from app.rating.robustness.fragility import Fragility
 from app.rating.settings import LoopSettings
-from app.refits.fit import boards
-from app.refits.fit.fitting import fit, fit_turn, task_cells
-from app.refits.fit.task import BoardName
-from app.refits.load import read_material
-from app.refits.publish import fragility_rows
+from app.refits.fit import comparisons
+from app.refits.fit.fit import fit_main, fit_snapshot
+from app.refits.fit.interface import LeaderboardName
+from app.refits.load import load_fit_input
 from app.refits.reproduce import reproduce
-from app.refits.service import Refit
+from app.refits.rows import fragility_rows
+from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 from app.votes.retractions.service import retract_votes
 from app.votes.tags import most_voted_tags
@@ -77,20 +77,20 @@ def test_elo_is_left_out_where_it_is_not_cheap(
 ) -> None:
 
     with database.read() as conn:
-        task = read_material(conn).task
-    cells = task_cells(task)
-    turn = fit_turn(task, cells)
-    names = {name.method for name in boards.other_boards(task, cells, turn)[0]}
+        task = load_fit_input(conn)
+    cells = task.cells()
+    fitted = fit_main(task, cells)
+    names = {name.method for name in comparisons.fit_other_methods(task, cells, fitted)}
     assert names == {"m-elo", "m-elo-all", "elo"}
-    monkeypatch.setattr(boards, "ELO_UPDATES", 19 * 1680)
-    assert {name.method for name in boards.other_boards(task, cells, turn)[0]} == {"m-elo", "m-elo-all"}
-    assert {name.method for name in fit(task).boards} == {"am-elo", "m-elo", "m-elo-all"}
+    monkeypatch.setattr(comparisons, "ELO_UPDATES", 19 * 1680)
+    assert {name.method for name in comparisons.fit_other_methods(task, cells, fitted)} == {"m-elo", "m-elo-all"}
+    assert {name.method for name in fit_snapshot(task).leaderboards} == {"am-elo", "m-elo", "m-elo-all"}
 
 
 def test_whoever_counts_counts_on_every_board(database: Database, stored_crowd: None) -> None:
     """Two who only met a model that never lost have no ability, and votes that the board counts."""
     with database.read() as conn:
-        task = read_material(conn).task
+        task = load_fit_input(conn)
     unbeaten, votes_of_them = len(task.model_ids), 60
     newcomers = np.repeat(len(task.annotator_ids) + np.arange(2), votes_of_them)
     task = replace(
@@ -101,27 +101,26 @@ def test_whoever_counts_counts_on_every_board(database: Database, stored_crowd: 
         outcome=np.append(task.outcome, np.ones(len(newcomers))),
         annotator_ids=np.arange(1, len(task.annotator_ids) + 3, dtype=np.int32),
         model_ids=np.arange(1, unbeaten + 2, dtype=np.int32),
-        keep_always=np.append(task.keep_always, [False, False]),
-        keep_never=np.append(task.keep_never, [False, False]),
-        was_low=np.append(task.was_low, [False, False]),
+        overrides=np.append(task.overrides, ["", ""]),
+        rule_standings=np.append(task.rule_standings, ["pending", "pending"]),
     )
-    made = fit(task).boards
+    made = fit_snapshot(task).leaderboards
     counted = {name.method: int(board.votes.sum()) // 2 for name, board in made.items()}
     assert set(counted.values()) == {len(task.outcome)}
-    assert not made[BoardName("am-elo")].identified[unbeaten]
+    assert not made[LeaderboardName("am-elo")].identified[unbeaten]
 
 
 def test_one_vote_is_a_board(database: Database, stored_crowd: None, store_policy: ChangePolicy) -> None:
     """Of two models without a score, on every board but Elo's, which is of the votes' order alone."""
     store_policy(min_votes=0)
     with database.read() as conn:
-        task = read_material(conn).task
+        task = load_fit_input(conn)
     first = {name: getattr(task, name)[:1] for name in ("annotator", "model_a", "model_b", "outcome")}
-    made = fit(replace(task, **first))
-    assert {name.method for name in made.boards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
-    for board in made.boards.values():
+    made = fit_snapshot(replace(task, **first))
+    assert {name.method for name in made.leaderboards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
+    for board in made.leaderboards.values():
         assert (board.votes.sum(), board.wins.sum(), board.losses.sum()) == (2, 1, 1)
-    assert np.isnan(made.boards[BoardName("am-elo")].score).all()
+    assert np.isnan(made.leaderboards[LeaderboardName("am-elo")].score).all()
 
 
 @pytest.mark.comparisons
@@ -150,16 +149,16 @@ def test_a_tag_that_cannot_be_rated_holds_nothing_up(
     tag_votes(database, "true", "all")
     tag_votes(database, "annotator_id < 5", "coins")
     with database.read() as conn:
-        task = read_material(conn).task
+        task = load_fit_input(conn)
 
     def rate(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> ModelEstimates:
         if cells.n_votes < len(task.outcome):
             raise NotConvergedError("a score runs off to infinity", np.zeros(6), np.ones(14))
         return estimate_slice(cells, held, settings)
 
-    monkeypatch.setattr(boards, "estimate_slice", rate)
-    made = fit(task)
-    assert {name.tag for name in made.boards} == {"", "all"}
+    monkeypatch.setattr(comparisons, "estimate_slice", rate)
+    made = fit_snapshot(task)
+    assert {name.tag for name in made.leaderboards} == {"", "all"}
     assert [notice.code for notice in made.notices] == ["tag-board-omitted"]
 
 
@@ -176,7 +175,7 @@ def test_a_tag_of_nobody_in_the_fit_has_no_board(
         assert board(conn, "am-elo")
         warnings = {one["code"]: one["detail"] for one in find_snapshot(conn).diagnostics["warnings"]}
     assert warnings["tag-board-omitted"] == (
-        "there is no board of the tag 'one': no vote of the slice is by an annotator with an ability"
+        "there is no leaderboard of the tag 'one': no vote of the slice is by an annotator with an ability"
     )
 
 
@@ -197,7 +196,7 @@ def test_a_tag_that_coins_judged_has_no_scores_and_says_so(
         assert (row.score, row.lower, row.upper, row.identified) == (None, None, None, False)
         assert (row.best_rank, row.worst_rank) == (1, 6)
     assert len(told) == 1
-    assert told[0]["detail"].startswith("on the board of the tag 'coins' 6 of 6 model(s) have no score")
+    assert told[0]["detail"].startswith("on the leaderboard of the tag 'coins' 6 of 6 model(s) have no score")
 
 
 def test_retracted_votes_give_a_tag_no_weight(database: Database, stored_crowd: None) -> None:
@@ -248,7 +247,7 @@ def test_a_handful_of_votes_is_five(votes: int | None, tied: bool) -> None:
     one = np.array([0])
     found = Fragility(one, one, one.astype(float), np.array([-1 if votes is None else votes]), one)
     assert found.tied.tolist() == [tied]
-    row = fragility_rows(found, {0: "a"})[0]
+    row = fragility_rows(found, ["a"])[0]
     assert (row["tied"], row["votes"]) == (tied, votes)
 
 

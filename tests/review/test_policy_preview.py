@@ -7,8 +7,8 @@ from httpx import Client
 
 from app.main import create_app
 from app.refits.fit import process
+from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitProcess
-from app.refits.fit.task import FitTask, Fitted
 from app.settings import Settings, WorkerSettings
 
 Ask = Callable[..., Any]
@@ -111,7 +111,7 @@ def test_one_at_a_time(ask: Ask, assert_problem: Ask, crowd: list[str], monkeypa
     entered, leave = threading.Event(), threading.Event()
     fit = FitProcess.fit
 
-    def slow_fit(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
+    def slow_fit(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
         entered.set()
         assert leave.wait(120)
         return fit(self, task, **rest)

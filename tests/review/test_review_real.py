@@ -11,14 +11,15 @@ from scipy.stats import norm
 
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
-from app.refits.fit.task import FitTask
-from app.review.impact.leaving import Change, leave_out, task_cells
+from app.refits.fit.interface import FitInput
+from app.review.impact.leaving import Change, leave_out
+from tests.fixtures.fit_inputs import make_fit_input
 
 OUTCOME = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 
 
 @pytest.fixture(scope="module")
-def task() -> FitTask:
+def task() -> FitInput:
     folder = os.environ.get("STABLE_ARENA_DATA")
     if not folder:
         pytest.skip("STABLE_ARENA_DATA is not set: no real votes")
@@ -26,13 +27,9 @@ def task() -> FitTask:
         rows = list(csv.DictReader(file))
     annotators, annotator = np.unique([row["annotator"] for row in rows], return_inverse=True)
     models, model = np.unique([row[side] for side in ("model_a", "model_b") for row in rows], return_inverse=True)
-    nobody = np.zeros(len(annotators), dtype=bool)
-    return FitTask(
-        annotator.astype(np.int32), model[: len(rows)].astype(np.int32), model[len(rows) :].astype(np.int32),
-        np.array([OUTCOME[row["winner"]] for row in rows]),
-        np.arange(len(annotators), dtype=np.int32), np.arange(len(models), dtype=np.int32),
-        keep_always=nobody, keep_never=nobody, was_low=nobody,
-        settings=LoopSettings(),
+    return make_fit_input(
+        annotator, model[: len(rows)], model[len(rows) :], np.array([OUTCOME[row["winner"]] for row in rows]),
+        n_annotators=len(annotators), n_models=len(models),
     )  # fmt: skip
 
 
@@ -43,9 +40,9 @@ def places(score: np.ndarray, se: np.ndarray) -> np.ndarray:
     return 1.0 + above.sum(axis=1)
 
 
-def compare(task: FitTask, how_many: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def compare(task: FitInput, how_many: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Foreseen and true changes of score, then of place, for annotators in the fit: one row for each."""
-    cells = task_cells(task)
+    cells = task.cells()
     base = run_round(cells, task.settings).rating
     in_fit = cells.votes_by_annotator() > task.settings.min_votes
     chosen = np.flatnonzero(in_fit)
@@ -72,7 +69,7 @@ def check(foreseen: np.ndarray, true: np.ndarray, place_foreseen: np.ndarray, pl
     assert (np.sign(place_foreseen) == np.sign(place_true))[clear].all()
 
 
-def test_some_impacts_are_those_of_true_refits(task: FitTask) -> None:
+def test_some_impacts_are_those_of_true_refits(task: FitInput) -> None:
     check(*compare(task, 5))
 
 
@@ -82,7 +79,7 @@ def test_some_impacts_are_those_of_true_refits(task: FitTask) -> None:
     [LoopSettings(), LoopSettings(bias_correction=False), LoopSettings(min_votes=20)],
     ids=["default", "uncorrected", "more annotators"],
 )
-def test_all_impacts_are_those_of_true_refits(task: FitTask, settings: LoopSettings) -> None:
+def test_all_impacts_are_those_of_true_refits(task: FitInput, settings: LoopSettings) -> None:
     compared = compare(replace(task, settings=settings), None)
     check(*compared)
     foreseen, true, place_foreseen, place_true = compared
@@ -92,8 +89,8 @@ def test_all_impacts_are_those_of_true_refits(task: FitTask, settings: LoopSetti
     print(f"\n{len(true)} annotators: correlation {correlation:.5f}, {wrong} of {clear.sum()} places wrong")
 
 
-def test_a_true_refit_is_one(task: FitTask) -> None:
-    cells = task_cells(task)
+def test_a_true_refit_is_one(task: FitInput) -> None:
+    cells = task.cells()
     in_fit = cells.votes_by_annotator() > task.settings.min_votes
     k = int(np.flatnonzero(in_fit)[3])
     change = leave_out(task, in_fit, k, exact=True)

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.leaderboard.service import choose_leaderboard
+from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitProcess
-from app.refits.fit.task import FitTask, Fitted
 from app.refits.service import find_refit, list_refits, request_refit
 from app.snapshots.service import NoSnapshotError
 from app.worker.worker import Worker
@@ -74,7 +74,7 @@ def test_stopping_cuts_a_fit_short(
     began = threading.Event()
     fit_really = FitProcess.fit
 
-    def endless(self: FitProcess, task: FitTask, **rest: Any) -> Fitted:
+    def endless(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
         while True:
             fitted = fit_really(self, task, **rest)
             began.set()

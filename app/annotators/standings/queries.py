@@ -72,7 +72,7 @@ def read_standings(conn: Connection) -> list[tuple[int, str | None, str]]:
 
 
 def insert_snapshot_annotators(conn: Connection, snapshot_id: UUID, found: Columns) -> None:
-    """Add a snapshot's annotators, with the standing that they have after `apply_standings`."""
+    """Add a snapshot's annotators, with the standing that they have after `update_standings`."""
     fresh = table_of_arrays(found, _TYPES)
     columns = [fresh.c[name] for name in _TYPES if name not in ("override", "strength", "evidence")]
     evidence = cast(fresh.c.evidence, JSONB)
@@ -82,7 +82,7 @@ def insert_snapshot_annotators(conn: Connection, snapshot_id: UUID, found: Colum
     conn.execute(insert(snapshot_annotators).from_select(targets, rows))
 
 
-def apply_standings(conn: Connection, snapshot_id: UUID) -> None:
+def update_standings(conn: Connection, snapshot_id: UUID) -> None:
     """Copy the rule's standings from a snapshot to the annotators' own rows, and reopen flags that were dismissed.
 
     Annotators without votes in the snapshot become pending.

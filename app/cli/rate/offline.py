@@ -9,10 +9,10 @@ from app.cli.rate.orders import rate_by_order
 from app.cli.texts import counted
 from app.errors import BadInputError
 from app.imports.formats import IndexedVotes, VoteFile, encode
-from app.leaderboard.rows import annotator_rows, count, model_rows
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoFiniteMaximumError, VotesError
 from app.rating.loop.round import run_round
+from app.rating.loop.rows import annotator_rows, count, model_rows
 from app.rating.settings import LoopSettings
 
 NAMED = 10

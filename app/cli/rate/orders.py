@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.imports.formats import IndexedVotes
-from app.leaderboard.rows import AnnotatorRow, count
 from app.rating.data.graph import find_components
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
 from app.rating.inference.ranks import rank_by
 from app.rating.loop.results import RatingNotice
+from app.rating.loop.rows import AnnotatorRow, count
 from app.rating.solver.elo import EloResult, fit_elo
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-OUTCOME_VALUES = np.array([1.0, 0.0, 0.5, 0.5])
-"""W by outcome code: model_a, model_b, tie, tie (bothbad)."""
+from app.rating.data.arrays import OUTCOME_VALUES
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 import app
 from app.monitoring.metrics.service import BoardFigures, ServiceFigures
-from app.refits.service import RefitState
+from app.refits.schemas import RefitState
 
 _ENDED = tuple(state for state in get_args(RefitState) if state not in ("queued", "reading", "fitting", "publishing"))
 _IMPORTS_WAITING = ("receiving", "queued", "running")

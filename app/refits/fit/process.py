@@ -14,10 +14,10 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from app.errors import StableArenaError
-from app.refits.fit.fitting import fit
+from app.refits.fit.fit import fit_snapshot
+from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.parent_death import end_with_parent
 from app.refits.fit.process_priority import let_others_go_first
-from app.refits.fit.task import FitTask, Fitted
 
 T = TypeVar("T")
 
@@ -64,9 +64,11 @@ class FitProcess:
         self._child: Future[int] | None = None
         self._stopped = False
 
-    def fit(self, task: FitTask, *, comparisons: bool = True, cancelled: Callable[[], bool] = lambda: False) -> Fitted:
-        """Fit in the child, as `app.refits.fit.fitting.fit` does; see `run`."""
-        return self.run(partial(fit, task, comparisons=comparisons), cancelled=cancelled)
+    def fit(
+        self, fit_input: FitInput, *, comparisons: bool = True, cancelled: Callable[[], bool] = lambda: False
+    ) -> FitOutput:
+        """Fit in the child, as `fit_snapshot` does; see `run`."""
+        return self.run(partial(fit_snapshot, fit_input, comparisons=comparisons), cancelled=cancelled)
 
     def run(self, work: Callable[[], T], *, cancelled: Callable[[], bool] = lambda: False) -> T:
         """Call something in the child; its errors are raised here.

@@ -11,8 +11,7 @@ from app.rating.errors import VotesError
 from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.influence import find_influence, leave_annotators_out
 from app.rating.loop.models import make_model_estimates
-from app.refits.fit.fitting import task_cells
-from app.refits.fit.task import FitTask
+from app.refits.fit.interface import FitInput
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -43,7 +42,7 @@ class Change:
     rank: NDArray[np.int64] | None = None
 
 
-def leave_out(task: FitTask, in_fit: Mask, annotator: int, *, exact: bool) -> Change:
+def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool) -> Change:
     """Change of the scores if an annotator were left out; if outside the fit, let in.
 
     Everybody else stays in or out as they are. By influence, unless `exact` asks for a refit, or influence cannot
@@ -53,15 +52,15 @@ def leave_out(task: FitTask, in_fit: Mask, annotator: int, *, exact: bool) -> Ch
     Parameters
     ----------
     in_fit : who counts, shape (n_annotators,)
-    annotator : position among the task's
+    annotator : position among the input's
 
     Raises
     ------
     RatingError
         No votes are left, or those left have no ranking.
     """
-    cells = task_cells(task)
-    settings = replace(task.settings, interval="none")
+    cells = fit_input.cells()
+    settings = replace(fit_input.settings, interval="none")
     base = estimate(cells.where(in_fit[cells.annotator]), settings)
     before = make_model_estimates(base, settings).score
     if not (cells.annotator == annotator).any():

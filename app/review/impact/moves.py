@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scipy.special import ndtr
 from sqlalchemy import RowMapping
 
-from app.leaderboard.rows import finite
+from app.rating.loop.rows import finite
 from app.review.impact.leaving import Change, Floats
 
 _CLEAR = 0.2  # places, from which a change is told in words

@@ -15,15 +15,14 @@ from app.annotators.schemas import FoundAnnotator
 from app.annotators.service import find_annotator
 from app.database.engine import Database
 from app.errors import UnavailableError
+from app.refits.fit.interface import FitInput
 from app.refits.fit.on_demand import OnDemandFits
 from app.refits.fit.process import FitLimits
-from app.refits.fit.task import FitTask
-from app.refits.reproduce import NotReproducibleError, past_task
+from app.refits.load import load_past_fit_input
 from app.review.impact.leaving import Change, How, Mask, leave_out
 from app.review.impact.moves import ModelImpact, compare_models, tell_impact
 from app.review.queries import read_fitted, read_published
 from app.snapshots.service import Snapshot, find_snapshot
-from app.snapshots.vote_sets import holds_foreign_rows
 
 MOST_REMEMBERED = 500
 """Impacts that are kept in memory: one is as long as the board."""
@@ -109,12 +108,10 @@ class Impacts:
 
     def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> "partial[_Answer]":
         with self._database.read() as conn:
-            if holds_foreign_rows(conn):
-                raise NotReproducibleError("votes were restored from a dump: the vote sets name another cluster's rows")
-            task, _ = past_task(conn, snapshot)
-            in_fit = np.isin(task.annotator_ids, read_fitted(conn, snapshot.id))
-        position = int(np.searchsorted(task.annotator_ids, annotator.annotator_id))
-        return partial(_answer, task, in_fit, position, exact=exact)
+            fit_input = load_past_fit_input(conn, snapshot)
+            in_fit = np.isin(fit_input.annotator_ids, read_fitted(conn, snapshot.id))
+        position = int(np.searchsorted(fit_input.annotator_ids, annotator.annotator_id))
+        return partial(_answer, fit_input, in_fit, position, exact=exact)
 
     def _remembered(self, key: tuple[UUID, int, bool]) -> _Answer | None:
         with self._lock:
@@ -129,10 +126,10 @@ class Impacts:
                 self._answers.popitem(last=False)
 
 
-def _answer(task: FitTask, in_fit: Mask, position: int, *, exact: bool) -> _Answer:
+def _answer(fit_input: FitInput, in_fit: Mask, position: int, *, exact: bool) -> _Answer:
     """Compute an impact; this is what the child does."""
-    change = leave_out(task, in_fit, position, exact=exact)
-    return _Answer(change, task.model_ids, bool(in_fit[position]), int((task.annotator == position).sum()))
+    change = leave_out(fit_input, in_fit, position, exact=exact)
+    return _Answer(change, fit_input.model_ids, bool(in_fit[position]), int((fit_input.annotator == position).sum()))
 
 
 def _report(annotator: FoundAnnotator, snapshot: Snapshot, answer: _Answer, board: Sequence[RowMapping]) -> Impact:

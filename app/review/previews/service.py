@@ -12,12 +12,13 @@ from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow
 from app.models.queries import read_archived, read_model_names
 from app.policy.schemas import Policy
+from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.on_demand import OnDemandFits
 from app.refits.fit.process import FitLimits
-from app.refits.fit.task import Fitted
 from app.refits.guard import newly_excluded_share, reason_to_hold
-from app.refits.load import Material, read_material
-from app.refits.publish import crowd_columns, model_names, model_rows
+from app.refits.load import load_fit_input
+from app.refits.publish import model_names
+from app.refits.rows import annotator_columns, model_rows
 from app.review.previews.schemas import Change, PolicyPreview, StandingChange
 from app.snapshots.queries import newest_snapshot
 
@@ -55,29 +56,28 @@ class PolicyPreviews:
         """
         with self._fits.process() as process:
             with self._database.read() as conn:
-                material = read_material(conn, settings)
-            fitted = process.fit(material.task, comparisons=False)
+                fit_input = load_fit_input(conn, settings)
+            output = process.fit(fit_input, comparisons=False)
         with self._database.read() as conn:
-            return _compare(conn, settings, material, fitted)
+            return _compare(conn, settings, fit_input, output)
 
     def stop(self) -> None:
         """End a fit under way."""
         self._fits.stop()
 
 
-def _compare(conn: Connection, settings: Policy, material: Material, fitted: Fitted) -> PolicyPreview:
-    names = model_names(conn, material.task.model_ids)
-    crowd = crowd_columns(fitted, material.task.annotator_ids, material.overrides, names)
-    annotators = [StandingChange.model_validate(dict(row)) for row in list_standing_changes(conn, crowd)]
+def _compare(conn: Connection, settings: Policy, fit_input: FitInput, output: FitOutput) -> PolicyPreview:
+    columns = annotator_columns(fit_input, output, model_names(conn, fit_input.model_ids))
+    annotators = [StandingChange.model_validate(dict(row)) for row in list_standing_changes(conn, columns)]
     counts = Counter(one.change for one in annotators)
-    models = list(compare_leaderboards(_published(conn), _previewed(conn, material, fitted)))
-    reason = reason_to_hold(fitted, material)
+    models = list(compare_leaderboards(_published(conn), _previewed(conn, fit_input, output)))
+    reason = reason_to_hold(fit_input, output)
     return PolicyPreview(
-        policy_version=material.policy.version,
+        policy_version=fit_input.policy_version,
         settings=settings,
-        votes_read=material.votes_read,
-        votes_used=round(fitted.rating.votes_used),
-        newly_excluded_share=newly_excluded_share(fitted, material),
+        votes_read=fit_input.votes_read,
+        votes_used=round(output.rating.votes_used),
+        newly_excluded_share=newly_excluded_share(fit_input, output),
         needs_review=reason is not None,
         review_reason=reason,
         counts={change: counts[change] for change in get_args(Change)},
@@ -94,11 +94,11 @@ def _published(conn: Connection) -> dict[str, LeaderboardRow]:
     return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot["id"], "am-elo")}
 
 
-def _previewed(conn: Connection, material: Material, fitted: Fitted) -> dict[str, LeaderboardRow]:
+def _previewed(conn: Connection, fit_input: FitInput, output: FitOutput) -> dict[str, LeaderboardRow]:
     names, archived = read_model_names(conn), read_archived(conn)
     rows = [
         LeaderboardRow(model=names[row["model_id"]], **row, **_NO_METADATA)
-        for row in model_rows(fitted.rating.models, material.task.model_ids)
+        for row in model_rows(output.rating.models, fit_input.model_ids)
         if row["model_id"] not in archived
     ]
     rows.sort(key=lambda row: (row.component, row.rank, row.model))

@@ -1,0 +1,131 @@
+import hashlib
+import time
+
+import numpy as np
+
+from app.rating.data.arrays import Floats, Mask
+from app.rating.data.compact import pool_annotators
+from app.rating.data.votes import Cells
+from app.rating.detection.evidence import Evidence, weigh
+from app.rating.inference.matchups import predict_matchups
+from app.rating.loop.results import LoopResult, RatingNotice
+from app.rating.loop.round import Weigher, run_round
+from app.rating.robustness.fragility import Fragility, find_fragility
+from app.rating.settings import LoopSettings
+from app.rating.solver.likelihood import MOST_DENSE
+from app.refits.fit.comparisons import fit_other_methods, fit_tags
+from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
+
+MOST_PREDICTED = 200
+"""Up to this many models every pair is predicted; beyond it only pairs with votes."""
+
+MOST_LOOKS = 1_000_000_000
+"""Fragility looks at every cell once per model. This many looks take about four seconds; beyond it is left out."""
+
+
+class _Stages:
+    """How long each stage took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def skip(self) -> None:
+        """Leave out what has been timed elsewhere."""
+        self._since = time.perf_counter()
+
+    def end(self, name: str) -> None:
+        """Give the time since the last stage to this one."""
+        now = time.perf_counter()
+        self.seconds[name], self._since = now - self._since, now
+
+
+def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
+    """Fit the votes, and compute everything that a snapshot publishes.
+
+    Parameters
+    ----------
+    comparisons : also compute what is compared with the main leaderboard: leaderboards by other methods and by tag,
+        and how few votes decide the order of neighbours
+
+    Raises
+    ------
+    RatingError
+        The votes have no ranking.
+    """
+    stages = _Stages()
+    cells = fit_input.cells()
+    votes_hash = hash_cells(cells, fit_input.annotator_ids, fit_input.model_ids)
+    stages.end("aggregate")
+    fitted = fit_main(fit_input, cells)
+    stages.skip()  # the round has timed itself
+    leaderboards = {LeaderboardName(fit_input.settings.method): fitted.rating.models}
+    notices: tuple[RatingNotice, ...] = ()
+    if comparisons:
+        by_tag, notices = fit_tags(fit_input, fitted)
+        leaderboards |= fit_other_methods(fit_input, cells, fitted) | by_tag
+    matchups = tabulate_matchups(fitted, fit_input.settings)
+    stages.end("other_boards")
+    fragility = _find_fragility(fitted) if comparisons else None
+    stages.end("fragility")
+    seconds = {**stages.seconds, **fitted.rating.diagnostics.seconds}
+    return FitOutput(fitted.rating, leaderboards, matchups, fragility, votes_hash, seconds, notices)
+
+
+def fit_main(fit_input: FitInput, cells: Cells) -> LoopResult:
+    """Fit the main leaderboard: one round of the loop on all votes of the input."""
+    return run_round(
+        cells, fit_input.settings,
+        keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
+        weigher=_weigher(fit_input, cells),
+    )  # fmt: skip
+
+
+def hash_cells(cells: Cells, annotator_ids: Ids, model_ids: Ids) -> str:
+    """Return the SHA-256 of the sorted cells. It does not depend on the order of the votes."""
+    digest = hashlib.sha256()
+    ids = (annotator_ids[cells.annotator], model_ids[cells.model_a], model_ids[cells.model_b])
+    for column in (*(x.astype("<i4") for x in ids), *(x.astype("<f8") for x in (cells.n, cells.s, cells.ties))):
+        digest.update(column.tobytes())
+    return digest.hexdigest()
+
+
+def tabulate_matchups(fitted: LoopResult, settings: LoopSettings) -> MatchupTable:
+    """Count the votes that count by pair of models, and predict every pair's win rate."""
+    estimate = fitted.estimate
+    pooled = pool_annotators(estimate.cells)
+    size = estimate.cells.n_models
+    voted = pooled.model_a.astype(np.int64) * size + pooled.model_b
+    pair = voted
+    if len(estimate.small.models) <= MOST_PREDICTED:
+        predicted = predict_matchups(estimate, settings)
+        pair = np.union1d(voted, predicted.model_a * size + predicted.model_b)
+    found = predict_matchups(estimate, settings, (pair // size, pair % size))
+    n, s, ties = np.zeros((3, len(pair)))
+    place = np.searchsorted(pair, voted)
+    n[place], s[place], ties[place] = pooled.n, pooled.s, pooled.ties
+    return MatchupTable(
+        found.model_a, found.model_b, s - ties / 2.0, ties, n - s - ties / 2.0,
+        found.probability, found.lower, found.upper,
+    )  # fmt: skip
+
+
+def _find_fragility(fitted: LoopResult) -> Fragility | None:
+    models, cells = fitted.estimate.small.cells.n_models, len(fitted.estimate.small.cells.n)
+    if models > MOST_DENSE or models * cells > MOST_LOOKS:
+        return None
+    return find_fragility(fitted.estimate)
+
+
+def _weigher(fit_input: FitInput, cells: Cells) -> Weigher:
+    """Return a function that weighs the evidence with the sides on which models were shown: cells do not keep them."""
+    outcome, model_a, model_b = fit_input.outcome, fit_input.model_a, fit_input.model_b
+
+    def weigh_with_sides(R: Floats, whose: Mask) -> Evidence:
+        scored = np.isfinite(R)
+        counts = scored[model_a] & scored[model_b] & whose[fit_input.annotator] & (outcome == 1.0)
+        left_wins = np.bincount(fit_input.annotator[counts], minlength=len(whose)).astype(np.float64)
+        tests = fit_input.settings.evidence_tests
+        return weigh(cells.where(whose[cells.annotator]), R, left_wins=left_wins, tests=tests)
+
+    return weigh_with_sides

@@ -1,0 +1,136 @@
+"""What goes into the fit of a refit, and what comes out. Both cross a process boundary."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.arrays import Floats, Indices, Mask
+from app.rating.data.votes import Cells, aggregate
+from app.rating.loop.results import ModelEstimates, Rating, RatingNotice
+from app.rating.robustness.fragility import Fragility
+from app.rating.settings import LoopSettings
+
+Ids = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class FitInput:
+    """The votes that count, and what a refit knows of annotators and policy, all as one transaction saw it.
+
+    Attributes
+    ----------
+    annotator, model_a, model_b : int32 arrays, shape (n_votes,); positions in `annotator_ids` and `model_ids`. model_a
+        is the left side
+    outcome : float64 array, shape (n_votes,); W of each vote
+    annotator_ids, model_ids : int32 arrays, in order; every annotator and model on record
+    overrides : standings that decisions set, shape (n_annotators,); "" where the rule holds
+    rule_standings : standings by the rule after the last published refit, shape (n_annotators,)
+    settings : of the fit of the main leaderboard
+    policy_version : of the policy in force
+    max_excluded_share : the policy's limit on votes that are newly excluded
+    vote_set : names the votes exactly, so that they can be read again
+    retracted, over_quota : how many votes on record are left out, by reason
+    tags : the tags that get a leaderboard of their own
+    tag_bits : int32 array, shape (n_votes,); bit i is set where the vote has the i-th tag. None without tags
+    """
+
+    annotator: Ids
+    model_a: Ids
+    model_b: Ids
+    outcome: Floats
+    annotator_ids: Ids
+    model_ids: Ids
+    overrides: NDArray[np.str_]
+    rule_standings: NDArray[np.str_]
+    settings: LoopSettings
+    policy_version: int
+    max_excluded_share: float
+    vote_set: str
+    retracted: int = 0
+    over_quota: int = 0
+    tags: tuple[str, ...] = ()
+    tag_bits: NDArray[np.int32] | None = None
+
+    def cells(self, votes: Mask | None = None) -> Cells:
+        """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
+        picked = slice(None) if votes is None else votes
+        return aggregate(
+            self.annotator[picked], self.model_a[picked], self.model_b[picked], self.outcome[picked],
+            n_annotators=len(self.annotator_ids), n_models=len(self.model_ids),
+        )  # fmt: skip
+
+    @property
+    def votes_read(self) -> int:
+        """How many votes were on record, counted or not."""
+        return len(self.outcome) + self.retracted + self.over_quota
+
+    @property
+    def keep_always(self) -> Mask:
+        """Annotators whom the rule cannot flag or exclude, shape (n_annotators,)."""
+        return np.isin(self.overrides, ("active", "trusted"))
+
+    @property
+    def keep_never(self) -> Mask:
+        """Annotators excluded by a decision, shape (n_annotators,)."""
+        excluded: Mask = self.overrides == "excluded"
+        return excluded
+
+    @property
+    def was_low(self) -> Mask:
+        """Annotators whom the rule had flagged or excluded before, shape (n_annotators,)."""
+        return np.isin(self.rule_standings, ("flagged", "excluded"))
+
+
+class LeaderboardName(NamedTuple):
+    """One of a snapshot's leaderboards: its method, and the tag of its votes ("" for all votes)."""
+
+    method: str
+    tag: str = ""
+
+
+@dataclass(frozen=True)
+class MatchupTable:
+    """Counted votes between pairs of models, and what the fit predicts of them; arrays of shape (n_pairs,).
+
+    Attributes
+    ----------
+    model_a, model_b : indices, model_a < model_b
+    wins_a, ties, wins_b : votes
+    predicted, lower, upper : probability that model_a beats model_b for the typical annotator, with its interval; NaN
+        where the votes do not determine it
+    """
+
+    model_a: Indices
+    model_b: Indices
+    wins_a: Floats
+    ties: Floats
+    wins_b: Floats
+    predicted: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True)
+class FitOutput:
+    """Everything that a snapshot publishes of a fit.
+
+    Attributes
+    ----------
+    rating : models, annotators, evidence and diagnostics of the main leaderboard's fit
+    leaderboards : all of the snapshot's leaderboards, the main one among them
+    matchups : of the votes that count in the main leaderboard
+    fragility : how few votes decide the order of neighbours; None where it was left out
+    votes_hash : SHA-256 of the cells of every vote in the input
+    seconds : stage → seconds
+    notices : about the leaderboards by tag; those of the main leaderboard are in the rating
+    """
+
+    rating: Rating
+    leaderboards: dict[LeaderboardName, ModelEstimates]
+    matchups: MatchupTable
+    fragility: Fragility | None
+    votes_hash: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    notices: tuple[RatingNotice, ...] = ()

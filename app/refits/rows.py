@@ -1,0 +1,142 @@
+"""What a refit computed, as the rows and columns that a snapshot stores."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.detection.evidence import ABOUT_MODELS
+from app.rating.loop.results import ModelEstimates, Rating
+from app.rating.loop.rows import finite
+from app.rating.robustness.fragility import Fragility
+from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
+
+WORTH_KEEPING = 1.0
+"""log10 of a test's likelihood ratio from which evidence on an annotator who is not flagged is kept: ten to one."""
+_SIDES = ("left", "right")
+
+
+def leaderboard_rows(output: FitOutput, model_ids: Ids) -> list[dict[str, Any]]:
+    """Return the models of every leaderboard, one row each."""
+    return [
+        {"method": name.method, "tag": name.tag, **row}
+        for name, models in output.leaderboards.items()
+        for row in model_rows(models, model_ids, rank_spread=name.method != "elo")
+    ]
+
+
+def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = True) -> list[dict[str, Any]]:
+    """Return the models with counted votes, one row each.
+
+    Parameters
+    ----------
+    rank_spread : False for a method without intervals: its best and worst rank are null
+    """
+    counted = models.votes > 0
+    columns = {"model_id": model_ids[counted].tolist()}
+    for field in fields(models):
+        columns[field.name] = _plain(getattr(models, field.name)[counted])
+    if not rank_spread:
+        columns["best_rank"] = columns["worst_rank"] = [None] * int(counted.sum())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def matchup_columns(matchups: MatchupTable, model_ids: Ids) -> dict[str, list[Any]]:
+    """Return the pairs of models, as columns."""
+    counts = ("wins_a", "ties", "wins_b")
+    return {
+        "model_a_id": model_ids[matchups.model_a].tolist(),
+        "model_b_id": model_ids[matchups.model_b].tolist(),
+        **{name: np.rint(getattr(matchups, name)).astype(np.int64).tolist() for name in counts},
+        **{name: _plain(getattr(matchups, name)) for name in ("predicted", "lower", "upper")},
+    }
+
+
+def annotator_columns(fit_input: FitInput, output: FitOutput, model_names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the annotators with votes, as columns; `model_names` in the order of the input's models."""
+    annotators = output.rating.annotators
+    voted = annotators.votes > 0
+    figures = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
+    evidence = [row for row, here in zip(evidence_rows(output.rating, model_names), voted, strict=True) if here]
+    return {
+        "annotator_id": fit_input.annotator_ids[voted].tolist(),
+        **{name: _plain(getattr(annotators, name)[voted]) for name in figures},
+        "votes": annotators.votes[voted].astype(np.int64).tolist(),
+        "rule_standing": annotators.standing[voted].tolist(),
+        "override": [override or None for override in fit_input.overrides[voted].tolist()],
+        "strength": [row and row["strength"] for row in evidence],
+        "evidence": [row and json.dumps(row) for row in evidence],
+    }
+
+
+def evidence_rows(rating: Rating, model_names: Sequence[str]) -> list[dict[str, Any] | None]:
+    """Return for every annotator the results of the tests, or None where there is nothing to say.
+
+    rule: what flags the annotator, "ability" or a test, or null. held: whether only the release margin keeps the flag.
+    strength: log10 of the strongest test's likelihood ratio against honesty. tests: the same for every test that
+    speaks against the annotator. about: the model, or the side, that a test speaks of.
+    """
+    annotators = rating.annotators
+    rows: list[dict[str, Any] | None] = [None] * len(annotators.votes)
+    log_ratios = {} if rating.evidence is None else rating.evidence.log_ratio
+    tests = list(log_ratios)
+    table = np.array([log_ratios[test] for test in tests]).reshape(len(tests), len(rows)) / math.log(10.0)
+    strength = table.max(axis=0, initial=-np.inf)
+    for k in np.flatnonzero((strength >= WORTH_KEEPING) | (annotators.rule != "")).tolist():
+        against = {test: round(ratio, 3) for test, ratio in zip(tests, table[:, k].tolist(), strict=True) if ratio > 0}
+        about = {test: _about(rating, test, k, model_names) for test in against}
+        rows[k] = {
+            "rule": str(annotators.rule[k]) or None,
+            "held": bool(annotators.held[k]),
+            "strength": round(float(strength[k]), 3) if math.isfinite(strength[k]) else None,
+            "tests": against,
+            "about": {test: name for test, name in about.items() if name is not None},
+        }
+    return rows
+
+
+def count_rules(rating: Rating) -> dict[str, dict[str, int]]:
+    """Count the annotators that each rule flags or excludes, and their votes."""
+    annotators = rating.annotators
+    marked = np.isin(annotators.standing, ("flagged", "excluded"))
+    return {
+        str(rule): {
+            "annotators": int((marked & (annotators.rule == rule)).sum()),
+            "votes": int(annotators.votes[marked & (annotators.rule == rule)].sum()),
+        }
+        for rule in np.unique(annotators.rule[marked])
+    }
+
+
+def fragility_rows(fragility: Fragility, model_names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return neighbours and how many removals swap them; null where no number of removals is known to."""
+    columns = fragility.upper, fragility.lower, fragility.gap, fragility.votes, fragility.annotators, fragility.tied
+    return [
+        {
+            "above": model_names[upper],
+            "below": model_names[lower],
+            "gap": gap,
+            "votes": votes if votes >= 0 else None,
+            "annotators": annotators if annotators >= 0 else None,
+            "tied": tied,
+        }
+        for upper, lower, gap, votes, annotators, tied in zip(*(x.tolist() for x in columns), strict=True)
+    ]
+
+
+def _about(rating: Rating, test: str, annotator: int, model_names: Sequence[str]) -> str | None:
+    index = -1 if rating.evidence is None else int(rating.evidence.about[test][annotator])
+    if index < 0:
+        return None
+    if test in ABOUT_MODELS:
+        return model_names[index]
+    return _SIDES[index] if test == "side" else None
+
+
+def _plain(values: NDArray[Any]) -> list[Any]:
+    """Return Python values, None where a number is not finite."""
+    return [finite(x) if isinstance(x, float) else x for x in values.tolist()]
