@@ -16,6 +16,7 @@ from app.leaderboard.model_page import endpoints as model_page
 from app.models import endpoints as models
 from app.monitoring.health import endpoints as health
 from app.monitoring.metrics import endpoints as metrics
+from app.pages import endpoints as pages
 from app.policy import endpoints as policy
 from app.refits import endpoints as refits
 from app.review import endpoints as review
@@ -61,3 +62,4 @@ def install_routes(app: FastAPI) -> None:
     app.include_router(imports.router, prefix=PREFIX)  # bodies of every kind
     app.include_router(health.router)
     app.include_router(metrics.router)
+    app.include_router(pages.router)

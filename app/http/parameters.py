@@ -20,8 +20,8 @@ async def refuse_unknown_parameters(request: Request) -> None:
         It names each unknown parameter and the most similar declared one.
     """
     route = request.scope.get("route")
-    if not request.scope["query_string"] or not isinstance(route, APIRoute):
-        return
+    if not request.scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:
+        return  # pages for people ignore what a link adds, such as ?utm_source
     known = sorted(_declared(route.dependant))
     unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
     if unknown:

@@ -21,8 +21,8 @@ from app.settings import Settings
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
 PREFIX = "/api/v1"
-# The description of the interface is for everyone and describes itself nowhere.
-UNDESCRIBED = {("GET", "/openapi.json")}
+# The description of the interface and the pages are public, and the description does not have them.
+UNDESCRIBED = {("GET", "/openapi.json"), ("GET", "/"), ("GET", "/docs"), ("GET", "/docs/{name}")}
 STRANGERS = ("nobody", "revoked", "expired", "made up")
 CALLERS = (*STRANGERS, *SCOPES, "token")
 

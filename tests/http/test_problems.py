@@ -135,7 +135,6 @@ def test_a_constraint_that_fails_at_the_commit_is_no_success(faulty: Client, dat
 def test_nothing_there(client: Client, assert_problem: Ask) -> None:
     assert_problem(client.get("/nothing"), 404, "not-found")
     assert_problem(client.get("/api/v1/votes/"), 404, "not-found")
-    assert_problem(client.get("/docs"), 404, "not-found")
 
 
 def test_the_instance_is_a_reference(client: Client, assert_problem: Ask) -> None:
