@@ -6,7 +6,7 @@ from app.database.engine import Database
 from app.database.tables import Xid8, metadata
 from app.settings import Settings
 
-# SQLAlchemy does not know the type by itself when it reads a database's tables back.
+# SQLAlchemy does not know this type when it reads the tables of a database.
 ischema_names["xid8"] = Xid8
 
 
@@ -20,10 +20,10 @@ given = context.config.attributes.get("connection")
 if given is not None:
     run(given)
 else:
-    # `alembic revision --autogenerate` and the like, by a developer.
+    # A developer runs alembic itself, for example `alembic revision --autogenerate`.
     url = Settings().database_url
     if url is None:
-        message = "set STABLE_ARENA_DATABASE_URL to the database that alembic is to look at"
+        message = "set STABLE_ARENA_DATABASE_URL to the database that alembic compares with the models"
         raise SystemExit(message)
     with Database(url.get_secret_value()) as database, database.begin() as own:
         run(own)

@@ -1,4 +1,4 @@
-"""How far a long command has come, on standard error, where somebody watches."""
+"""The progress of a long command, on standard error if that is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,9 +11,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 @dataclass(frozen=True)
 class Stages:
-    """Two ways to report: `stage` names what begins, `share` says how much of it is done (0 to 1).
+    """How a command reports: `stage` names a stage that begins, `share` says how much of it is done (0 to 1).
 
-    `share` is None where nobody watches, so that nothing is counted for nobody.
+    Without a terminal `share` is None, so that the command need not count.
     """
 
     stage: Callable[[str], None]
@@ -22,7 +22,7 @@ class Stages:
 
 @contextmanager
 def showing_stages() -> Iterator[Stages]:
-    """Show stages as they pass while the block runs; silent unless standard error is a terminal."""
+    """Show the stages while the block runs, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield Stages(stage=lambda _: None, share=None)
         return

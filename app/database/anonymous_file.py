@@ -1,3 +1,5 @@
+"""A temporary file that no killed process leaves behind."""
+
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,11 +10,11 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 
 @contextmanager
-def nameless_file() -> Iterator[tuple[IO[bytes], Path]]:
-    """Make a temporary file that ends with this process, however it dies; yield it and a path of it for this process.
+def anonymous_temp_file() -> Iterator[tuple[IO[bytes], Path]]:
+    """Make a temporary file and yield it with a path that only this process can use.
 
-    It is for what must not be left lying about. No folder has a name for it, so the kernel drops it when nobody has it
-    open any more. Where the kernel has no paths of open files, it has a name until the block ends.
+    The file has no name in any folder, so the kernel removes it at the end of the process, even after a kill. Where
+    the kernel has no paths of open files (macOS), the file has a name until the block ends.
     """
     if _OPEN_FILES.is_dir():
         with tempfile.TemporaryFile() as file:

@@ -24,7 +24,7 @@ def read_chunk(conn: Connection, file_id: UUID, number: int) -> bytes | None:
 
 
 def has_chunks(conn: Connection, file_id: UUID) -> bool:
-    """Whether the file is here."""
+    """Return whether the file has any piece."""
     statement = select(file_chunks.c.file_id).where(file_chunks.c.file_id == file_id)
     return bool(conn.execute(select(statement.exists())).scalar_one())
 
@@ -35,13 +35,13 @@ def drop_chunks(conn: Connection, file_id: UUID) -> None:
 
 
 def drop_orphans(conn: Connection, before: datetime) -> None:
-    """Delete the files that nothing on record owns and whose id was made before this moment: uploads that died."""
-    oldest_kept = UUID(int=int(before.timestamp() * 1000) << 80)  # ids begin with the milliseconds of their making
+    """Delete the files made before this time that no import or export owns: what interrupted uploads left."""
+    oldest_kept = UUID(int=int(before.timestamp() * 1000) << 80)  # an id begins with its time in milliseconds
     c = file_chunks.c
     owned = [select(table.c.id).where(table.c.id == c.file_id).exists() for table in (imports, exports)]
     conn.execute(delete(file_chunks).where(c.file_id < oldest_kept, *(not_(one) for one in owned)))
 
 
 def move_chunks(conn: Connection, file_id: UUID, to: UUID) -> None:
-    """Give a file to another owner, who has none."""
+    """Give a file to another owner, which has no file yet."""
     conn.execute(update(file_chunks).where(file_chunks.c.file_id == file_id).values(file_id=to))

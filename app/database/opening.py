@@ -1,3 +1,5 @@
+"""Opening the database: at a URL, or the embedded one."""
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

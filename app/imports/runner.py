@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection, RowMapping
 
-from app.database.anonymous_file import nameless_file
+from app.database.anonymous_file import anonymous_temp_file
 from app.database.engine import Database
 from app.database.file_chunks import drop_chunks, drop_orphans, read_chunk
 from app.database.lease_renewal import LeaseRenewal, holder_name
@@ -113,7 +113,7 @@ class ImportRunner:
             self._fail(import_id, f"{died}: send it in smaller files")
             return True
         try:
-            with nameless_file() as (file, path):
+            with anonymous_temp_file() as (file, path):
                 self._fetch(import_id, file)
                 return self._import(row, path)
         except UnavailableError:

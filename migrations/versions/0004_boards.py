@@ -1,4 +1,4 @@
-"""Boards by tag, whom a refit held to an earlier verdict, and flags dismissed against evidence."""
+"""Leaderboards by tag, annotators who stay flagged by hysteresis, and flags dismissed against evidence."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What every table shares: the naming of constraints and the columns that the database fills in."""
+"""What all tables share: the names of constraints and the columns that the database fills in."""
 
 from sqlalchemy import Column, DateTime, MetaData, text
 from sqlalchemy.types import UserDefinedType
@@ -15,7 +15,7 @@ metadata = MetaData(
 
 
 class Xid8(UserDefinedType[str]):
-    """PostgreSQL's 64-bit transaction id: says exactly which votes a database snapshot saw."""
+    """PostgreSQL's 64-bit transaction id, which tells which votes a database snapshot saw."""
 
     cache_ok = True
 
@@ -25,7 +25,7 @@ class Xid8(UserDefinedType[str]):
 
 
 def timestamp(name: str, *, nullable: bool = False) -> Column[object]:
-    """Return a column for a point in time: now, unless it may be unknown."""
+    """Return a column for a time; the default is now, unless it may be unknown."""
     default = None if nullable else text("now()")
     return Column(name, DateTime(timezone=True), nullable=nullable, server_default=default)
 

@@ -1,4 +1,4 @@
-"""Files on their way in and out: imports, exports, and their bytes in pieces, so that any replica can go on."""
+"""Imports, exports, and the bytes of their files in pieces, so that any replica can resume them."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Integer, LargeBinary, Table, Text, Uuid
 from sqlalchemy.dialects.postgresql import JSONB

@@ -1,4 +1,4 @@
-"""Who may call the service."""
+"""API keys and tokens."""
 
 from sqlalchemy import ARRAY, CheckConstraint, Column, DateTime, ForeignKey, Integer, LargeBinary, Table, Text, Uuid
 

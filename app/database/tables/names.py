@@ -1,4 +1,4 @@
-"""Models and annotators: who is voted on, who votes. Rows are never deleted; votes name them by number."""
+"""Models and annotators. Rows are never deleted; votes name them by number."""
 
 from sqlalchemy import CheckConstraint, Column, Date, Double, ForeignKey, Identity, Integer, Table, Text, Uuid
 
@@ -24,7 +24,7 @@ annotators = Table(
     timestamp("created_at"),
     Column("rule_standing", Text, nullable=False, server_default="pending"),
     Column("override", Text),
-    # a dismissed flag stays closed until the ability is below the one, or log10 of the evidence above the other
+    # a dismissed flag stays closed until the ability falls below the first, or log10 of the evidence exceeds the second
     *(Column(name, Double) for name in ("dismissed_below", "dismissed_above")),
     timestamp("erased_at", nullable=True),
     CheckConstraint("rule_standing IN ('pending', 'active', 'flagged', 'excluded')", name="rule_standing_known"),

@@ -1,4 +1,4 @@
-"""What is told to others and kept for auditors: the audit log, webhooks and their deliveries."""
+"""The audit log, webhooks and their deliveries."""
 
 from sqlalchemy import (
     ARRAY,

@@ -35,7 +35,7 @@ snapshots = Table(
     Column("votes_hash", Text, nullable=False),
     Column("code_version", Text, nullable=False),
     timestamp("crowd_pruned_at", nullable=True),
-    # annotators who stay flagged or excluded only because they were: what hysteresis adds to the votes and the policy
+    # annotators who stay flagged or excluded by hysteresis alone
     Column("held", ARRAY(Integer), nullable=False, server_default="{}"),
 )
 

@@ -1,7 +1,7 @@
-"""Votes and what is said of them later. A vote's row is never changed, but for its metadata when a person is erased.
+"""Votes, retractions and replacements. A vote's row never changes; only its metadata go when an annotator is erased.
 
-The columns that name a model, an annotator, a key or an import have no foreign keys: checking them took a third of the
-time of bulk loads. Rows of those tables cannot be deleted instead (a trigger), and reading for a refit refuses a number
+The columns that name a model, an annotator, a key or an import have no foreign keys, because checking them took a
+third of the time of bulk loads. Instead a trigger refuses to delete rows of those tables, and a refit refuses a number
 without a row.
 """
 
