@@ -122,11 +122,11 @@ def warm_refit() -> Iterator[Row]:
     least = floor(cells)
     warm, cold = seconds(lambda: refit(start)), seconds(lambda: refit(None))
     yield Row("warm refit with 1 % new votes, 1M", warm, "cold", cold, 0.4, least)
-    warm, cold = (statistics.median(climb_seconds(cells, begin) for _ in range(RUNS)) for begin in (start, None))
-    yield Row("of that: the climb alone", warm, "cold", cold, 0.4, least)
+    warm, cold = (statistics.median(fit_seconds(cells, begin) for _ in range(RUNS)) for begin in (start, None))
+    yield Row("of that: the fit alone", warm, "cold", cold, 0.4, least)
 
 
-def climb_seconds(cells: Cells, start: Start | None) -> float:
+def fit_seconds(cells: Cells, start: Start | None) -> float:
     """Time of the maximisation, without what follows it: bias, intervals, board."""
     begin = None
     if start is not None:

@@ -8,11 +8,11 @@ from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.inference.estimate import Estimate
 from app.rating.settings import LoopSettings
-from app.rating.solver.arrow import Arrow, multiplier
+from app.rating.solver.arrow import Arrow, find_multiplier
 from app.rating.solver.likelihood import Curvature, Likelihood
 from app.rating.solver.observed import Observed
-from app.rating.solver.profile_abilities import own_abilities
-from app.rating.solver.second_order import score_pull
+from app.rating.solver.profile_abilities import profile_abilities
+from app.rating.solver.second_order import mean_score_gradient
 
 FEW = 1 / 50  # of the annotators: more of them change what the typical annotator is
 DOUBT = 0.05  # of what moved a model towards or past another, within which the fit itself must tell who is above
@@ -42,7 +42,7 @@ class FewAttackers:
         """
         observed = result.solution.observed
         arrow = None if observed is None else observed.arrow
-        alike = result.core.all() and result.components.number == 1 and not result.solution.fit.undecided.any()
+        alike = result.identified.all() and result.components.number == 1 and not result.solution.fit.undecided.any()
         if settings.exclude or settings.prior_sd == "estimated" or not alike or not isinstance(arrow, Arrow):
             return None
         if observed is None or arrow.scale is None or len(arrow.size) != 1:
@@ -89,12 +89,12 @@ class FewAttackers:
         last = -cho_solve(factor, left)
         bias = self._bias
         if self._corrected:
-            bias = bias + score_pull(theirs, fit.R, ability, inverse_D)
+            bias = bias + mean_score_gradient(theirs, fit.R, ability, inverse_D)
         return R + last - cho_solve(factor, bias), last
 
     def _own(self, theirs: Likelihood, R: Floats, start: Floats) -> Floats:
         """Attackers' abilities at some scores, shape (n_attackers,)."""
-        found = own_abilities(theirs.rows, R, start, precision=theirs.precision, near=1e-4)
+        found = profile_abilities(theirs.rows, R, start, precision=theirs.precision, near=1e-4)
         return np.minimum(found.theta, self._cap)
 
     def _along(self, point: Curvature, theta: Floats) -> Floats:
@@ -103,5 +103,5 @@ class FewAttackers:
         if scale is None:
             return np.zeros(len(theta))
         held = self._arrow.inverse_D == 0.0
-        along: Floats = multiplier(scale, point, theta, held)[scale.annotators] * scale.gradient(theta)
+        along: Floats = find_multiplier(scale, point, theta, held)[scale.annotators] * scale.gradient(theta)
         return along

@@ -6,8 +6,13 @@ if TYPE_CHECKING:  # the command line imports this module to print its help
     from app.rating.data.arrays import Floats, Indices
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 vote`, `2 votes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class RatingError(Exception):
-    """Root of everything `app.rating` refuses to do; the message is one line for the user."""
+    """Root of the errors of `app.rating`; the message is one line for the user."""
 
 
 class VotesError(RatingError):
@@ -15,22 +20,19 @@ class VotesError(RatingError):
 
 
 class NoFiniteMaximumError(RatingError):
-    """The plain likelihood has no finite maximum, for the abilities of `annotators` (indices).
+    """The maximum likelihood has no finite maximum in the abilities of `annotators` (indices).
 
-    They all `follow` or `oppose` the ranking; or they `outgrow` every multiple of the typical ability, whose annotators
-    may as well toss coins. The message counts them; a caller that knows their names can name them.
+    `word` says why: all their votes `follow` or `oppose` the ranking, or the abilities `outgrow` every multiple of the
+    typical ability, because the votes put that at 0. The message counts the annotators; a caller can name them.
     """
 
     def __init__(self, annotators: Indices, word: str) -> None:
-        number = len(annotators)
-        why = f"every vote of {number} annotator(s) {word}s the ranking, so no finite ability is best for them"
+        number = counted(len(annotators), "annotator")
+        why = f"every vote of {number} {word}s the ranking, so no finite ability is best for them"
         if word == "outgrow":
-            why = (
-                f"the abilities of {number} annotator(s) grow beyond any multiple of the typical one, which the votes "
-                "put at 0"
-            )
+            why = f"the votes put the typical ability at 0, so the abilities of {number} exceed every multiple of it"
         super().__init__(
-            f"plain am-ELO has no finite maximum: {why}; use the robust default (a prior), or a larger minimum of votes"
+            f"maximum likelihood am-ELO has no finite maximum: {why}; use a prior, or raise the minimum of votes"
         )
         self.annotators = annotators
         self.word = word
@@ -44,8 +46,8 @@ class NoFiniteScoreError(RatingError):
 
     def __init__(self, models: Indices) -> None:
         super().__init__(
-            f"m-ELO has no finite maximum: {len(models)} model(s) only won or only lost against the others of their "
-            "component, or hang on one that did"
+            f"m-ELO has no finite maximum: {counted(len(models), 'model')} only won or only lost against the others of "
+            "their component, or are linked to it only through such a model"
         )
         self.models = models
 
@@ -54,7 +56,7 @@ class NoFiniteScoreError(RatingError):
 
 
 class NotConvergedError(RatingError):
-    """The solver stopped before its result met the convergence criteria; `R` and `theta` are where it stood."""
+    """The solver did not converge; `R` and `theta` are its last point."""
 
     def __init__(self, message: str, R: Floats, theta: Floats) -> None:
         super().__init__(message)
@@ -66,13 +68,13 @@ class NotConvergedError(RatingError):
 
 
 class SaddlePointError(NotConvergedError):
-    """The fit stands at a saddle point: the likelihood rises either way along `direction`.
+    """The fit is at a saddle point: the likelihood rises in both directions along `direction`.
 
-    Scores move by that, natural units, shape (n_models,), the largest by 1, and abilities follow.
+    The direction is a change of the scores in natural units, shape (n_models,), its largest entry 1.
     """
 
     def __init__(self, R: Floats, theta: Floats, direction: Floats) -> None:
-        super().__init__("the fit stands at a saddle point of the likelihood", R, theta)
+        super().__init__("the fit is at a saddle point of the likelihood", R, theta)
         self.direction = direction
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -80,4 +82,4 @@ class SaddlePointError(NotConvergedError):
 
 
 class NoCommonRankingError(RatingError):
-    """The median ability is at or below 0.1: nothing is divided by it, the crowd has no common ranking."""
+    """The median ability is at or below 0.1: the annotators have no common ranking, and cannot set a unit."""

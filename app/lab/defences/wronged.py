@@ -99,7 +99,7 @@ def resample(likeness: Likeness, nature: Nature, seed: int) -> Votes:
     lean = NATURAL_PER_ELO * nature.side * generator.standard_normal(people)
     k = votes.annotator
     d = seen[k, votes.left] - seen[k, votes.right] + of_pair[votes.left, votes.right] + lean[k]
-    up, even = np.exp(0.5 * ability[k] * d), crowd.evenness[k]
+    up, even = np.exp(0.5 * ability[k] * d), crowd.tie_propensity[k]
     draw = generator.random(len(k)) * (up + even + 1.0 / up)
     return replace(votes, outcome=np.where(draw < up, 1.0, np.where(draw < up + even, 0.5, 0.0)))
 

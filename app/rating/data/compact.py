@@ -29,7 +29,7 @@ def compact(cells: Cells, present: Mask | None = None) -> Compact:
 
     Parameters
     ----------
-    present : models that have one, where that is known, shape (n_models,)
+    present : which models have a cell, shape (n_models,); default: found from the cells
     """
     if present is None:
         pairs = pool_annotators(cells)
@@ -65,7 +65,7 @@ def pool_annotators(cells: Cells, share: Floats | None = None) -> Cells:
 
     Parameters
     ----------
-    share : what part of its votes each cell keeps, shape (n_cells,); default all
+    share : factor on the votes of each cell, shape (n_cells,); default 1
     """
     if cells.n_annotators == 1 and share is None:
         return cells

@@ -18,9 +18,9 @@ class Components(NamedTuple):
 
     Attributes
     ----------
-    number : of components
-    label : of each model's; −1 for a model without a counted vote
-    votes : counted votes that named each model
+    number : number of components
+    label : component of each model; −1 for a model without a counted vote
+    votes : counted votes on each model
     """
 
     number: int
@@ -29,9 +29,10 @@ class Components(NamedTuple):
 
 
 def find_components(cells: Cells) -> Components:
-    """Label the connected components of the graph whose edges are the compared pairs, most votes first.
+    """Label the connected components of the graph whose edges are the compared pairs.
 
-    Ties in the number of votes go to the component with the lowest model index. O(n_cells); their pair table will do.
+    The component with most votes is 0; equal components are ordered by their lowest model index. O(n_cells). The cells
+    or their pair table give the same result.
     """
     lowest, pairs = np.arange(cells.n_models), pool_annotators(cells)
     join(pairs.model_a, pairs.model_b, lowest)
@@ -43,17 +44,17 @@ def find_components(cells: Cells) -> Components:
     return Components(len(roots), label[lowest], votes)
 
 
-def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating]) -> Mask:
+def find_identified(cells: Cells, components: Components, sign: NDArray[np.floating]) -> Mask:
     """Mark the models whose scores have a finite maximum, given the sign of every annotator's ability.
 
-    An edge runs from winner to loser (both ways for a tie); the votes of an annotator with a negative ability count
-    reversed, those of one with ability 0 not at all. The maximum over R is finite exactly within a strongly
-    connected class (Ford 1957); of each component the class with most models is kept (then most votes, then the
-    lowest index), and a class of one model does not count.
+    An edge runs from winner to loser, both ways for a tie. Votes of an annotator with a negative ability count
+    reversed; votes of an annotator with ability 0 do not count. The maximum over R is finite exactly within a strongly
+    connected class (Ford 1957). Each component keeps its class with most models (then most votes, then the lowest
+    index); a class of one model does not count.
 
     Parameters
     ----------
-    sign : shape (n_annotators,); only its sign is used.
+    sign : the abilities, or anything with their signs, shape (n_annotators,)
 
     Returns
     -------
@@ -65,16 +66,16 @@ def find_cores(cells: Cells, components: Components, sign: NDArray[np.floating])
     model = np.arange(cells.n_models)
     order = np.lexsort((model, -votes[strong], -size[strong], components.label))
     _, first = np.unique(components.label[order], return_index=True)
-    best = order[first]  # of every component the model that its best class is known by
+    best = order[first]  # one model of the best class of every component
     best = best[(components.label[best] >= 0) & (size[strong[best]] > 1)]
     kept = np.zeros(len(size), dtype=bool)
     kept[strong[best]] = True
-    core: Mask = kept[strong]
-    return core
+    identified: Mask = kept[strong]
+    return identified
 
 
 def strong_classes(cells: Cells, sign: NDArray[np.floating]) -> Indices:
-    """Label the strongly connected classes of the graph of wins, as `find_cores` has it, shape (n_models,)."""
+    """Label the strongly connected classes of the graph of wins (see `find_identified`), shape (n_models,)."""
     winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
     size_of_graph = (cells.n_models, cells.n_models)
     graph = coo_array((np.ones(len(winner), dtype=np.int8), (winner, loser)), shape=size_of_graph).tocsr()
@@ -88,12 +89,12 @@ def _votes_by_model(cells: Cells) -> Floats:
 
 
 def _wins(cells: Cells, sign: Floats) -> tuple[Indices, Indices]:
-    """Return winner and loser of every edge, each edge once; cells as they are where a table would be too large."""
+    """Return winner and loser of every edge, each edge once."""
     size = cells.n_models
     if size**2 > TABLE_SIZE:
-        turned = sign[cells.annotator]
-        a_won = np.where(turned > 0, cells.s > 0, cells.s < cells.n) & (turned != 0)
-        b_won = np.where(turned > 0, cells.s < cells.n, cells.s > 0) & (turned != 0)
+        direction = sign[cells.annotator]
+        a_won = np.where(direction > 0, cells.s > 0, cells.s < cells.n) & (direction != 0)
+        b_won = np.where(direction > 0, cells.s < cells.n, cells.s > 0) & (direction != 0)
         winner = np.concatenate([cells.model_a[a_won], cells.model_b[b_won]]).astype(np.int64)
         loser = np.concatenate([cells.model_b[a_won], cells.model_a[b_won]]).astype(np.int64)
         edge = np.unique(winner * size + loser)
@@ -110,7 +111,7 @@ def _wins(cells: Cells, sign: Floats) -> tuple[Indices, Indices]:
 
 @compiled
 def join(model_a: Ints, model_b: Ints, lowest: Indices) -> None:
-    """Set lowest, shape (n_models,), from its own index to the lowest model that cells link each to (union-find)."""
+    """Replace lowest[model] = model, shape (n_models,), by the lowest model that cells link it to (union-find)."""
     for cell in range(len(model_a)):
         x, y = np.int64(model_a[cell]), np.int64(model_b[cell])
         while lowest[x] != x:
@@ -120,7 +121,7 @@ def join(model_a: Ints, model_b: Ints, lowest: Indices) -> None:
             lowest[y] = lowest[lowest[y]]
             y = lowest[y]
         lowest[max(x, y)] = min(x, y)
-    for model in range(len(lowest)):  # ascending: what a model points to is lower, and done
+    for model in range(len(lowest)):  # in ascending order: the entry of a lower model is final
         lowest[model] = lowest[lowest[model]]
 
 
@@ -129,16 +130,16 @@ def mark_wins(
     first: int, last: int, model_a: Ints, model_b: Ints, annotator: Ints,
     n: Floats, s: Floats, sign: Floats, n_models: int, won: Mask,
 ) -> None:  # fmt: skip
-    """Mark winner · n_models + loser in `won`, shape (n_models²,), of cells first … last−1.
+    """Mark winner · n_models + loser in `won`, shape (n_models²,), for cells first … last−1.
 
-    Reversed where the annotator's sign is negative, not at all where it is 0.
+    A negative sign of the annotator reverses the cell; a sign of 0 leaves it out.
     """
     for cell in range(first, last):
-        turned = sign[annotator[cell]]
-        if turned != 0.0:
+        direction = sign[annotator[cell]]
+        if direction != 0.0:
             a, b = np.int64(model_a[cell]), np.int64(model_b[cell])
             a_won, b_won = s[cell] > 0.0, s[cell] < n[cell]
-            if turned < 0.0:
+            if direction < 0.0:
                 a_won, b_won = b_won, a_won
             won[a * n_models + b] |= a_won
             won[b * n_models + a] |= b_won

@@ -1,4 +1,4 @@
-"""Loops over votes, compiled. A vote is packed into one integer that sorts by annotator, pair and outcome."""
+"""Compiled loops over votes. A vote is packed into one integer; these sort by annotator, pair and outcome."""
 
 from app.rating.data.arrays import AnyInts, Floats, Indices, Ints
 from app.rating.data.compiled import compiled
@@ -11,17 +11,17 @@ def pack_votes(
     first: int, last: int, annotator: AnyInts, model_a: AnyInts, model_b: AnyInts, outcome: Floats,
     n_annotators: int, n_models: int, model_bits: int, packed: Indices,
 ) -> bool:  # fmt: skip
-    """Set packed[first … last−1]; return whether every one of these votes is in order (else stop at the first)."""
+    """Set packed[first … last−1]; return False at the first malformed vote, else True."""
     for vote in range(first, last):
         k, a, b, W = annotator[vote], model_a[vote], model_b[vote], outcome[vote]
         if k < 0 or k >= n_annotators or a < 0 or a >= n_models or b < 0 or b >= n_models or a == b:
             return False
-        if not 0.0 <= W <= 1.0:  # nor is NaN
+        if not 0.0 <= W <= 1.0:  # true of NaN too
             return False
         code = int(2.0 * W)
         if code != 2.0 * W:
             return False
-        # which side is which is a coin to branches: a conditional value, min and max are none
+        # the side is random, so a branch on it would be mispredicted half the time: these compile to none
         code = code if a < b else 2 - code
         packed[vote] = (((((k << model_bits) | min(a, b)) << model_bits) | max(a, b)) << OUTCOME_BITS) | code
     return True
@@ -29,7 +29,7 @@ def pack_votes(
 
 @compiled
 def count_cells(first: int, last: int, packed: Indices) -> int:
-    """Count the cells that begin among the sorted votes first … last−1."""
+    """Count the cells whose first vote is among the sorted votes first … last−1."""
     cells = 0
     for vote in range(first, last):
         if vote == 0 or packed[vote] >> OUTCOME_BITS != packed[vote - 1] >> OUTCOME_BITS:
@@ -42,7 +42,7 @@ def fill_cells(
     first: int, last: int, packed: Indices, weight: Floats, model_bits: int, cell: int,
     annotator: Ints, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
 ) -> None:  # fmt: skip
-    """Write the cells that begin among the sorted votes first … last−1, the first of them to row `cell`.
+    """Write the cells whose first vote is among the sorted votes first … last−1, from row `cell` on.
 
     An empty `weight` counts every vote once.
     """
@@ -51,7 +51,7 @@ def fill_cells(
     while vote < last:
         name = packed[vote] >> OUTCOME_BITS
         if vote > 0 and name == packed[vote - 1] >> OUTCOME_BITS:
-            vote += 1  # the tail of a cell that began before
+            vote += 1  # of a cell whose first vote comes before `first`
             continue
         total, won, tied = 0.0, 0.0, 0.0
         while vote < len(packed) and packed[vote] >> OUTCOME_BITS == name:
@@ -76,13 +76,13 @@ def tabulate_votes(
 ) -> bool:  # fmt: skip
     """Add votes first … last−1 to `table`, shape (n_models², 3): lost, tied, won by the lower-numbered model.
 
-    Returns whether every one of them is in order (else stops at the first). An empty `weight` counts each once.
+    Returns False at the first malformed vote, else True. An empty `weight` counts every vote once.
     """
     for vote in range(first, last):
         a, b, W = model_a[vote], model_b[vote], outcome[vote]
         if a < 0 or a >= n_models or b < 0 or b >= n_models or a == b:
             return False
-        if not 0.0 <= W <= 1.0:  # nor is NaN
+        if not 0.0 <= W <= 1.0:  # true of NaN too
             return False
         code = int(2.0 * W)
         if code != 2.0 * W:
@@ -97,9 +97,9 @@ def tabulate_cells(
     first: int, last: int, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats, share: Floats,
     n_models: int, table: Floats,
 ) -> None:  # fmt: skip
-    """Add cells first … last−1 to `table`, shape (n_models², 3): their n, s and ties, times their share.
+    """Add n, s and ties of cells first … last−1, times their share, to `table`, shape (n_models², 3).
 
-    An empty `share` is 1 everywhere.
+    An empty `share` means 1.
     """
     for cell in range(first, last):
         factor = share[cell] if len(share) else 1.0

@@ -6,14 +6,14 @@ from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
-import scipy.linalg  # noqa: F401  with it, and numpy below it, both libraries are loaded that the controller is to find
+import scipy.linalg  # noqa: F401  loads its BLAS, so that the controller finds it
 from threadpoolctl import ThreadpoolController
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 MOST_PARTS = 8
-"""More processors than that have nothing to do; each part has sums of its own, of up to 134 MB."""
+"""More processors than this stay idle. Each part has its own sums, of up to 134 MB."""
 
 _blas = ThreadpoolController()
 
@@ -24,31 +24,31 @@ def available_threads() -> int:
 
 
 def count_parts(length: int, worth: int) -> int:
-    """Into how many parts to cut work of that length: one more than `worth` fits into it, at most `MOST_PARTS`.
+    """Return the number of parts to cut work into: 1 + length // worth, at most `MOST_PARTS`.
 
-    The machine has no say in it: sums of the parts are then the same numbers, to the last bit, on any.
+    It does not depend on the machine, so sums over the parts are the same to the last bit on every machine.
     """
     return min(MOST_PARTS, 1 + length // worth)
 
 
 def split(length: int, worth: int) -> list[tuple[int, int]]:
-    """Cut 0 … length−1 into (first, last + 1), about equally long, as many as `count_parts` says."""
+    """Cut 0 … length−1 into `count_parts` ranges (first, last + 1) of about equal length."""
     number = count_parts(length, worth)
     return list(pairwise(length * part // number for part in range(number + 1)))
 
 
 def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
-    """Do the work on every part, here and on other threads, as long as there are processors; results in order.
+    """Do the work on every part, on this thread and one more for each further processor; results in order.
 
-    Whoever is done with a part takes the next. Call it within `one_blas_thread`: the parts are the parallelism. The
-    work must not call it in turn.
+    A thread that finishes a part takes the next one. Call this inside `one_blas_thread`, so that the linear algebra
+    library starts no threads of its own; the work itself must not call `map_parts`.
     """
     parts = list(parts)
     threads = min(available_threads(), len(parts))
     if threads == 1:
         return [work(part) for part in parts]
     results: dict[int, Result] = {}
-    waiting = iter(enumerate(parts))  # `next` on it is one step to the interpreter: no part is taken twice
+    waiting = iter(enumerate(parts))  # `next` is atomic, so no part is taken twice
 
     def take() -> None:
         for place, part in waiting:
@@ -62,12 +62,12 @@ def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Res
 
 
 @cache
-def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  a forked process has no threads: it needs a pool of its own
+def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  a forked process has no threads and needs its own pool
     return ThreadPoolExecutor(max(1, available_threads() - 1), thread_name_prefix="rating")
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold the linear algebra library to one thread: its own would fight with ours over the processors."""
+    """Limit the linear algebra library to one thread: its threads would compete with ours for the processors."""
     with _blas.limit(limits=1, user_api="blas"):
         yield

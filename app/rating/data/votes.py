@@ -10,7 +10,7 @@ from app.rating.data.threads import map_parts, split
 from app.rating.errors import VotesError
 
 TIE = 0.5  # W of a tie
-WORTH_A_THREAD = 100_000  # votes; below it starting a thread costs more than it saves
+WORTH_A_THREAD = 100_000  # votes; for fewer, starting a thread costs more than it saves
 SORTABLE_BITS = 63  # of a signed 64-bit integer
 LARGEST_INDEX = np.iinfo(np.int32).max  # that `Cells` can hold
 
@@ -49,6 +49,16 @@ class Cells:
         """Total number of votes (or of their weights)."""
         return float(self.n.sum())
 
+    @property
+    def wins_a(self) -> Floats:
+        """Votes for model_a in each cell, shape (n_cells,)."""
+        return self.s - self.ties / 2.0
+
+    @property
+    def wins_b(self) -> Floats:
+        """Votes for model_b in each cell, shape (n_cells,)."""
+        return self.n - self.s - self.ties / 2.0
+
     def votes_by_annotator(self) -> Floats:
         """Votes of each annotator, shape (n_annotators,)."""
         return sum_by(self.annotator, self.n, self.n_annotators)
@@ -73,7 +83,7 @@ def aggregate(
     n_models: int,
     weight: NDArray[np.floating] | None = None,
 ) -> Cells:
-    """Collapse votes to cells; the result does not depend on the order of the votes or on the side of a model.
+    """Collapse votes to cells; neither the order of the votes nor the side of a model matters.
 
     Parameters
     ----------
@@ -89,7 +99,7 @@ def aggregate(
     VotesError
         Arrays of different length, indices that are not integers, an index out of range, a model against itself, an
         outcome other than 0, 0.5 and 1, or a weight that is not a positive number: the message names the first such
-        row. Weights whose sum overflows; more annotators or models than 32-bit indices can tell apart.
+        row. Also weights whose sum overflows, and more annotators or models than 32-bit indices can number.
 
     Notes
     -----
@@ -102,9 +112,9 @@ def aggregate(
     n_annotators, n_models = int(n_annotators), int(n_models)
     bits = max(1, (n_models - 1).bit_length())
     if n_annotators.bit_length() + 2 * bits + OUTCOME_BITS >= SORTABLE_BITS:
-        raise VotesError(f"{n_annotators} annotators × {n_models} models are more than 64-bit cells can name")
+        raise VotesError(f"{n_annotators} annotators × {n_models} models do not fit into 64-bit cells")
     if max(n_annotators, n_models) > LARGEST_INDEX:
-        raise VotesError(f"{max(n_annotators, n_models)} annotators or models are more than 32-bit indices can name")
+        raise VotesError(f"{max(n_annotators, n_models)} annotators or models do not fit into 32-bit indices")
     packed = np.empty(len(W), dtype=np.int64)
     rows = split(len(W), WORTH_A_THREAD)
     in_order = map_parts(
@@ -133,9 +143,9 @@ def count_pairs(
     n_models: int,
     weight: NDArray[np.floating] | None = None,
 ) -> Cells:
-    """Collapse votes to the pair table, as if one annotator had cast them all: what m-ELO needs, and no more.
+    """Collapse votes to the pair table, as if one annotator had cast them all: all that m-ELO needs.
 
-    The same cells as `pool_annotators(aggregate(…))`, in one pass over the votes, without sorting them.
+    The same cells as `pool_annotators(aggregate(…))`, in one pass over the votes and without sorting them.
 
     Parameters
     ----------
@@ -157,8 +167,8 @@ def count_pairs(
     sorted, O(n_votes log n_votes).
     """
     if n_models**2 > TABLE_SIZE:
-        nobody = np.zeros(len(model_a), dtype=np.int32)
-        return aggregate(nobody, model_a, model_b, outcome, n_annotators=1, n_models=n_models, weight=weight)
+        pooled = np.zeros(len(model_a), dtype=np.int32)
+        return aggregate(pooled, model_a, model_b, outcome, n_annotators=1, n_models=n_models, weight=weight)
     model_a, model_b = _indices(model_a), _indices(model_b)
     W = np.asarray(outcome, dtype=np.float64)
     _check_lengths(model_a, model_b, W)
@@ -170,8 +180,8 @@ def count_pairs(
 
     in_order, tables = zip(*map_parts(tabulate, split(len(W), max(WORTH_A_THREAD, n_models**2))), strict=True)
     if not all(in_order) or not _positive(weight).all():
-        nobody = np.zeros(len(W), dtype=np.int32)
-        raise _first(_faults(nobody, model_a, model_b, W, weight, 1, n_models))
+        pooled = np.zeros(len(W), dtype=np.int32)
+        raise _first(_faults(pooled, model_a, model_b, W, weight, 1, n_models))
     table = sum(tables[1:], tables[0])
     n = table.sum(axis=1)
     pair = np.flatnonzero(n)
@@ -180,7 +190,7 @@ def count_pairs(
 
 
 def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int) -> Cells:
-    """Cells of one annotator from pairs named by model_a · n_models + model_b, ascending."""
+    """Return cells of one annotator; `pair` is model_a · n_models + model_b, ascending."""
     return Cells(
         annotator=np.zeros(len(pair), dtype=np.int32),
         model_a=(pair // n_models).astype(np.int32),
@@ -196,7 +206,7 @@ def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int)
 def check_votes(
     model_a: AnyInts, model_b: AnyInts, outcome: NDArray[np.floating], *, n_models: int
 ) -> tuple[AnyInts, AnyInts, Floats]:
-    """Return votes as they are, as integers and floats, for a method that reads them one by one.
+    """Check votes for a method that reads them one by one; return them as integers and floats.
 
     Parameters
     ----------
@@ -216,17 +226,17 @@ def check_votes(
 
 
 def _indices(values: AnyInts) -> AnyInts:
-    """Return signed integers of 32 or 64 bits, as they are where they are that."""
+    """Return signed integers of 32 or 64 bits; such arrays are returned unchanged."""
     values = np.asarray(values)
     if values.dtype in (np.int32, np.int64):
         return values
     if values.dtype.kind not in "iu" and values.size:  # an empty list has the type of a float
-        raise VotesError(f"annotators and models are named by integers, not by {values.dtype}")
+        raise VotesError(f"annotators and models must be integers, not {values.dtype}")
     return values.astype(np.int64)
 
 
 def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> Floats:
-    """Return a weight for each vote, empty where every vote counts once."""
+    """Return a weight for each vote; empty where every vote counts once."""
     if weight is None:
         return np.empty(0)
     given: Floats = np.asarray(weight, dtype=np.float64)
@@ -244,7 +254,7 @@ def _positive(weight: Floats) -> Mask:
 
 def _check_lengths(*arrays: NDArray[np.generic]) -> None:
     if any(x.ndim != 1 for x in arrays):
-        raise VotesError("the vote arrays have one dimension each, a vote a row")
+        raise VotesError("the vote arrays must have one dimension, with one row for each vote")
     if len({len(x) for x in arrays}) > 1:
         raise VotesError(f"the vote arrays differ in length: {sorted({len(x) for x in arrays})}")
 
@@ -263,7 +273,7 @@ def _faults(
     n_annotators: int,
     n_models: int,
 ) -> list[tuple[str, int]]:
-    """Name every fault that votes have, each with the first row that has it."""
+    """Return every kind of fault in the votes, with the first row that has it."""
     faults = {
         "annotator out of range": (annotator < 0) | (annotator >= n_annotators),
         "model_a out of range": (model_a < 0) | (model_a >= n_models),

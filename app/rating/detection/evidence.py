@@ -1,4 +1,4 @@
-"""The evidence on every annotator: which behaviour explains the votes better than honesty does, and by how much."""
+"""The evidence on every annotator: how much better a behaviour explains the votes than honesty."""
 
 from dataclasses import dataclass
 
@@ -24,9 +24,9 @@ class Evidence:
     Attributes
     ----------
     log_ratio : natural log; −∞ for an annotator without a vote between scored models
-    about : what the test is most about: index of the model (favour, against, mimic; group: the first of them), of the
-        annotator (copy) or of the side (0 left, 1 right); −1 for nothing in particular
-    null_model : what passes for honest
+    about : what the test found: index of the model (favour, against, mimic; group: its first model), of the annotator
+        (copy) or of the side (0 left, 1 right); −1 for none
+    null_model : the behaviour of honest annotators
     """
 
     log_ratio: dict[str, Floats]
@@ -34,13 +34,13 @@ class Evidence:
     null_model: NullModel
 
     def flagged(self, tests: tuple[str, ...] | None = None, least: float = EVIDENCE_RATIO) -> Mask:
-        """Mark annotators for whom one of the tests (default all) has a ratio of `least` or more."""
+        """Mark annotators with a ratio of `least` or more in one of the tests (default all)."""
         chosen = self.log_ratio if tests is None else self._of(tests)
         marked: Mask = np.any([ratio >= np.log(least) for ratio in chosen.values()], axis=0)
         return marked
 
     def _of(self, tests: tuple[str, ...]) -> dict[str, Floats]:
-        """Return what these tests say; one that had not what it needs says nothing."""
+        """Return the log ratios of these tests, apart from tests that were not made."""
         return {test: self.log_ratio[test] for test in tests if test in self.log_ratio}
 
     def strongest(self, tests: tuple[str, ...] | None = None) -> tuple[NDArray[np.str_], Floats]:
@@ -60,32 +60,33 @@ def weigh(
     when: AnyInts | None = None,
     tests: tuple[str, ...] = EVIDENCE_TESTS,
 ) -> Evidence:
-    """Weigh every annotator's votes: behaviour by behaviour, how much likelier than from an honest annotator.
+    """Compute how much likelier each behaviour makes an annotator's votes than honesty does.
 
-    ratio_k = P(votes of k | behaviour) / ∫ P(votes of k | a, v) dG(a, v), G the abilities and ties of this crowd's
-    honest annotators. Behaviours about models are averaged over all models, so that looking at many has its price.
+    ratio_k = P(votes of k | behaviour) / ∫ P(votes of k | a, v) dG(a, v), G the distribution of ability and tie
+    propensity of the honest annotators. Behaviours about a model are averaged over all models, so that testing many
+    models does not raise the error rate.
 
     Parameters
     ----------
-    cells : votes of whoever is judged; cells with an unscored model are left out
+    cells : votes of the annotators to test; cells with a model without a score are left out
     R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
     left_wins : for "side": votes that the left model won, between scored models, shape (n_annotators,); None: no test
-    when : for "copy": moment of the first vote of each cell, shape (n_cells,); None: no test
-    tests : which to make, of `EVIDENCE_TESTS`
+    when : for "copy": time of the first vote of each cell, shape (n_cells,); None: no test
+    tests : the tests to make, of `EVIDENCE_TESTS`
 
     Returns
     -------
     Evidence
-        Of the tests asked for, without "side" and "copy" where what they need is not given.
+        Without "side" and "copy" where their data are not given.
 
     Notes
     -----
-    A million votes by 20,000 annotators on 200 models take 2 s of one processor; "group" is a third of it, and
-    "copy" would be 3 s more, growing with the square of the number of annotators.
+    A million votes by 20,000 annotators on 200 models take 2 s of one processor. "group" is a third of that; "copy"
+    takes 3 s more, and grows with the square of the number of annotators.
 
-    A ratio is an e-value: were the crowd's distribution and the scores known, the chance that an honest annotator ever
-    reaches a ratio of L, at any of arbitrarily many looks, would be at most 1/L (Ville's inequality): refits may look
-    as often as they like. docs/laboratory-attacks.md has the measured rates.
+    A ratio is an e-value. If the distribution of honest annotators and the scores were known, the probability that an
+    honest annotator ever reaches a ratio of L, at any of arbitrarily many refits, would be at most 1/L (Ville's
+    inequality). docs/laboratory-attacks.md has the measured rates.
 
     References
     ----------

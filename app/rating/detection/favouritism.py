@@ -8,26 +8,27 @@ from app.rating.data.graph import find_components
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
 from app.rating.detection.favouritism_kernels import compare_models
-from app.rating.detection.null_model import ABILITY, FIRST_HONEST, LOG_ALWAYS, LOG_SLIP, NullModel, follow, outcomes
+from app.rating.detection.null_model import ABILITY, FIRST_HONEST, LOG_ALWAYS, LOG_SLIP, NullModel, follow
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.partition import CellRows
 
 WIDEST = 5  # models in a group
-OPINION_SD = 100.0 / ELO_PER_NATURAL  # by how much an honest annotator's opinion of a model may differ from the crowd's
+OPINION_SD = 100.0 / ELO_PER_NATURAL  # sd of an honest annotator's own opinion of a model around its score
 SHIFT = np.linspace(-4.0, 4.0, 17) * OPINION_SD
 
 
 @dataclass(frozen=True)
 class Favouritism:
-    """Log-likelihood ratios against "honest", shape (n_annotators, n_models); 0 where the two never met.
+    """Log-likelihood ratios against "honest", shape (n_annotators, n_models); 0 for models not seen.
 
     Attributes
     ----------
     favour : always for the model, honest about all others
     against : always against it, honest about all others
     mimic : always for it, following the ranking about all others
-    group : always for, or always against, 2 to 5 neighbours in the ranking when they meet others, honest else: the mean
-        over the groups that begin with the model; how a model is pushed through battles in which it does not take part
+    group : always for, or always against, 2 to 5 neighbours in the ranking when they meet other models, else honest;
+        the mean over the groups that begin with the model. It finds attackers who raise a model through the battles of
+        others
     """
 
     favour: Floats
@@ -39,25 +40,25 @@ class Favouritism:
 def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, *, groups: bool = True) -> Favouritism:
     """Compare, for every annotator and model, "always for it" and "always against it" with "honest".
 
-    An honest minority opinion is not what is looked for. Somebody who only likes a model better than the crowd does
-    still lets it lose, and every loss and tie speaks for honest; and what an own opinion of the model, normal around
-    the crowd's with a standard deviation of 100 Elo points, explains as well counts as honest.
+    An honest minority opinion is not evidence. An annotator who only likes a model better than others do still lets it
+    lose, and every loss and tie speaks for honesty. Votes that an own opinion of the model explains as well count as
+    honest; opinions are normal around the model's score with a standard deviation of 100 Elo points.
 
     Parameters
     ----------
     cells : as for `fit_null_model`
     R : as for `fit_null_model`, NaN for models without a score
-    null_model : what `fit_null_model` returned
-    groups : whether to look at groups; else nobody favours one
+    null_model : from `fit_null_model`
+    groups : whether to test groups
 
     Notes
     -----
-    The ability is integrated out: what the annotator's votes on other models say about it counts. How readily they call
-    a tie is taken at its posterior mean. O(n_cells × 24 + n_annotators × n_models × 120).
+    The ability is integrated out, so the annotator's votes on other models count. The tie propensity is taken at its
+    posterior mean. O(n_cells × 24 + n_annotators × n_models × 120).
     """
-    win, loss = outcomes(cells)
+    win, loss = cells.wins_a, cells.wins_b
     ranked = np.flatnonzero(np.isfinite(R))
-    component = find_components(cells).label[ranked]  # scores of different ones do not compare: nobody's neighbours
+    component = find_components(cells).label[ranked]  # scores of different components do not compare
     order = ranked[np.lexsort((-R[ranked], component))].astype(np.int64)
     R = np.nan_to_num(R)
     rows = CellRows(cells)
@@ -69,7 +70,7 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, *, groups: 
     map_parts(
         lambda part: compare_models(
             *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R,
-            ABILITY[FIRST_HONEST:], log_weight, null_model.evenness, followed, LOG_ALWAYS, LOG_SLIP,
+            ABILITY[FIRST_HONEST:], log_weight, null_model.tie_propensity, followed, LOG_ALWAYS, LOG_SLIP,
             order, WIDEST if groups else 1, SHIFT, log_shift, favour, against, mimic, by_group,
         ),
         rows.parts,

@@ -1,4 +1,4 @@
-"""Loops over annotators' cells for `favouritism`, compiled. A cell's log-likelihoods are at the nodes of ability."""
+"""Compiled loops over annotators' cells for `favouritism`. Log-likelihoods of a cell are at the nodes of ability."""
 
 import math
 
@@ -11,7 +11,7 @@ from app.rating.detection.kernels import FEW, ROOM, take_log
 
 @compiled
 def log_mean_exp(values: Floats, log_weight: Floats) -> float:
-    """Log of Σ weight·exp(value)."""
+    """Return log Σ weight·exp(value)."""
     top = -np.inf
     for i in range(len(values)):
         top = max(top, values[i] + log_weight[i])
@@ -22,27 +22,29 @@ def log_mean_exp(values: Floats, log_weight: Floats) -> float:
 
 
 @compiled
-def honest_cell(win: float, tie: float, loss: float, d: float, ability: Floats, evenness: float, out: Floats) -> None:
+def honest_cell(
+    win: float, tie: float, loss: float, d: float, ability: Floats, tie_propensity: float, out: Floats
+) -> None:
     """Set `out` to one cell's log-likelihood at every ability."""
     n, net = win + tie + loss, win - loss
-    called_even = tie * math.log(evenness)
+    called_even = tie * math.log(tie_propensity)
     for i in range(len(ability)):
         y = 0.5 * ability[i] * d
         up = math.exp(y)
-        out[i] = net * y + called_even - n * math.log(up + 1.0 / up + evenness)
+        out[i] = net * y + called_even - n * math.log(up + 1.0 / up + tie_propensity)
 
 
 @compiled
 def with_opinion(
     first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    ability: Floats, log_weight: Floats, evenness: float, others: Floats, member: Floats,
+    ability: Floats, log_weight: Floats, tie_propensity: float, others: Floats, member: Floats,
     shift: Floats, log_shift: Floats, raised: Floats,
 ) -> float:  # fmt: skip
-    """Log-likelihood of cells first … last−1 of an honest annotator who holds some models to be better or worse.
+    """Return the log-likelihood of cells first … last−1 for an honest annotator with an own opinion of some models.
 
-    The models are those with 1 in `member` (0 for the rest); by how much is drawn from `shift` with log weights
-    `log_shift`. others: log-likelihood of the cells with both models or neither among them, at each ability;
-    raised: e^{shift · ability / 2}, shape (shifts, abilities).
+    These models have 1 in `member`, the others 0. The opinion shifts their scores by a value of `shift`, with log
+    weights `log_shift`. others: log-likelihood, at each ability, of the cells with none or two of these models; raised:
+    e^{shift · ability / 2}, shape (shifts, abilities).
     """
     log, product, up = np.empty(raised.shape), np.ones(raised.shape), np.empty(len(ability))
     log[:] = others
@@ -56,17 +58,17 @@ def with_opinion(
         slope += 0.5 * (win[cell] - loss[cell]) * d
         lean += 0.5 * (win[cell] - loss[cell]) * side
         ties += tie[cell]
-        up[:] = np.exp((0.5 * side * d) * ability)  # of the member over the other
-        largest = n * (0.5 * ability.max() * (abs(d) + shift.max()) + math.log(2.0 + evenness))
+        up[:] = np.exp((0.5 * side * d) * ability)  # odds of the member against the other model
+        largest = n * (0.5 * ability.max() * (abs(d) + shift.max()) + math.log(2.0 + tie_propensity))
         many = n > FEW or n != math.floor(n) or largest > ROOM
         if not many:
             if largest > room:
                 take_log(product, log)
                 room = ROOM
             room -= largest
-        put_denominators(n, up, raised, evenness, many, product, log)
+        put_denominators(n, up, raised, tie_propensity, many, product, log)
     take_log(product, log)
-    by_shift, called_even = np.empty(len(shift)), ties * math.log(evenness)
+    by_shift, called_even = np.empty(len(shift)), ties * math.log(tie_propensity)
     for t in range(len(shift)):
         log[t] += (slope + lean * shift[t]) * ability + called_even
         by_shift[t] = log_mean_exp(log[t], log_weight)
@@ -75,12 +77,12 @@ def with_opinion(
 
 @compiled
 def put_denominators(
-    n: float, up: Floats, raised: Floats, evenness: float, many: bool, product: Floats, log: Floats
+    n: float, up: Floats, raised: Floats, tie_propensity: float, many: bool, product: Floats, log: Floats
 ) -> None:
-    """Multiply `product` by a cell's denominators, to the power n; where these are `many`, subtract them from `log`."""
+    """Multiply `product` by a cell's denominators to the power n; where `many`, subtract their logs from `log`."""
     for t in range(raised.shape[0]):
         for i in range(len(up)):
-            both = up[i] * raised[t, i] + 1.0 / (up[i] * raised[t, i]) + evenness
+            both = up[i] * raised[t, i] + 1.0 / (up[i] * raised[t, i]) + tie_propensity
             if many:
                 log[t, i] -= n * math.log(both)
                 continue
@@ -90,7 +92,7 @@ def put_denominators(
 
 @compiled
 def number_models(first: int, last: int, model_a: Ints, model_b: Ints, place: Indices, touched: Indices) -> int:
-    """Give the models of cells first … last−1 their `place` (−1 before), noted in `touched`; returns how many."""
+    """Set `place` (−1 before) of the models of cells first … last−1, list them in `touched`; return their number."""
     count = 0
     for cell in range(first, last):
         for model in (model_a[cell], model_b[cell]):
@@ -103,27 +105,27 @@ def number_models(first: int, last: int, model_a: Ints, model_b: Ints, place: In
 
 @compiled
 def meeting(a: int, b: int, rank: Indices) -> tuple[int, int]:
-    """Rank of the better one of two models, and how many ranks below it the other is."""
+    """Return the rank of the better of two models, and the difference of the ranks."""
     return min(rank[a], rank[b]), abs(rank[a] - rank[b])
 
 
 @compiled
 def gather(
     first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    ability: Floats, evenness: float, follow: Floats, log_always: float, log_slip: float,
+    ability: Floats, tie_propensity: float, follow: Floats, log_always: float, log_slip: float,
     rank: Indices, place: Indices, total: Floats, own: Floats, forced: Floats, within: Floats,
 ) -> float:  # fmt: skip
-    """Add up cells first … last−1; returns their log-likelihood for one who follows the ranking.
+    """Add up cells first … last−1; return their log-likelihood for an annotator who follows the ranking.
 
-    total: honest log-likelihood; own: each model's part of it; forced: of each model's cells, if always for it, always
-    against it, and following the ranking; within, by upper model's rank and distance: what cells of two near models
-    have counted twice in own and in forced.
+    total: honest log-likelihood. own: the part of each model's cells. forced: log-likelihood of each model's cells for
+    "always for it", "always against it" and "follows the ranking". within: by the upper model's rank and the distance,
+    what the cells of two close models add twice to own and forced.
     """
     nodes, followed = len(ability), 0.0
     one = np.empty(nodes)
     for cell in range(first, last):
         a, b = model_a[cell], model_b[cell]
-        honest_cell(win[cell], tie[cell], loss[cell], R[a] - R[b], ability, evenness, one)
+        honest_cell(win[cell], tie[cell], loss[cell], R[a] - R[b], ability, tie_propensity, one)
         up = win[cell] * log_always + (tie[cell] + loss[cell]) * log_slip
         down = loss[cell] * log_always + (tie[cell] + win[cell]) * log_slip
         total += one
@@ -143,7 +145,7 @@ def gather(
 
 @compiled
 def take_out(own: Floats, lift: Floats) -> float:
-    """Set `lift` to 1/likelihood of each model's cells, e⁶⁰⁰ at most; returns the largest one's logarithm."""
+    """Set `lift` to 1/likelihood of each model's cells, at most e⁶⁰⁰; return the logarithm of the largest."""
     largest = 0.0
     for row in range(own.shape[0]):
         for i in range(own.shape[1]):
@@ -156,9 +158,10 @@ def take_out(own: Floats, lift: Floats) -> float:
 def mean_without(
     theirs: Floats, lift: Floats, safe: bool, belief: Floats, total: Floats, log_weight: Floats, honest: float
 ) -> float:
-    """Log of how much likelier an honest annotator's other votes are than all: without `theirs`, 1/`lift`.
+    """Return the log ratio of the likelihoods of the votes without some cells and of all votes, for honesty.
 
-    belief: probability of each ability, given all votes. Where `lift` is not `safe`, `theirs` is read instead.
+    theirs: log-likelihood of these cells at each ability; lift: 1/that likelihood, used where it is `safe`. belief:
+    probability of each ability, given all votes.
     """
     if safe:
         mean = 0.0
@@ -173,17 +176,17 @@ def join_group(
     first: int, last: int, row: int, own: Floats, lifts: Floats, forced: Floats, within: Floats,
     theirs: Floats, lift: Floats, safe: bool,
 ) -> tuple[float, float]:  # fmt: skip
-    """Add model `last` of the ranking to a group from `first` on; returns what that adds for and against.
+    """Add model `last` of the ranking to the group from `first` on; return its terms for and against the group.
 
-    row: of the model in `own`, `lifts`, `forced`. theirs: honest log-likelihood of the cells in which one of the group
-    met another model; lift: 1/that likelihood, kept up only where it is `safe`.
+    row: of the model in `own`, `lifts`, `forced`. theirs: honest log-likelihood of the cells with one model of the
+    group; lift: 1/that likelihood, updated only where it is `safe`.
     """
     nodes = len(theirs)
     theirs += own[row]
     if safe:
         lift *= lifts[row]
     good, bad = forced[row, 0], forced[row, 1]
-    for upper in range(first, last):  # votes among themselves are honest votes
+    for upper in range(first, last):  # votes between two models of the group are honest
         both = within[upper, last - upper]
         if both[nodes] != 0.0:
             for i in range(nodes):
@@ -198,22 +201,23 @@ def join_group(
 @compiled
 def compare_models(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
-    R: Floats, ability: Floats, log_weight: Floats, evenness: Floats, follow: Floats, log_always: float,
+    R: Floats, ability: Floats, log_weight: Floats, tie_propensity: Floats, follow: Floats, log_always: float,
     log_slip: float, order: Indices, widest: int, shift: Floats, log_shift: Floats,
     favour: Floats, against: Floats, mimic: Floats, groups: Floats,
 ) -> None:  # fmt: skip
-    """Set the rows of annotators first … last−1 of log-likelihood ratios against "honest", (annotators, models).
+    """Set the rows of annotators first … last−1 of the log-likelihood ratios against "honest", (annotators, models).
 
-    "Honest" is the better of "as the crowd" and "with an own opinion of the models in question" (for m neighbours the
-    shifts are divided by √m: so many opinions that point the same way).
-    favour: always for the model and honest elsewhere; against: always against it; mimic: always for it and following
-    the ranking elsewhere (`follow`: log-likelihood of each cell then). Where the two never met, nothing is set.
-    groups: Σ over 2 to `widest` neighbours in the ranking (`order`) that begin with the model of the likelihood ratios
-    of "always for" and of "always against them, when met with others" (not logs); widest 1: no groups. evenness: one
-    for each annotator.
+    "Honest" is the better of "without an own opinion" and "with an own opinion of the models in question". (For m
+    neighbours the shifts are divided by √m: m opinions in the same direction.)
+
+    favour: always for the model, honest elsewhere; against: always against it; mimic: always for it, and following the
+    ranking elsewhere (`follow` is the log-likelihood of each cell then). Entries of models that the annotator never saw
+    are not set. groups: Σ of the likelihood ratios (not logs) of "always for" and "always against them when they meet
+    others", over groups of 2 to `widest` neighbours in the ranking (`order`) that begin with the model; widest 1 means
+    no groups. tie_propensity: of each annotator.
     """
     n_models, nodes = len(R), len(ability)
-    doubted = math.log(n_models)  # from which a ratio counts in the mean over models, and an opinion is considered
+    doubted = math.log(n_models)  # a ratio above it counts in the mean over models, so an own opinion is considered
     place, rank = np.full(n_models, -1), np.full(n_models, -1)
     touched = np.empty(n_models, dtype=np.int64)
     within = np.zeros((len(order), widest, nodes + 1))
@@ -224,7 +228,7 @@ def compare_models(
             raised[size - 1, t] = np.exp((0.5 * shift[t] / math.sqrt(size)) * ability)
     rank[order] = np.arange(len(order))
     for k in range(first, last):
-        begin, end, v = starts[k], starts[k + 1], evenness[k]
+        begin, end, v = starts[k], starts[k + 1], tie_propensity[k]
         count = number_models(begin, end, model_a, model_b, place, touched)
         total, own, forced = np.zeros(nodes), np.zeros((count, nodes)), np.zeros((count, 3))
         followed = gather(
@@ -255,7 +259,7 @@ def compare_models(
                 raised, place, own, lifts, forced, within, belief, largest, member, total, honest, doubted, groups[k],
             )  # fmt: skip
         place[touched[:count]] = -1
-        for cell in range(begin, end):  # not all of it: it is large, and this annotator wrote to little of it
+        for cell in range(begin, end):  # reset only the entries that were written
             upper, distance = meeting(model_a[cell], model_b[cell], rank)
             if distance < widest:
                 within[upper, distance] = 0.0
@@ -264,7 +268,7 @@ def compare_models(
 @compiled
 def weigh_groups(
     begin: int, end: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    ability: Floats, log_weight: Floats, evenness: float, order: Indices, shift: Floats, log_shift: Floats,
+    ability: Floats, log_weight: Floats, tie_propensity: float, order: Indices, shift: Floats, log_shift: Floats,
     raised: Floats, place: Indices, own: Floats, lifts: Floats, forced: Floats, within: Floats, belief: Floats,
     largest: float, member: Floats,
     total: Floats, honest: float, doubted: float, out: Floats,
@@ -289,8 +293,8 @@ def weigh_groups(
                 members = order[upper : lower + 1]
                 member[members] = 1.0
                 rest -= max(0.0, with_opinion(
-                    begin, end, model_a, model_b, win, tie, loss, R, ability, log_weight, evenness, total - theirs,
-                    member, shift / math.sqrt(len(members)), log_shift, raised[len(members) - 1],
+                    begin, end, model_a, model_b, win, tie, loss, R, ability, log_weight, tie_propensity,
+                    total - theirs, member, shift / math.sqrt(len(members)), log_shift, raised[len(members) - 1],
                 ) - honest)  # fmt: skip
                 member[members] = 0.0
             out[order[upper]] += math.exp(min(rest + good, 300.0)) + math.exp(min(rest + bad, 300.0))

@@ -1,4 +1,4 @@
-"""Whom the rule marks, and why: the paper's threshold, its probability, or the laboratory's evidence."""
+"""The flag rules: by the paper's threshold, by its probability, or by evidence."""
 
 from dataclasses import dataclass
 
@@ -10,38 +10,38 @@ from app.rating.detection.evidence import Evidence
 from app.rating.settings import LoopSettings
 
 BY_ABILITY = "ability"
-"""What is said of an annotator whom the ability marks; those whom evidence marks have their strongest test's name."""
+"""The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class Flags:
     """Arrays of shape (n_annotators,).
 
     Attributes
     ----------
-    low : marked
-    held : marked only because they were marked before: inside the margin, on the better side of the threshold
+    low : flagged
+    held : flagged only because of the margin: above the threshold now, and flagged in the round before
     """
 
     low: Mask
     held: Mask
 
 
-def judge_ability(settings: LoopSettings, ability: Floats, se: Floats, was_low: Mask) -> Verdicts:
-    """Mark abilities at or below ε, by the bare threshold or where that is probable enough; NaN is never marked.
+def flag_by_ability(settings: LoopSettings, ability: Floats, se: Floats, was_low: Mask) -> Flags:
+    """Flag abilities at or below ε, or where that is probable enough; NaN is never flagged.
 
-    Who was marked before stays so until the ability is `release_margin` above what marks others.
+    An annotator who was flagged in the round before stays so until the ability is `release_margin` above ε.
     """
     low = _at_or_below(settings, ability, se, settings.min_ability)
     held = was_low & ~low & _at_or_below(settings, ability, se, settings.min_ability + settings.release_margin)
-    return Verdicts(low | held, held)
+    return Flags(low | held, held)
 
 
-def judge_evidence(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Verdicts:
-    """Mark annotators with a test at `evidence_ratio` or more; marked before, they stay so down to its square root."""
+def flag_by_evidence(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
+    """Flag a test ratio of `evidence_ratio` or more; of annotators flagged in the round before, of its square root."""
     low = evidence.flagged(settings.evidence_tests, settings.evidence_ratio)
     held = was_low & ~low & evidence.flagged(settings.evidence_tests, settings.evidence_ratio**0.5)
-    return Verdicts(low | held, held)
+    return Flags(low | held, held)
 
 
 def probability_low(ability: Floats, se: Floats, threshold: float) -> Floats:
@@ -53,6 +53,6 @@ def probability_low(ability: Floats, se: Floats, threshold: float) -> Floats:
 
 def _at_or_below(settings: LoopSettings, ability: Floats, se: Floats, threshold: float) -> Mask:
     if settings.flag_rule == "probability":
-        marked: Mask = probability_low(ability, se, threshold) >= settings.flag_probability
-        return marked
+        flagged: Mask = probability_low(ability, se, threshold) >= settings.flag_probability
+        return flagged
     return ability <= threshold

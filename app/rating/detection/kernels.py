@@ -1,4 +1,4 @@
-"""Loops over annotators' cells for the likelihoods of `crowd`, compiled."""
+"""Compiled loops over annotators' cells for the likelihoods of `null_model`."""
 
 import math
 
@@ -7,21 +7,21 @@ import numpy as np
 from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 
-ROOM = 600.0  # log of the largest product; beyond it the next factors might overflow
+ROOM = 600.0  # log of the largest product; the factors of one more cell could overflow beyond it
 FEW = 8.0  # votes of a cell that are multiplied one by one
 
 
 @compiled
 def add_annotators(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
-    R: Floats, ability: Floats, evenness: Floats, log_evenness: Floats, out: Floats,
+    R: Floats, ability: Floats, tie_propensity: Floats, log_tie_propensity: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """Add log-likelihoods of annotators first … last−1 at every node to `out`, (annotators, abilities, evennesses).
+    """Add log-likelihoods of annotators first … last−1 to `out`, shape (annotators, abilities, tie propensities).
 
-    Denominators are multiplied, and only their product's logarithm taken: logarithms are what costs.
+    Multiplies the denominators and takes one logarithm of their product, because logarithms are slow.
     """
-    nodes, steepest, widest = len(ability), np.abs(ability).max(), math.log(2.0 + evenness.max())
-    product = np.ones((nodes, len(evenness)))
+    nodes, steepest, widest = len(ability), np.abs(ability).max(), math.log(2.0 + tie_propensity.max())
+    product = np.ones((nodes, len(tie_propensity)))
     for k in range(first, last):
         slope, ties, room = 0.0, 0.0, ROOM
         for cell in range(starts[k], starts[k + 1]):
@@ -30,7 +30,7 @@ def add_annotators(
             ties += tie[cell]
             largest = n * (0.5 * steepest * abs(d) + widest)
             if n > FEW or n != math.floor(n) or largest > ROOM:
-                subtract_cell(n, d, ability, evenness, out[k])
+                subtract_cell(n, d, ability, tie_propensity, out[k])
                 continue
             if largest > room:
                 take_log(product, out[k])
@@ -40,26 +40,26 @@ def add_annotators(
                 up = math.exp(0.5 * ability[i] * d)
                 both = up + 1.0 / up
                 for _ in range(int(n)):
-                    for j in range(len(evenness)):
-                        product[i, j] *= both + evenness[j]
+                    for j in range(len(tie_propensity)):
+                        product[i, j] *= both + tie_propensity[j]
         take_log(product, out[k])
         for i in range(nodes):
-            for j in range(len(evenness)):
-                out[k, i, j] += slope * ability[i] + ties * log_evenness[j]
+            for j in range(len(tie_propensity)):
+                out[k, i, j] += slope * ability[i] + ties * log_tie_propensity[j]
 
 
 @compiled
-def subtract_cell(n: float, d: float, ability: Floats, evenness: Floats, out: Floats) -> None:
-    """Subtract the logarithm of a cell's denominators, to the power n."""
+def subtract_cell(n: float, d: float, ability: Floats, tie_propensity: Floats, out: Floats) -> None:
+    """Subtract n times the logarithm of a cell's denominators."""
     for i in range(len(ability)):
         y = 0.5 * abs(ability[i] * d)
-        for j in range(len(evenness)):
-            out[i, j] -= n * (y + math.log1p(math.exp(-2.0 * y) + evenness[j] * math.exp(-y)))
+        for j in range(len(tie_propensity)):
+            out[i, j] -= n * (y + math.log1p(math.exp(-2.0 * y) + tie_propensity[j] * math.exp(-y)))
 
 
 @compiled
 def take_log(product: Floats, out: Floats) -> None:
-    """Subtract the product's logarithm from `out` and begin the product anew."""
+    """Subtract the logarithm of the product from `out` and reset the product to 1."""
     for i in range(product.shape[0]):
         for j in range(product.shape[1]):
             out[i, j] -= math.log(product[i, j])

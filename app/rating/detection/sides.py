@@ -1,23 +1,22 @@
 from app.rating.data.arrays import Floats
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
-from app.rating.detection.null_model import LOG_ALWAYS, LOG_SLIP, NullModel, outcomes
+from app.rating.detection.null_model import LOG_ALWAYS, LOG_SLIP, NullModel
 
 
 def always_one_side(cells: Cells, null_model: NullModel, left_wins: Floats) -> tuple[Floats, Floats]:
-    """Compare "always the left" and "always the right answer" with honest.
+    """Compare "always the left answer" and "always the right answer" with "honest".
 
     Parameters
     ----------
-    left_wins : votes of each annotator that the model shown on the left won, between models with a score,
+    left_wins : votes of each annotator for the model shown on the left, between models with a score,
         shape (n_annotators,)
 
     Returns
     -------
     left, right : log-likelihood ratios, shape (n_annotators,)
     """
-    win, loss = outcomes(cells)
-    decided = sum_by(cells.annotator, win + loss, cells.n_annotators)
+    decided = sum_by(cells.annotator, cells.wins_a + cells.wins_b, cells.n_annotators)
     ties = sum_by(cells.annotator, cells.ties, cells.n_annotators)
     right_wins = decided - left_wins
     honest = null_model.log_likelihood[:, 0]

@@ -8,38 +8,40 @@ from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 
 SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
-LEAST_SAY = 1e-12  # ability of a judge who says anything: smaller ones would bound at 10¹³ natural units
-HALVINGS = 120  # of a span of 60 / LEAST_SAY, which leave nothing of it
+LEAST_ABILITY = 1e-12  # smaller abilities would bound scores at 10¹³ natural units
+HALVINGS = 120  # enough for a span of 60 / LEAST_ABILITY
 
 
-def outside_bounds(cells: Cells, core: Mask, R: Floats, theta: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Bound the models without a score by their votes against those with one.
+def outside_bounds(
+    cells: Cells, identified: Mask, R: Floats, theta: Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """Bound the scores of models that are not identified by their votes against identified models.
 
-    The bounds are where a model's likelihood ℓ_i(R_i), scores and abilities of the fit held, has lost z²/2 of its
-    supremum, z the normal quantile of `confidence`. Of a model that only won, ℓ_i rises for ever: it has a lower bound
-    and no upper one; of a model that only lost the reverse; one that hangs between has both. Votes among models without
-    a score are left out, which can only widen the bounds.
+    A bound is where the model's likelihood ℓ_i(R_i), at the scores and abilities of the fit, is z²/2 below its
+    supremum, with z the normal quantile of `confidence`. A model that only won has a lower bound and no upper one; a
+    model that only lost has an upper bound. Votes between two models that are not identified are left out, which can
+    only widen the bounds.
 
     Parameters
     ----------
     cells : all counted cells
-    core : models with a score, shape (n_models,)
-    R, theta : natural units, shapes (n_models,) and (n_annotators,); R is read for the core only; abilities of 1e-12 or
-        less bound nothing
+    identified : models with a score, shape (n_models,)
+    R, theta : natural units, shapes (n_models,) and (n_annotators,); only R of identified models is read; votes of
+        annotators with abilities of 1e-12 or less are left out
 
     Returns
     -------
-    lower, upper : natural units, shape (n_models,); −∞ and ∞ where the data give none, NaN for the core
+    lower, upper : natural units, shape (n_models,); −∞ and ∞ where there is no bound, NaN for identified models
     """
-    lower = np.where(core, np.nan, -np.inf)
-    upper = np.where(core, np.nan, np.inf)
-    if core.all():
+    lower = np.where(identified, np.nan, -np.inf)
+    upper = np.where(identified, np.nan, np.inf)
+    if identified.all():
         return lower, upper
-    touching = core[cells.model_a] != core[cells.model_b]
-    edge = cells.where(touching & (np.abs(theta[cells.annotator]) > LEAST_SAY))
+    touching = identified[cells.model_a] != identified[cells.model_b]
+    edge = cells.where(touching & (np.abs(theta[cells.annotator]) > LEAST_ABILITY))
     if len(edge.n) == 0:
         return lower, upper
-    outside_is_a = ~core[edge.model_a]
+    outside_is_a = ~identified[edge.model_a]
     model = np.where(outside_is_a, edge.model_a, edge.model_b)
     opponent = R[np.where(outside_is_a, edge.model_b, edge.model_a)]
     won = np.where(outside_is_a, edge.s, edge.n - edge.s)
@@ -47,7 +49,7 @@ def outside_bounds(cells: Cells, core: Mask, R: Floats, theta: Floats, confidenc
     models, row = np.unique(model, return_inverse=True)
     least = np.full(len(models), np.inf)
     np.minimum.at(least, row, np.abs(ability))
-    low, high = float(R[core].min()) - SPAN / least, float(R[core].max()) + SPAN / least
+    low, high = float(R[identified].min()) - SPAN / least, float(R[identified].max()) + SPAN / least
 
     def likelihood(at: Floats) -> Floats:
         x = ability * (at[row] - opponent)
@@ -67,7 +69,7 @@ def outside_bounds(cells: Cells, core: Mask, R: Floats, theta: Floats, confidenc
 
 
 def _bisect(before: Callable[[Floats], Mask], start: Floats, end: Floats) -> Floats:
-    """Find where `before`, true from `start` on, turns false on the way to `end`, for every model at once."""
+    """Find where `before`, true at `start`, becomes false on the way to `end`, for all models at once."""
     for _ in range(HALVINGS):
         middle = 0.5 * (start + end)
         still = before(middle)

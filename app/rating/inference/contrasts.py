@@ -1,4 +1,4 @@
-"""Comparisons of two models at a time, which need the covariance of scores and not only their errors."""
+"""Differences of two scores: their errors, win probabilities and simultaneous ranks."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class WinProbabilities:
 
 
 def win_probabilities(difference: Floats, half: Floats) -> WinProbabilities:
-    """Probability that one model beats another, σ(R_i − R_j), with intervals made on the log-odds.
+    """Return the probability that one model beats another, σ(R_i − R_j), with intervals made on the log-odds.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def win_probabilities(difference: Floats, half: Floats) -> WinProbabilities:
 
 
 def contrast_errors(covariance: Floats, i: Indices, j: Indices) -> Floats:
-    """Return the standard errors of R_i − R_j, of the shape to which i and j broadcast."""
+    """Return the standard errors of R_i − R_j, in the broadcast shape of i and j."""
     variance = np.diag(covariance)
     errors: Floats = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
     return errors
@@ -45,11 +45,11 @@ def contrast_errors(covariance: Floats, i: Indices, j: Indices) -> Floats:
 def simultaneous_ranks(
     R: Floats, covariance: Floats, *, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Indices, Indices]:
-    """Rank sets that cover every model's true rank at once with the given probability.
+    """Return rank sets that contain the true ranks of all models together with the given probability.
 
-    A model's best rank is 1 + the number of models surely above it, its worst n − the number surely below it; "surely"
-    is by simultaneous intervals of all differences, |R̂_i − R̂_j − (R_i − R_j)| ≤ c·se_ij for all pairs with
-    probability `confidence`, c from 20,000 normal draws with the given covariance.
+    A model's best rank is 1 + the number of models certainly above it, its worst rank n − the number certainly below
+    it. Certainty is by simultaneous intervals of all differences: |R̂_i − R̂_j − (R_i − R_j)| ≤ c·se_ij for all pairs
+    with probability `confidence`, where c comes from 20,000 normal draws with the given covariance.
 
     Parameters
     ----------
@@ -80,6 +80,6 @@ def simultaneous_ranks(
         draw = generator.standard_normal((min(block, DRAWS - first), n)) @ root.T
         largest[first : first + len(draw)] = np.max(np.abs(draw[:, i] - draw[:, j]) / se, axis=1)
     critical = max(float(np.quantile(largest, confidence)), float(ndtri(0.5 + confidence / 2.0)))
-    surely = (R[:, None] - R[None, :]) > critical * errors  # row surely above column
-    surely &= errors > 0
-    return (1 + surely.sum(axis=0)).astype(np.int64), (n - surely.sum(axis=1)).astype(np.int64)
+    certain = (R[:, None] - R[None, :]) > critical * errors  # row above column
+    certain &= errors > 0
+    return (1 + certain.sum(axis=0)).astype(np.int64), (n - certain.sum(axis=1)).astype(np.int64)

@@ -8,28 +8,29 @@ from app.rating.data.compact import pool_annotators
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
-from app.rating.inference.leverage import unvouched
-from app.rating.inference.sparse_variance import sparse_variances, squared_residuals
+from app.rating.inference.leverage import leverage_adjustment
+from app.rating.inference.sparse_variance import sparse_variances
 from app.rating.settings import Interval
 from app.rating.solver.arrow import DenseBlock, SparseBlock
 from app.rating.solver.fit import Fit
 from app.rating.solver.observed import Observed, observe
+from app.rating.solver.residuals import squared_residuals
 
 FEWEST_CLUSTERS = 20
 
 
 @dataclass(frozen=True)
 class Covariance:
-    """Sampling covariance of a fit at the solver's scale, the unit held to the typical ability of these annotators.
+    """Sampling covariance of a fit at the solver's scale; the unit is the typical ability of these annotators.
 
     Attributes
     ----------
-    scores : natural units, each component centred, shape (n_models, n_models); None for more models than a square
-        matrix should have (`app.rating.solver.likelihood.MOST_DENSE`)
+    scores : natural units, each component centred, shape (n_models, n_models); None with too many models for a square
+        matrix (`app.rating.solver.likelihood.MOST_DENSE`)
     variance : its diagonal, shape (n_models,)
-    ability_se : standard error of θ_k, shape (n_annotators,); for one at the cap, as if the cap did not hold it;
-        NaN where abilities are known
-    kind : the interval that was made: "clustered" becomes "sandwich" below 20 annotators
+    ability_se : standard error of θ_k, shape (n_annotators,), computed without the cap for abilities at it; NaN where
+        abilities are known
+    kind : of the interval; "clustered" becomes "sandwich" below 20 annotators
     clusters : annotators with a counted vote
     """
 
@@ -40,7 +41,7 @@ class Covariance:
     clusters: int
 
     def critical_value(self, confidence: float) -> float:
-        """Quantile for a two-sided interval: t with clusters − 1 degrees of freedom if clustered, else normal."""
+        """Return the two-sided quantile: of t with clusters − 1 degrees of freedom if clustered, else normal."""
         tail = 0.5 + confidence / 2.0
         return float(stdtrit(self.clusters - 1, tail) if self.kind == "clustered" else ndtri(tail))
 
@@ -55,26 +56,26 @@ def covariance(
     abilities: bool,
     observed: Observed | None = None,
 ) -> Covariance:
-    """Covariance of scores with abilities profiled out, and abilities' standard errors.
+    """Return the covariance of the scores with abilities profiled out, and the abilities' standard errors.
 
     Parameters
     ----------
     cells, component : of the fit
     kind : "clustered" (sandwich, clusters are annotators, factor G/(G − 1)), "sandwich" (votes independent) or
-        "information" (inverse observed information: the model taken at its word)
+        "information" (inverse observed information: right if the model is)
     prior_sd : of the fit
-    abilities : False where they are known: 1 for m-ELO, the whole's for a slice
-    observed : the information at the fit, where it is known already
+    abilities : False where abilities are known (m-ELO, slices)
+    observed : the information at the fit; computed by default
 
     Raises
     ------
     NotConvergedError
-        The observed information is not positive definite: the fit stands at a saddle point.
+        The observed information is not positive definite: the fit is at a saddle point.
 
     Notes
     -----
-    Bread: the Schur complement of the observed information, abilities at the cap held. Meat: the scores' gradient of
-    each cluster or vote after its ability's share is taken out, and more where few supply what is known of a model
+    Bread: the Schur complement of the observed information, abilities at the cap held. Meat: the gradient by the scores
+    of each cluster or vote, less the share of its ability, plus an adjustment where few clusters inform about a model
     (`app.rating.inference.leverage`). Both stay on the constraint that the typical ability is 1. Derivations:
     docs/math.md, "Uncertainty".
 
@@ -87,7 +88,7 @@ def covariance(
     if kind == "clustered" and clusters < FEWEST_CLUSTERS:
         kind = "sandwich"
     if not abilities and kind != "clustered" and np.all(fit.theta == 1.0):
-        cells, fit = pool_annotators(cells), replace(fit, theta=np.ones(1))  # nothing else depends on who voted
+        cells, fit = pool_annotators(cells), replace(fit, theta=np.ones(1))  # nothing else depends on the annotators
         observed = None
     if observed is None:
         observed = observe(cells, fit, component, prior_sd=prior_sd, abilities=abilities)
@@ -105,7 +106,7 @@ def covariance(
 
 
 class _Work:
-    """What the kinds of covariance share: the arrow at the optimum and the inverted reduced Hessian."""
+    """The quantities that the kinds of covariance share: the arrow and the inverse of the reduced Hessian."""
 
     def __init__(self, cells: Cells, fit: Fit, observed: Observed, block: DenseBlock) -> None:
         self.cells, self.R, self.theta = cells, fit.R, fit.theta
@@ -115,24 +116,23 @@ class _Work:
         self.information = np.diag(observed.point.A)
 
     def meat_by_annotator(self, clusters: int) -> Floats:
-        """G/(G − 1) Σ_k u_k u_kᵀ and what is `unvouched`, u_k annotator k's gradient of the scores.
-
-        That of θ_k is 0, or held.
-        """
-        pulls = self.likelihood.pulls(self.R, self.theta)
-        meat = self.likelihood.rows.products(pulls, np.ones(self.cells.n_annotators)) * clusters / (clusters - 1)
-        lost = self._unvouched(by_vote=False)
-        return meat + self._by_vote(lost) if lost.any() else meat
+        """Return G/(G − 1) Σ_k u_k u_kᵀ and the leverage adjustment; u_k is annotator k's gradient by the scores."""
+        contributions = self.likelihood.score_contributions(self.R, self.theta)
+        meat = (
+            self.likelihood.rows.products(contributions, np.ones(self.cells.n_annotators)) * clusters / (clusters - 1)
+        )
+        adjustment = self._adjustment(by_vote=False)
+        return meat + self._by_vote(adjustment) if adjustment.any() else meat
 
     def meat_by_vote(self) -> Floats:
-        """Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k), and `unvouched`."""
-        return self._by_vote(self._squared_residual() + self._unvouched(by_vote=True))
+        """Return Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k), and the leverage adjustment."""
+        return self._by_vote(self._squared_residual() + self._adjustment(by_vote=True))
 
-    def _unvouched(self, *, by_vote: bool) -> Floats:
-        return unvouched(self.likelihood, self.R, self.theta, self.information, by_vote=by_vote)
+    def _adjustment(self, *, by_vote: bool) -> Floats:
+        return leverage_adjustment(self.likelihood, self.R, self.theta, self.information, by_vote=by_vote)
 
     def _by_vote(self, m: Floats) -> Floats:
-        """Σ_cells m u uᵀ with u = θ(e_a − e_b) − d B_k/D_k."""
+        """Return Σ_cells m u uᵀ with u = θ(e_a − e_b) − d B_k/D_k."""
         ability = self.theta[self.cells.annotator]
         outer = self.likelihood.laplacian(m * ability**2)
         if not self.arrow.inverse_D.any():
@@ -141,13 +141,13 @@ class _Work:
         mixed, quadratic = self._shares_by_vote(m)
         crossed = rows.products(mixed, one, self.cross, arrow.inverse_D)
         outer += rows.products(self.cross, arrow.inverse_D * np.sqrt(quadratic)) - crossed - crossed.T
-        # what Q adds to D⁻¹ for the constraint: of rank one in every scale group
+        # the constraint's part of Q, of rank one in every scale group
         t, scale = arrow.v_over_D, arrow.scale
         for group in range(len(arrow.z)):
             t_group = t if scale is None else np.where(scale.annotators == group, t, 0.0)
-            pull = self.likelihood.by_model(mixed, t_group)
-            pull -= self.likelihood.by_model(self.cross, quadratic * t_group * arrow.inverse_D)
-            along = np.outer(pull, arrow.z[group])
+            mean = self.likelihood.by_model(mixed, t_group)
+            mean -= self.likelihood.by_model(self.cross, quadratic * t_group * arrow.inverse_D)
+            along = np.outer(mean, arrow.z[group])
             outer += along + along.T + np.outer(arrow.z[group], arrow.z[group]) * float(quadratic @ t_group**2)
         return outer
 
@@ -174,7 +174,7 @@ class _Work:
         return se
 
     def _shares_by_vote(self, m: Floats) -> tuple[Floats, Floats]:
-        """Multiply m, a value per cell: by θd for each cell, by d² and summed for each annotator."""
+        """Return m θ d of each cell, and Σ m d² of each annotator, m a value per cell."""
         d = self._difference()
         quadratic = sum_by(self.cells.annotator, m * d * d, self.cells.n_annotators)
         return m * self.theta[self.cells.annotator] * d, quadratic

@@ -5,7 +5,7 @@ import numpy as np
 
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.compact import Compact, compact, pool_annotators
-from app.rating.data.graph import Components, find_components, find_cores
+from app.rating.data.graph import Components, find_components, find_identified
 from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.errors import (
@@ -21,27 +21,27 @@ from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_m_elo
 from app.rating.solver.gauge import ELO_PER_NATURAL, typical_ability
 from app.rating.solver.scale import find_scale
-from app.rating.solver.solve import Solution, solve, solve_apart
+from app.rating.solver.solution import Solution, fit_groups_apart, fit_with_settings
 from app.rating.solver.warm_start import Start, find_begin
 
-IDENTIFICATION_ROUNDS = 6  # five are the most that thousands of small worlds needed, but for those that never end
-RUNAWAY = 15.0  # natural units from the middle, 2,600 Elo points, in a fit that does not settle
-OPEN = 0.5  # of the most that a score moves along the direction that is left open
-FURTHER = 3.0  # times as far from the middle as m-ELO has it, of a model that m-ELO has further out than most
+IDENTIFICATION_ROUNDS = 6  # thousands of small simulated arenas needed at most five, apart from cycles
+DIVERGED = 15.0  # natural units (2,600 Elo points) from the median, in a fit that does not converge
+OPEN = 0.5  # share of the largest move along a saddle's direction, from which a score counts as open
+FURTHER = 3.0  # times the distance that m-ELO gives the model, where that is more
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One fit over the votes that count, on the caller's index spaces.
+    """One fit over the counted votes, with the models and annotators of the caller's indices.
 
     Attributes
     ----------
-    cells : the votes that count
+    cells : the counted votes
     pairs : their pair table
     components : of their comparison graph
-    core : models with a finite score, shape (n_models,)
-    small : the cells between core models, renumbered; what `solution` and `covariance` are about
-    solution : the fit, and its scores and abilities as published, bias taken out
+    identified : models with a finite score, shape (n_models,)
+    small : the cells between identified models, renumbered: the indices of `solution` and `covariance`
+    solution : the fit, and its scores and abilities less their bias
     unit : typical ability of each model's scale group, shape (small.models,); 1 for m-ELO
     annotator_unit : the same for each annotator of `small`
     has_abilities : False for m-ELO
@@ -51,7 +51,7 @@ class Estimate:
     cells: Cells
     pairs: Cells
     components: Components
-    core: Mask
+    identified: Mask
     small: Compact
     solution: Solution
     covariance: Covariance | None
@@ -62,27 +62,27 @@ class Estimate:
 
     @property
     def typical(self) -> float:
-        """Median ability of the largest scale group, what published abilities are divided by; 1 for m-ELO."""
+        """Median ability of the largest scale group, by which published abilities are divided; 1 for m-ELO."""
         if len(self.annotator_unit) == 0:
             return 1.0
         units, size = np.unique(self.annotator_unit, return_counts=True)
         return float(units[np.argmax(size)])
 
     def abilities(self, n_annotators: int) -> Floats:
-        """θ in the solver's units for everyone, the typical one where the fit has none, shape (n_annotators,)."""
+        """Return θ in the solver's units, the typical ability where the fit has none, shape (n_annotators,)."""
         theta = np.full(n_annotators, self.typical)
         theta[self.small.annotators] = self.solution.theta
         return theta
 
     def scores(self, n_models: int) -> Floats:
-        """R in the solver's units, NaN outside the core, shape (n_models,)."""
+        """Return R in the solver's units, NaN for models that are not identified, shape (n_models,)."""
         R = np.full(n_models, np.nan)
         R[self.small.models] = self.solution.R
         return R
 
     @property
     def optimum(self) -> Start:
-        """Where the solver stood, as a start."""
+        """The solver's last point, as the start of a later fit."""
         score, ability = np.full(self.cells.n_models, np.nan), np.full(self.cells.n_annotators, np.nan)
         score[self.small.models] = self.solution.fit.R * ELO_PER_NATURAL * self.typical
         if self.has_abilities:
@@ -93,13 +93,13 @@ class Estimate:
 def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
     """Fit the settings' method to the models whose scores the votes identify, with its covariance.
 
-    Which models these are depends on the signs of the abilities, and those on the fit: both are brought to agree,
-    starting from positive abilities.
+    Which models these are depends on the signs of the abilities, and these on the fit: both are iterated until they
+    agree, starting from positive abilities.
 
     Parameters
     ----------
-    start : where to begin, if it is worth it (`app.rating.solver.warm_start`); where that leads nowhere, the fit
-        starts again from the default
+    start : earlier results, used where they help (`app.rating.solver.warm_start`); if the fit fails from them, it is
+        repeated from the default start
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
     began = time.perf_counter()
     pairs = pool_annotators(cells)
     components = find_components(pairs)
-    core, small, solution = _identify_and_solve(cells, pairs, components, settings, start)
+    identified, small, solution = _identify_and_solve(cells, pairs, components, settings, start)
     label = components.label[small.models]
     unit, annotator_unit = _units(small.cells, solution, settings)
     fitted = time.perf_counter()
@@ -130,53 +130,52 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
     has_abilities = settings.method == "am-elo"
     return Estimate(
-        cells, pairs, components, core, small, solution, spread, unit, annotator_unit, has_abilities, seconds
+        cells, pairs, components, identified, small, solution, spread, unit, annotator_unit, has_abilities, seconds
     )
 
 
 def _identify_and_solve(
     cells: Cells, pairs: Cells, components: Components, settings: LoopSettings, start: Start | None
 ) -> tuple[Mask, Compact, Solution]:
-    """Find the models that have a score, and fit them.
+    """Find the models that have a finite score, and fit them.
 
-    Which they are depends on the signs of the abilities and those on the fit: both are brought to agree. A model whose
-    only win (or loss) comes from an annotator whom the others contradict can still run off to infinity, that ability
-    going to 0 at a bounded cost: such a model is barred, and the rest fitted again. So is one that a crowd leaves open,
-    its few judges contradicting each other so that believing either is as good, and, where signs and models go on
-    chasing each other, whichever model's score comes and goes.
+    A model is barred, and the rest fitted again, where its score diverges although the signs say that it is finite: its
+    only win (or loss) is by an annotator that the others contradict, and that ability goes to 0 at a bounded cost. So
+    is a model whose few annotators contradict each other so that believing either is as good (a saddle point), and,
+    where signs and models do not agree after six rounds, a model that is identified in one round and not in the next.
     """
     barred = np.zeros(cells.n_models, dtype=bool)
-    core = find_cores(pairs, components, np.ones(1))
+    identified = find_identified(pairs, components, np.ones(1))
     rounds = 0
     while True:
         rounds += 1
-        small = compact(_between(cells, core), core)
+        small = compact(_between(cells, identified), identified)
         label = components.label[small.models]
         try:
             solution = _solve(small, label, settings, start)
         except NotConvergedError as failure:
             if settings.method == "m-elo":
-                raise  # concave, and with a maximum: whatever went wrong, it is not a score without end
-            out = _runaway(small.cells, label, failure.R)
+                raise  # the objective is concave and has a maximum, so no score diverges
+            out = _diverged(small.cells, label, failure.R)
             if not out.any() and settings.prior_sd is not None:
                 try:
-                    solution = solve_apart(small.cells, label, settings)
+                    solution = fit_groups_apart(small.cells, label, settings)
                 except SaddlePointError as saddle:
                     out = np.abs(saddle.direction) > OPEN
             if out.any():
                 barred[small.models[out]] = True
-                core = find_cores(_without(pairs, barred), components, np.ones(1))
+                identified = find_identified(_without(pairs, barred), components, np.ones(1))
                 continue
             if settings.prior_sd is None:
                 raise
         sign = np.ones(cells.n_annotators)
         sign[small.annotators] = solution.fit.theta
-        agreed = find_cores(_without(cells, barred), components, sign)
-        if np.array_equal(agreed, core):
-            return core, small, solution
+        agreed = find_identified(_without(cells, barred), components, sign)
+        if np.array_equal(agreed, identified):
+            return identified, small, solution
         if rounds >= IDENTIFICATION_ROUNDS:
-            barred |= core & ~agreed
-        core = agreed
+            barred |= identified & ~agreed
+        identified = agreed
 
 
 def _without(cells: Cells, barred: Mask) -> Cells:
@@ -188,22 +187,22 @@ def _between(cells: Cells, kept: Mask) -> Cells:
     return cells if kept.all() else cells.where(kept[cells.model_a] & kept[cells.model_b])
 
 
-def _runaway(cells: Cells, label: Indices, R: Floats) -> Mask:
-    """Tell models that were running off to infinity, shape (n_models,), from those that are far from the others.
+def _diverged(cells: Cells, label: Indices, R: Floats) -> Mask:
+    """Return the models whose scores diverge, shape (n_models,), apart from models that are far from the others.
 
-    m-ELO, on the same votes, knows the latter: its scores have an end wherever each of these models can be reached.
+    m-ELO of the same votes, whose maximum is finite, tells how far a model is from the others.
     """
     try:
         known = fit_m_elo(cells, label).R
     except (NoFiniteScoreError, NotConvergedError):
         known = np.zeros(len(R))
-    distance, usual = np.abs(R - _middle(R, label)), np.abs(known - _middle(known, label))
-    far: Mask = distance > np.maximum(RUNAWAY, FURTHER * usual)
+    distance, usual = np.abs(R - _median_score(R, label)), np.abs(known - _median_score(known, label))
+    far: Mask = distance > np.maximum(DIVERGED, FURTHER * usual)
     return far
 
 
-def _middle(R: Floats, label: Indices) -> Floats:
-    """Median score of each model's component, shape (n_models,)."""
+def _median_score(R: Floats, label: Indices) -> Floats:
+    """Return the median score of each model's component, shape (n_models,)."""
     middle = np.empty(len(R))
     for component in np.unique(label):
         middle[label == component] = np.median(R[label == component])
@@ -214,11 +213,11 @@ def _solve(small: Compact, label: Indices, settings: LoopSettings, start: Start 
     begin = None if start is None else find_begin(small, settings, start)
     if begin is not None:
         try:
-            return solve(small.cells, label, settings, begin)
+            return fit_with_settings(small.cells, label, settings, begin)
         except RatingError:
-            pass  # whether there is an answer is for the votes to say, not for where the climb began
+            pass  # repeat from the default start
     try:
-        return solve(small.cells, label, settings, None)
+        return fit_with_settings(small.cells, label, settings, None)
     except NoFiniteMaximumError as error:
         raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
 

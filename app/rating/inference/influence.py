@@ -1,4 +1,4 @@
-"""What the scores would be without an annotator or a vote: one Newton step from the fit, no refitting."""
+"""How much one annotator or one vote changes the scores, by one Newton step from the fit instead of a new fit."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts, one_blas_thread, split
 from app.rating.data.votes import WORTH_A_THREAD, Cells
 from app.rating.inference.estimate import Estimate
-from app.rating.inference.influence_kernels import hold_up, own_curvature
+from app.rating.inference.influence_kernels import influence_by_vote, own_curvature
 from app.rating.solver.fit import Fit
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.kernels import fill_rows
@@ -20,22 +20,22 @@ from app.rating.solver.observed import Observed, observe
 from app.rating.solver.scale import WIDTH
 
 MAX_ROUNDS = 200
-SETTLED = 1e-8  # of the largest change, at which rounds stop
-UNSETTLED = 1e-4  # and above which they lead nowhere
+CONVERGED = 1e-8  # of the largest change, at which rounds stop
+DIVERGED = 1e-4  # of the largest change, above which the result is not used
 TINY = 1e-12
-CHUNK = 512  # annotators left out, each in turn, at once
-NEAR_MEDIAN = 401  # abilities around the median that are followed to where they move
+CHUNK = 512  # annotators whose removals are computed together
+NEAR_MEDIAN = 401  # abilities around the median whose changes are computed
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """The votes of a fit, equal ones together: arrays of shape (n_verdicts,).
+class VoteGroups:
+    """The votes of a fit, equal votes of a cell as one group: arrays of shape (n_groups,).
 
     Attributes
     ----------
     cell : index of the cell
     kind : 0 for model_a, 1 a tie, 2 for model_b
-    size : how many such votes the cell has, > 0
+    size : number of such votes in the cell, > 0
     residual : W − p
     """
 
@@ -47,18 +47,18 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Influence:
-    """The information at a fit, ready to answer what a small change of the votes does to the scores.
+    """The information at a fit, from which the effect of a small change of the votes on the scores follows.
 
-    Models and annotators are those of `estimate.small`.
+    Models and annotators have the indices of `estimate.small`.
     """
 
     estimate: Estimate
     observed: Observed
 
     @cached_property
-    def verdicts(self) -> Verdicts:
-        """The votes that the scores were fitted to."""
-        return _verdicts(self.estimate.small.cells, self.estimate.solution.fit)
+    def vote_groups(self) -> VoteGroups:
+        """The votes behind the scores."""
+        return _group_votes(self.estimate.small.cells, self.estimate.solution.fit)
 
     @property
     def component(self) -> Indices:
@@ -66,7 +66,7 @@ class Influence:
         return self.estimate.components.label[self.estimate.small.models]
 
     def of_votes(self, contrast: Floats) -> Floats:
-        """How much of contrast·R one vote holds up: by about as much contrast·R falls when it is removed.
+        """Return the influence of one vote of each group on contrast·R: how far contrast·R falls without it.
 
         Parameters
         ----------
@@ -74,14 +74,14 @@ class Influence:
 
         Returns
         -------
-        float array, shape (n_verdicts,), in the solver's units
+        float array, shape (n_groups,), in the solver's units
         """
-        fit, cells, votes = self.estimate.solution.fit, self.estimate.small.cells, self.verdicts
+        fit, cells, votes = self.estimate.solution.fit, self.estimate.small.cells, self.vote_groups
         y = self.observed.solve(contrast)
         q = self.observed.arrow.project(self.observed.likelihood.times_rows(self.observed.point.cross, y))
         out = np.empty(len(votes.cell))
         map_parts(
-            lambda part: hold_up(
+            lambda part: influence_by_vote(
                 *part, votes.cell, cells.annotator, cells.model_a, cells.model_b, votes.residual,
                 fit.R, fit.theta, y, q, out,
             ),
@@ -91,12 +91,12 @@ class Influence:
 
 
 def find_influence(estimate: Estimate) -> Influence:
-    """Expand the objective at a fit, or take what is left of its end.
+    """Expand the objective at a fit, or reuse the expansion that the fit left.
 
     Raises
     ------
     NotConvergedError
-        The fit stands at a saddle point: no small change can be told from it.
+        The fit is at a saddle point.
     """
     solution = estimate.solution
     if solution.observed is not None:
@@ -109,16 +109,15 @@ def find_influence(estimate: Estimate) -> Influence:
     return Influence(estimate, observed)
 
 
-def _verdicts(cells: Cells, fit: Fit) -> Verdicts:
-    win, loss = cells.s - cells.ties / 2.0, cells.n - cells.s - cells.ties / 2.0
-    size = np.stack([win, cells.ties, loss], axis=1)
+def _group_votes(cells: Cells, fit: Fit) -> VoteGroups:
+    size = np.stack([cells.wins_a, cells.ties, cells.wins_b], axis=1)
     cell, kind = np.nonzero(size > 0)
     p = expit(fit.theta[cells.annotator] * (fit.R[cells.model_a] - fit.R[cells.model_b]))
-    return Verdicts(cell, kind, size[cell, kind], 1.0 - kind / 2.0 - p[cell])
+    return VoteGroups(cell, kind, size[cell, kind], 1.0 - kind / 2.0 - p[cell])
 
 
 def leave_annotators_out(influence: Influence) -> Floats:
-    """Change of every model's published score if one annotator's votes were removed, for every annotator.
+    """Return the change of every published score if one annotator's votes were removed, for every annotator.
 
     One Newton step of the objective without the annotator, from the fit, on the constraint that the typical ability of
     the others is 1; published scores follow the others' median ability.
@@ -126,14 +125,14 @@ def leave_annotators_out(influence: Influence) -> Floats:
     Returns
     -------
     float array, shape (n_annotators, n_models), Elo points, indices as in `estimate.small`
-        Groups of models that one annotator alone links keep their distance without that annotator. NaN for the only
-        annotator, and for somebody without whom so little is left that the rounds below do not settle.
+        Groups of models that only one annotator links keep their distance without that annotator. NaN for a single
+        annotator, and for an annotator without whom so few votes remain that the iteration below does not converge.
 
     Notes
     -----
     S₋ₖ differs from S by annotator k's own part, so S₋ₖ x = r is solved by x ← S⁻¹(r + (S − S₋ₖ)x) for all annotators
-    together: O(n_cells + n_annotators × n_models²) a round, memory n_annotators × n_models, few rounds unless somebody
-    holds much of the votes. Abilities at the cap stay there, and the correction for bias stays as it is.
+    together: O(n_cells + n_annotators × n_models²) a round, memory n_annotators × n_models, few rounds unless one
+    annotator has a large share of the votes. Abilities at the cap stay there, and the bias correction does not change.
 
     References
     ----------
@@ -141,20 +140,20 @@ def leave_annotators_out(influence: Influence) -> Floats:
     """
     cells = influence.estimate.small.cells
     if cells.n_annotators == 1:
-        return np.full((1, cells.n_models), np.nan)  # no vote would be left
+        return np.full((1, cells.n_models), np.nan)  # no vote would remain
     with one_blas_thread():
         return ELO_PER_NATURAL * _change(influence)
 
 
 class _Others:
-    """What the constraint on the typical ability is for the others of some annotators, each left out in turn.
+    """The constraint on the typical ability of the remaining annotators, for each annotator left out.
 
     Attributes
     ----------
     total : Σ_j B_j v_j/D_j over the annotator's scale group, shape (n_left_out, n_models)
     others : the same without the annotator's own part
-    size, whole : vᵀD⁻¹v without and with it, shape (n_left_out,)
-    lost : by how much the others' abilities must make up for the one who goes, Σ v_j Δθ_j, shape (n_left_out,)
+    size, whole : vᵀD⁻¹v without and with that part, shape (n_left_out,)
+    lost : the Σ v_j Δθ_j by which the remaining abilities must compensate, shape (n_left_out,)
     """
 
     def __init__(self, influence: Influence, of_group: Floats, left_out: slice) -> None:
@@ -171,20 +170,20 @@ class _Others:
         self.size = np.maximum(arrow.size[group] - own, TINY)
         self.lost = WIDTH * np.tanh((theta - 1.0) / WIDTH)
 
-    def price(self, X: Floats) -> Floats:
-        """By how much D_j Δθ_j/v_j of everybody else answers to keep the typical ability at 1."""
+    def multiplier(self, X: Floats) -> Floats:
+        """Return the D_j Δθ_j/v_j of the remaining annotators that keeps the typical ability at 1."""
         answer: Floats = (np.einsum("ki,ki->k", self.others, X) + self.lost) / self.size
         return answer
 
 
 class _Near(NamedTuple):
-    """The abilities nearest to the median, whose moves may change it.
+    """The abilities nearest to the median, whose changes may move it.
 
     Attributes
     ----------
-    order : everybody, the lowest ability first
-    first : how many are below them
-    who : the near ones, shape (n_near,)
+    order : all annotators, the lowest ability first
+    first : number of annotators below the near ones
+    who : the near annotators, shape (n_near,)
     rows : B_j/D_j of each, shape (n_models, n_near)
     """
 
@@ -195,31 +194,31 @@ class _Near(NamedTuple):
 
 
 def _change(influence: Influence) -> Floats:
-    """Change of the published scores, natural units, shape (n_annotators, n_models)."""
+    """Return the change of the published scores, natural units, shape (n_annotators, n_models)."""
     estimate, observed = influence.estimate, influence.observed
     size, models = estimate.small.cells.n_annotators, estimate.small.cells.n_models
-    pull = observed.likelihood.pulls(estimate.solution.fit.R, estimate.solution.fit.theta)
+    contributions = observed.likelihood.score_contributions(estimate.solution.fit.R, estimate.solution.fit.theta)
     of_group = _constraints(influence)
     follow = len(of_group) > 0 and len(np.unique(estimate.annotator_unit)) <= 1
-    near = _near_median(influence) if follow else None  # scales that cannot be compared keep their units
+    near = _near_median(influence) if follow else None  # scale groups that do not compare keep their units
     change = np.empty((size, models))
 
     def fill(part: tuple[int, int]) -> None:
         for first in range(part[0], part[1], CHUNK):
             left_out = slice(first, min(first + CHUNK, part[1]))
-            change[left_out] = _change_without(influence, pull, of_group, near, left_out)
+            change[left_out] = _change_without(influence, contributions, of_group, near, left_out)
 
     map_parts(fill, observed.likelihood.rows.parts)
     return change
 
 
 def _change_without(
-    influence: Influence, pull: Floats, of_group: Floats, near: _Near | None, left_out: slice
+    influence: Influence, contributions: Floats, of_group: Floats, near: _Near | None, left_out: slice
 ) -> Floats:
-    """Return the rows of `_change` for some annotators: so few that their rows stay in the processor's memory."""
+    """Return the rows of `_change` for a few annotators, so that they fit into the processor's cache."""
     estimate, label = influence.estimate, influence.component
     others = _Others(influence, of_group, left_out)
-    right = -_rows(influence, pull, left_out)
+    right = -_rows(influence, contributions, left_out)
     if others.bound:
         right -= others.others * (others.lost / others.size)[:, None]
     X = _solve(influence, _centred(right, label))
@@ -228,31 +227,31 @@ def _change_without(
         new = _solve(influence, _centred(right + _own_part(influence, others, X, left_out), label))
         moved = np.abs(new - X).max(axis=1, initial=0.0)
         X = new
-        if np.all(moved <= SETTLED * (1.0 + np.abs(X).max(axis=1, initial=0.0))):
+        if np.all(moved <= CONVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))):
             break
-    X[moved > UNSETTLED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
+    X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
     if near is None:
         return X * estimate.unit
     R: Floats = estimate.solution.R
-    medians = _medians(influence, near, X, others.price(X), left_out)
+    medians = _medians(influence, near, X, others.multiplier(X), left_out)
     change: Floats = (R + X) * medians[:, None] - R * estimate.typical
     return change
 
 
 def _constraints(influence: Influence) -> Floats:
-    """Σ_j B_j v_j/D_j of each scale group, shape (groups, n_models); no row where nothing is constrained."""
+    """Return Σ_j B_j v_j/D_j of each scale group, shape (groups, n_models); no row without a constraint."""
     observed, models = influence.observed, influence.estimate.small.cells.n_models
     arrow = observed.arrow
     if arrow.scale is None or len(arrow.size) == 0:
         return np.zeros((0, models))
     of_group = np.zeros((arrow.scale.number, models))
-    # a model's cells are all of one group
+    # all cells of a model belong to one group
     of_group[arrow.scale.models, np.arange(models)] = observed.likelihood.by_model(observed.point.cross, arrow.v_over_D)
     return of_group
 
 
 def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
-    """(S − S₋ₖ) x for every annotator k of those left out, x the row of X."""
+    """Return (S − S₋ₖ) x for every annotator k left out, x the row of X."""
     fit, observed, cells = influence.estimate.solution.fit, influence.observed, influence.estimate.small.cells
     out = np.empty_like(X)
     own_curvature(
@@ -270,8 +269,8 @@ def _solve(influence: Influence, right: Floats) -> Floats:
 
 
 def _centred(rows: Floats, component: Indices) -> Floats:
-    """Take every component's mean out of each row."""
-    members = np.maximum(1, np.bincount(component))  # a component none of whose models has a score is empty
+    """Subtract the mean of every component from each row."""
+    members = np.maximum(1, np.bincount(component))  # a component without an identified model is empty
     sums = np.stack([sum_by(component, row, len(members)) for row in rows]) if len(members) > 1 else None
     means = rows.mean(axis=1, keepdims=True) if sums is None else (sums / members)[:, component]
     centred: Floats = rows - means
@@ -279,7 +278,7 @@ def _centred(rows: Floats, component: Indices) -> Floats:
 
 
 def _rows(influence: Influence, weight: Floats, whose: slice) -> Floats:
-    """Σ of each annotator's cells weight·(e_a − e_b), shape (n_whose, n_models)."""
+    """Return Σ weight·(e_a − e_b) over the cells of each of these annotators, shape (n_whose, n_models)."""
     rows, cells = influence.observed.likelihood.rows, influence.estimate.small.cells
     out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
     fill_rows(whose.start, whose.stop, rows.starts, cells.model_a, cells.model_b, weight, one, out)
@@ -296,16 +295,16 @@ def _near_median(influence: Influence) -> _Near:
     return _Near(order, first, who, np.ascontiguousarray((rows * influence.observed.arrow.inverse_D[who, None]).T))
 
 
-def _medians(influence: Influence, near: _Near, X: Floats, price: Floats, left_out: slice) -> Floats:
-    """Median published ability of the others, for each annotator left out, shape (n_left_out,).
+def _medians(influence: Influence, near: _Near, X: Floats, multiplier: Floats, left_out: slice) -> Floats:
+    """Return the median published ability of the others, for each annotator left out, shape (n_left_out,).
 
-    θ_j moves by −B_j·X/D_j + price·v_j/D_j. Only the abilities nearest to the median are followed: the others stay on
-    their side of it.
+    θ_j changes by −B_j·X/D_j + multiplier·v_j/D_j. Only the abilities nearest to the median are computed: the others
+    stay on their side of it.
     """
     arrow, theta = influence.observed.arrow, influence.estimate.solution.theta
-    moved = theta[near.who] - X @ near.rows + price[:, None] * arrow.v_over_D[near.who]
+    moved = theta[near.who] - X @ near.rows + multiplier[:, None] * arrow.v_over_D[near.who]
     here = (near.who >= left_out.start) & (near.who < left_out.stop)
-    moved[near.who[here] - left_out.start, np.flatnonzero(here)] = np.inf  # left out: never in the middle
+    moved[near.who[here] - left_out.start, np.flatnonzero(here)] = np.inf  # left out: never the median
     is_below = np.zeros(len(theta), dtype=bool)
     is_below[near.order[: near.first]] = True
     below = near.first - is_below[left_out]

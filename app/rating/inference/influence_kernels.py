@@ -1,4 +1,4 @@
-"""Loops over cells for `influence` and `fragility`, compiled. Cells are sorted by annotator."""
+"""Compiled loops over cells for `influence` and `fragility`. Cells are sorted by annotator."""
 
 import math
 
@@ -16,9 +16,9 @@ def own_curvature(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, R: Floats, theta: Floats,
     cross: Floats, inverse_D: Floats, X: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """Set row k − first of `out` to (A_k − B_k B_kᵀ/D_k) x, annotator k's part of the reduced Hessian.
+    """Set row k − first of `out` to (A_k − B_k B_kᵀ/D_k) x, x row k − first of X, for annotators first … last−1.
 
-    x is row k − first of X, of annotators first … last−1.
+    The matrix is annotator k's part of the reduced Hessian.
     """
     for k in range(first, last):
         x, product = X[k - first], out[k - first]
@@ -36,11 +36,11 @@ def own_curvature(
 
 
 @compiled
-def hold_up(
+def influence_by_vote(
     first: int, last: int, cell: Indices, annotator: Ints, model_a: Ints, model_b: Ints, residual: Floats,
     R: Floats, theta: Floats, y: Floats, q: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """Set entries first … last−1 of `out` to residual·(θ(y_a − y_b) − d q_k), cell, annotator and models of each."""
+    """Set entries first … last−1 of `out` to residual·(θ(y_a − y_b) − d q_k), k, a and b those of the entry's cell."""
     for entry in range(first, last):
         at = cell[entry]
         k, a, b = annotator[at], model_a[at], model_b[at]
@@ -51,7 +51,7 @@ def hold_up(
 def times_columns(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, Y: Floats, out: Floats
 ) -> None:
-    """Set row k of `out` to Σ_cells of k weight·(Y_a − Y_b), rows of Y, of annotators first … last−1."""
+    """Set row k of `out` to Σ weight·(Y_a − Y_b) over k's cells, Y_a a row of Y, for annotators first … last−1."""
     columns = Y.shape[1]
     for k in range(first, last):
         row = out[k]
@@ -66,13 +66,13 @@ def times_columns(
 def collect_strong(
     first: int, last: int, stride: int, annotator: Ints, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
     ties: Floats, R: Floats, theta: Floats, Y: Floats, Q: Floats, above: Floats,
-    total: Floats, pair: Pairs, held: Floats, size: Floats,
+    total: Floats, pair: Pairs, influence: Floats, size: Floats,
 ) -> int:  # fmt: skip
-    """Collect the verdicts in every stride-th cell of first … last−1 that hold up some pair by more than `above`.
+    """Collect the vote groups in every stride-th cell of first … last−1 with an influence above `above` on some pair.
 
-    A pair's column of Y (n_models, n_pairs) and Q (n_annotators, n_pairs) is what `hold_up` knows as y and q. Adds what
-    all verdicts that hold up a pair do so to its `total`; sets pair, held and size, the number of such votes, of those
-    found while there is room. Returns how many there are.
+    The column of a pair in Y (n_models, n_pairs) and Q (n_annotators, n_pairs) is y and q of `influence_by_vote`. Adds
+    the positive influences of all votes on a pair to its `total`. Sets pair, influence and size (number of votes) of
+    the groups found, while there is room, and returns how many there are.
     """
     n_pairs, found = Y.shape[1], 0
     moved = np.empty(n_pairs)
@@ -93,6 +93,6 @@ def collect_strong(
             for p in range(n_pairs):
                 if residual * moved[p] > above[p]:
                     if found < len(pair):
-                        pair[found], held[found], size[found] = p, residual * moved[p], count
+                        pair[found], influence[found], size[found] = p, residual * moved[p], count
                     found += 1
     return found

@@ -15,10 +15,10 @@ class Matchups:
     Attributes
     ----------
     model_a, model_b : indices
-    probability : that model_a beats model_b in the typical annotator's eyes, a tie being half a win for each; NaN where
-        either has no score, or they are of different components
-    lower, upper : ends of its interval; NaN without intervals, and where the models are too many for the covariance of
-        their scores (`app.rating.solver.likelihood.MOST_DENSE`)
+    probability : that model_a beats model_b for the typical annotator, a tie being half a win for each; NaN where one
+        has no score, or they are in different components
+    lower, upper : ends of its interval; NaN without intervals, and with too many models for the covariance of their
+        scores (`app.rating.solver.likelihood.MOST_DENSE`)
     """
 
     model_a: Indices
@@ -41,10 +41,9 @@ def predict_matchups(
 
     Notes
     -----
-    An interval is as wide as the scores' covariance leaves the difference, which is less than their own errors say of
-    it. O(n_pairs).
+    The interval uses the covariance of the two scores, so it is narrower than their own errors suggest. O(n_pairs).
     """
-    component = np.where(estimate.core, estimate.components.label, -1)
+    component = np.where(estimate.identified, estimate.components.label, -1)
     if pairs is None:
         first, second = np.triu_indices(len(estimate.small.models), 1)
         model_a, model_b = estimate.small.models[first], estimate.small.models[second]

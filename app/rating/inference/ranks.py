@@ -4,7 +4,7 @@ from app.rating.data.arrays import Floats, Indices
 
 
 def rank_spread(lower: Floats, upper: Floats) -> tuple[Indices, Indices]:
-    """Best and worst rank that the intervals leave open, of models compared with each other.
+    """Return the best and worst rank that the intervals of models of one component allow.
 
     best_i = 1 + #{m : lower_m > upper_i}, worst_i = 1 + #{m ≠ i : upper_m > lower_i}.
 

@@ -1,4 +1,4 @@
-"""Variances where the models are too many for a covariance matrix: exact, a block of right sides at a time."""
+"""Exact variances with too many models for a covariance matrix: a block of right sides at a time."""
 
 import math
 from collections.abc import Iterator
@@ -7,17 +7,17 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.sparse import csr_array, diags_array
-from scipy.special import expit
 
 from app.rating.data.arrays import Floats, Ints
 from app.rating.data.threads import map_parts, split
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
-from app.rating.inference.leverage import unvouched
+from app.rating.inference.leverage import leverage_adjustment
 from app.rating.settings import Interval
 from app.rating.solver.arrow import SparseBlock
 from app.rating.solver.fit import Fit
 from app.rating.solver.observed import Observed
+from app.rating.solver.residuals import squared_residuals
 
 BLOCK_ELEMENTS = 4_000_000  # of one of the dozen arrays of a block: 32 MB
 WORTH_A_THREAD = 64  # right sides
@@ -26,25 +26,27 @@ WORTH_A_THREAD = 64  # right sides
 def sparse_variances(
     cells: Cells, fit: Fit, observed: Observed, block: SparseBlock, kind: Interval, clusters: int
 ) -> tuple[Floats, Floats]:
-    """Variances of the scores, and standard errors of the abilities, as `covariance` defines them.
+    """Return the variances of the scores, and the standard errors of the abilities, as `covariance` defines them.
 
-    With M = F Fᵀ the sandwich's diagonal is the row sums of (S⁺F)²: one solution for every annotator (clustered) or
-    cell (sandwich, and clustered where few annotators judged a model); S⁺ itself takes one for every model. About
-    400 MB of working memory on each thread.
+    With M = F Fᵀ the diagonal of the sandwich is the row sums of (S⁺F)²: one solution for every annotator (clustered)
+    or cell (sandwich, and clustered where few annotators compared a model); S⁺ itself takes one for every model. Each
+    thread needs about 400 MB.
 
     Raises
     ------
     NotConvergedError
-        S is not positive definite, or conjugate gradients did not settle.
+        S is not positive definite, or conjugate gradients did not converge.
     """
     arrow, B_by_model = block.arrow, block.B.tocsc()
     factors = _factors(cells, fit, observed, block, kind, clusters)
 
-    def accumulate(factor: csr_array, pull: "_Pull | None", part: tuple[int, int]) -> tuple[Floats, Floats]:
+    def accumulate(
+        factor: csr_array, constraint: "_ConstraintTerm | None", part: tuple[int, int]
+    ) -> tuple[Floats, Floats]:
         of_scores, of_abilities = np.zeros(cells.n_models), np.zeros(cells.n_annotators)
         for rows in _blocks(part, cells.n_models):
             right = factor[rows].toarray().T
-            columns = block.solve(right if pull is None else right + pull.columns(rows))
+            columns = block.solve(right if constraint is None else right + constraint.columns(rows))
             shares = arrow.project(block.B @ columns)
             if kind == "information":
                 model = np.arange(rows.start, rows.stop)
@@ -57,22 +59,14 @@ def sparse_variances(
 
     parts = []
     try:
-        for factor, pull in factors:
-            parts += map_parts(partial(accumulate, factor, pull), split(factor.shape[0], WORTH_A_THREAD))
+        for factor, constraint in factors:
+            parts += map_parts(partial(accumulate, factor, constraint), split(factor.shape[0], WORTH_A_THREAD))
     except LinAlgError as error:
         raise NotConvergedError(f"no variances at the fit: {error}", fit.R, fit.theta) from None
     of_scores = np.sum([scores for scores, _ in parts], axis=0)
     own = np.where(arrow.inverse_D > 0, observed.ability_inverse(), 1.0 / np.maximum(observed.point.D, 1e-300))
     of_abilities = own + np.sum([abilities for _, abilities in parts], axis=0)
     return of_scores, np.sqrt(np.maximum(of_abilities, 0.0))
-
-
-def squared_residuals(cells: Cells, x: Floats) -> Floats:
-    """Σ over a cell's votes of (W − p)², p = σ(x)."""
-    p = expit(x)
-    won, lost = cells.s - cells.ties / 2.0, cells.n - cells.s - cells.ties / 2.0
-    squared: Floats = won * (1.0 - p) ** 2 + cells.ties * (0.5 - p) ** 2 + lost * p**2
-    return squared
 
 
 def _blocks(part: tuple[int, int], n_models: int) -> Iterator[slice]:
@@ -83,23 +77,25 @@ def _blocks(part: tuple[int, int], n_models: int) -> Iterator[slice]:
 
 def _factors(
     cells: Cells, fit: Fit, observed: Observed, block: SparseBlock, kind: Interval, clusters: int
-) -> list[tuple[csr_array, "_Pull | None"]]:
-    """Fᵀ, a row for every model, annotator or cell, in parts that add up, each with what the constraint adds to it."""
+) -> list[tuple[csr_array, "_ConstraintTerm | None"]]:
+    """Return Fᵀ, a row for every model, annotator or cell, in parts that add up, each with its constraint term."""
     if kind == "information":
         return [(csr_array(diags_array(np.ones(cells.n_models))), None)]
     likelihood, information = observed.likelihood, block.A.diagonal()
-    lost = unvouched(likelihood, fit.R, fit.theta, information, by_vote=kind == "sandwich")
+    adjustment = leverage_adjustment(likelihood, fit.R, fit.theta, information, by_vote=kind == "sandwich")
     if kind == "sandwich":
         x = fit.theta[cells.annotator] * (fit.R[cells.model_a] - fit.R[cells.model_b])
-        return [_by_vote(cells, fit, observed, block, squared_residuals(cells, x) + lost)]
-    pulls = likelihood.cross_block(likelihood.pulls(fit.R, fit.theta)) * math.sqrt(clusters / (clusters - 1))
-    return [(pulls, None), _by_vote(cells, fit, observed, block, lost)]
+        return [_by_vote(cells, fit, observed, block, squared_residuals(cells, x) + adjustment)]
+    contributions = likelihood.cross_block(likelihood.score_contributions(fit.R, fit.theta)) * math.sqrt(
+        clusters / (clusters - 1)
+    )
+    return [(contributions, None), _by_vote(cells, fit, observed, block, adjustment)]
 
 
 def _by_vote(
     cells: Cells, fit: Fit, observed: Observed, block: SparseBlock, amount: Floats
-) -> tuple[csr_array, "_Pull"]:
-    """√amount · u of every cell that has any, u = θ(e_a − e_b) − d (BᵀQ)_k."""
+) -> tuple[csr_array, "_ConstraintTerm"]:
+    """Return √amount · u of every cell with an amount, u = θ(e_a − e_b) − d (BᵀQ)_k."""
     counted = np.flatnonzero(amount > 0)
     annotator, root = cells.annotator[counted], np.sqrt(amount[counted])
     sides = np.stack([cells.model_a[counted], cells.model_b[counted]], axis=1).ravel()
@@ -108,14 +104,14 @@ def _by_vote(
     direct = csr_array((np.stack([weight, -weight], axis=1).ravel(), sides, ends), shape=(len(root), cells.n_models))
     by_ability = csr_array(block.B * block.arrow.inverse_D[:, None])[annotator]
     factor = csr_array(direct - csr_array(by_ability * (root * d)[:, None]))
-    return factor, _Pull(cells, observed, annotator, root * d)
+    return factor, _ConstraintTerm(cells, observed, annotator, root * d)
 
 
-class _Pull:
-    """What the constraint on the abilities adds to Fᵀ: of rank one in every scale group."""
+class _ConstraintTerm:
+    """The constraint's term in Fᵀ, of rank one in every scale group."""
 
     def __init__(self, cells: Cells, observed: Observed, annotator: Ints, along: Floats) -> None:
-        """Take the annotator of each row, and its residual's root times d, shape (rows,)."""
+        """`along` is the root of the residual times d of each row, shape (rows,)."""
         arrow, scale = observed.arrow, observed.arrow.scale
         self.total = observed.likelihood.by_model(observed.point.cross, arrow.v_over_D)
         if scale is None or len(arrow.size) == 0:
@@ -127,7 +123,7 @@ class _Pull:
         self.weight = along * arrow.v_over_D[annotator] / size
 
     def columns(self, rows: slice) -> Floats:
-        """Of these cells, shape (n_models, rows)."""
+        """Return the columns of these rows, shape (n_models, rows)."""
         mine = self.models[:, None] == self.cell[None, rows]
         columns: Floats = np.where(mine, self.total[:, None] * self.weight[None, rows], 0.0)
         return columns

@@ -11,18 +11,18 @@ from app.rating.loop.results import ModelEstimates
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
-DECIMALS = 6  # of Elo points, to which scores are compared for a rank
+DECIMALS = 6  # of Elo points; scores that agree to them share a rank
 
 
 def make_model_estimates(estimate: Estimate, settings: LoopSettings) -> ModelEstimates:
-    """Publish an estimate: Elo points in the median gauge, intervals, ranks within each component.
+    """Convert an estimate to what is published: Elo points, intervals, ranks within each component.
 
     Raises
     ------
     VotesError
-        The anchor has no score.
+        The anchor model has no score.
     """
-    cells, core = estimate.cells, estimate.core
+    cells, identified = estimate.cells, estimate.identified
     size = cells.n_models
     scale = np.ones(size)
     scale[estimate.small.models] = ELO_PER_NATURAL * estimate.unit
@@ -39,17 +39,17 @@ def make_model_estimates(estimate: Estimate, settings: LoopSettings) -> ModelEst
     rank, best, worst = _rank(estimate, score, lower, upper)
     return ModelEstimates(
         score, se, lower, upper, rank, best, worst, *_counts(estimate.pairs),
-        component=estimate.components.label, identified=core,
+        component=estimate.components.label, identified=identified,
     )  # fmt: skip
 
 
 def _offset(estimate: Estimate, settings: LoopSettings, scale: Floats) -> Floats:
-    """Elo points to add in each model's component: the base, or what puts the anchor where it belongs."""
+    """Return the Elo points to add to each model: the base, or the shift that gives the anchor its points."""
     offset = np.full(estimate.cells.n_models, settings.base)
     if settings.anchor is None:
         return offset
     model, points = settings.anchor
-    if not estimate.core[model]:
+    if not estimate.identified[model]:
         raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
     R = estimate.scores(estimate.cells.n_models)[model]
     offset[estimate.components.label == estimate.components.label[model]] = points - scale[model] * R
@@ -59,15 +59,15 @@ def _offset(estimate: Estimate, settings: LoopSettings, scale: Floats) -> Floats
 def _bound_the_rest(
     estimate: Estimate, settings: LoopSettings, offset: Floats, lower: Floats, upper: Floats
 ) -> tuple[Floats, Floats]:
-    """Give models without a score their one-sided bound, on the scale of the component they hang on."""
+    """Set the bounds of models that are not identified, on the scale of their component."""
     label = estimate.components.label
     size = len(label)
     R = estimate.scores(size)
     theta = estimate.abilities(estimate.cells.n_annotators)
-    low, high = outside_bounds(estimate.cells, estimate.core, np.nan_to_num(R), theta, settings.confidence)
+    low, high = outside_bounds(estimate.cells, estimate.identified, np.nan_to_num(R), theta, settings.confidence)
     unit_of_component = np.ones(max(estimate.components.number, 1))
     unit_of_component[label[estimate.small.models]] = estimate.unit
-    rest = ~estimate.core & (label >= 0)
+    rest = ~estimate.identified & (label >= 0)
     scale = ELO_PER_NATURAL * unit_of_component[label[rest]]
     lower[rest] = offset[rest] + scale * low[rest]
     upper[rest] = offset[rest] + scale * high[rest]
@@ -79,16 +79,16 @@ def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tu
     bounded = np.where(np.isfinite(lower), lower, upper)
     both = np.isfinite(lower) & np.isfinite(upper)
     bounded[both] = (lower[both] + upper[both]) / 2.0
-    place = np.where(estimate.core, score, bounded)
-    place = np.where(np.isfinite(place), place, np.nan)
-    place = np.round(place, DECIMALS)  # what differs by rounding alone shares a rank
+    position = np.where(estimate.identified, score, bounded)
+    position = np.where(np.isfinite(position), position, np.nan)
+    position = np.round(position, DECIMALS)  # models that differ by rounding share a rank
     for component in range(estimate.components.number):
         members = np.flatnonzero(estimate.components.label == component)
-        known = place[members]
+        known = position[members]
         middle = float(np.nanmean(known)) if np.isfinite(known).any() else 0.0
         rank[members] = rank_by(np.where(np.isnan(known), middle, known))
-        if estimate.covariance is None and estimate.core[members].all():
-            best[members] = worst[members] = rank[members]  # no intervals: nothing to spread over
+        if estimate.covariance is None and estimate.identified[members].all():
+            best[members] = worst[members] = rank[members]  # without intervals there is no spread
         else:
             ends = (np.where(np.isnan(x[members]), score[members], x[members]) for x in (lower, upper))
             best[members], worst[members] = rank_spread(*ends)
@@ -96,9 +96,9 @@ def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tu
 
 
 def _counts(cells: Cells) -> tuple[Floats, Floats, Floats, Floats]:
-    """Votes, wins, ties and losses of each model, shape (n_models,) each."""
+    """Return votes, wins, ties and losses of each model, shape (n_models,) each."""
     size = cells.n_models
-    won_a, lost_a = cells.s - cells.ties / 2.0, cells.n - cells.s - cells.ties / 2.0
+    won_a, lost_a = cells.wins_a, cells.wins_b
 
     def total(of_a: Floats, of_b: Floats) -> Floats:
         return sum_by(cells.model_a, of_a, size) + sum_by(cells.model_b, of_b, size)

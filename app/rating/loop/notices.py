@@ -1,27 +1,30 @@
-"""What a reader should know of a result that is defined all the same; docs/math.md lists the codes."""
+"""Notices: warnings about a result that is defined all the same; docs/math.md lists the codes."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from app.rating.errors import counted
 from app.rating.inference.covariance import FEWEST_CLUSTERS
 from app.rating.inference.estimate import Estimate
-from app.rating.inference.leverage import count_judges
+from app.rating.inference.leverage import count_annotators_by_model
 from app.rating.loop.results import RatingNotice
 from app.rating.settings import LoopSettings
 from app.rating.solver.following import count_following
 from app.rating.solver.partition import CellRows
 from app.rating.solver.prior_spread import FEWEST_ANNOTATORS, LEAST, MOST
 
-CAP_RANGE = (1.25, 2.5)  # around the 1.5 to 2 in which the cap holds attackers and costs honest annotators nothing
+CAP_RANGE = (1.25, 2.5)  # around 1.5 to 2, where the cap limits attackers at no cost to honest annotators
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
-FEWEST_JUDGES = 5  # of a model, from which the spread between them says something
+FEWEST_OF_MODEL = 5  # annotators of a model, from which the spread between them is informative
 CAMP = 0.4  # share of annotators with negative abilities from which they are a camp
+
+Found = Iterator[tuple[str, str]]
 
 
 def find_notices(result: Estimate, settings: LoopSettings, published_cap: float | None) -> tuple[RatingNotice, ...]:
-    """Name everything unusual about the votes that count and the fit of them."""
+    """Find everything unusual about the counted votes and their fit."""
     found = [*_of_votes(result), *_of_intervals(result, settings), *_of_fit(result)]
     if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
         detail = (
@@ -32,99 +35,86 @@ def find_notices(result: Estimate, settings: LoopSettings, published_cap: float 
     return tuple(RatingNotice(code, detail) for code, detail in found)
 
 
-def _of_votes(result: Estimate) -> Iterator[tuple[str, str]]:
+def _of_votes(result: Estimate) -> Found:
     pairs, components = result.pairs, result.components
     models = int((components.label >= 0).sum())
     if pairs.n_votes <= 1:
-        yield "one-vote", "a single vote counts: it says next to nothing"
+        yield "one-vote", "only one vote counts: the result is hardly informative"
     if models == PAIR:
-        yield "two-models", "only two models are compared: there is one difference, and abilities can but scale it"
+        yield "two-models", "only two models are compared: there is one difference, and abilities only scale it"
     if result.cells.annotator[0] == result.cells.annotator[-1]:  # they are sorted
         yield "one-annotator", "one annotator cast every vote: abilities are relative to that annotator"
     if np.all(pairs.ties == pairs.n):
-        yield "all-tied", "every vote is a tie: all models are equal, and nothing tells annotators apart"
+        yield "all-tied", "every vote is a tie: all models are equal, and abilities cannot be estimated"
     if components.number > 1:
         detail = f"the comparison graph has {components.number} components that no vote links: they are ranked apart"
         yield "disconnected-graph", detail
-    unidentified = int((~result.core & (components.label >= 0)).sum())
-    if unidentified:
-        yield (
-            "no-finite-score",
-            (
-                f"{unidentified} model(s) only won, only lost, hang on one that did, or are left open by judges who "
-                "contradict each other: no finite score, at best a bound"
-            ),
+    if unidentified := int((~result.identified & (components.label >= 0)).sum()):
+        detail = (
+            f"no finite score for {counted(unidentified, 'model')}, at best a bound: a model only won, only lost, is "
+            "linked only through such a model, or its annotators contradict each other"
         )
+        yield "no-finite-score", detail
 
 
-def _of_intervals(result: Estimate, settings: LoopSettings) -> Iterator[tuple[str, str]]:
+def _of_intervals(result: Estimate, settings: LoopSettings) -> Found:
     if result.covariance is None:
         return
-    kind, few = result.covariance.kind, int((count_judges(result.small.cells) < FEWEST_JUDGES).sum())
+    kind = result.covariance.kind
+    few = int((count_annotators_by_model(result.small.cells) < FEWEST_OF_MODEL).sum())
     if kind != settings.interval:
-        yield (
-            "few-annotators",
-            (
-                f"intervals are {kind} instead of {settings.interval}: {result.covariance.clusters} annotators are "
-                f"fewer than {FEWEST_CLUSTERS}"
-            ),
+        detail = (
+            f"intervals are {kind} instead of {settings.interval}, which needs {FEWEST_CLUSTERS} annotators: there "
+            f"{'is' if result.covariance.clusters == 1 else 'are'} {result.covariance.clusters}"
         )
+        yield "few-annotators", detail
     elif kind == "clustered" and few:
-        yield (
-            "few-judges",
-            (
-                f"{few} model(s) were judged by fewer than {FEWEST_JUDGES} annotators: their intervals take those "
-                "annotators' votes for independent"
-            ),
+        detail = (
+            f"{counted(few, 'model')} with votes of fewer than {FEWEST_OF_MODEL} annotators: the intervals take the "
+            "votes of these annotators as independent"
         )
+        yield "few-judges", detail
 
 
-def _of_fit(result: Estimate) -> Iterator[tuple[str, str]]:
+def _of_fit(result: Estimate) -> Found:
     if not result.has_abilities:
         return
     theta = result.solution.fit.theta
     against = int((theta < 0).sum())
     if against >= max(CAMP * len(theta), PAIR):
         detail = (
-            f"{against} of {len(theta)} annotators vote against the ranking: two camps, and a few annotators more or "
-            "less could turn it round"
+            f"{against} of {len(theta)} annotators vote against the ranking: there are two camps, and a few more "
+            "annotators on one side could reverse it"
         )
         yield "opposed-camps", detail
     follow, oppose = _unanimous(result)
     if follow:
-        yield (
-            "always-right",
-            f"{follow} annotator(s) never voted against the ranking: the prior or cap sets their ability",
-        )
+        detail = f"{counted(follow, 'annotator')} never voted against the ranking: the prior or cap sets the ability"
+        yield "always-right", detail
     if oppose:
-        yield "always-wrong", f"{oppose} annotator(s) always voted against the ranking: the prior sets their ability"
-    zero = int((np.abs(theta) < ZERO).sum())
-    if zero:
-        yield "zero-ability", f"{zero} annotator(s) have an ability of exactly 0: their votes say nothing of the models"
-    undecided = int(result.solution.fit.undecided.sum())
-    if undecided:
-        yield (
-            "undecided-abilities",
-            (
-                f"the votes do not tell which of {undecided} annotator(s) to believe (no stable maximum): "
-                "they all count alike, with ability 1"
-            ),
+        detail = f"{counted(oppose, 'annotator')} always voted against the ranking: the prior sets the ability"
+        yield "always-wrong", detail
+    if zero := int((np.abs(theta) < ZERO).sum()):
+        yield "zero-ability", f"an ability of exactly 0 for {counted(zero, 'annotator')}: their votes do not count"
+    if undecided := int(result.solution.fit.undecided.sum()):
+        detail = (
+            f"{counted(undecided, 'annotator')} contradict each other so that believing either side is as good: all of "
+            "them count alike, with ability 1"
         )
+        yield "undecided-abilities", detail
     prior = result.solution.prior
     if prior is not None and prior.source == "assumed":
-        yield (
-            "prior-spread-assumed",
-            (
-                f"the spread of abilities was not estimated (fewer than {FEWEST_ANNOTATORS} annotators, or abilities "
-                f"undecided): the prior's is {prior.sd:g}"
-            ),
+        detail = (
+            f"the spread of abilities was not estimated (fewer than {FEWEST_ANNOTATORS} annotators, or undecided "
+            f"abilities): the prior has sd {prior.sd:g}"
         )
+        yield "prior-spread-assumed", detail
     elif prior is not None and prior.source != "estimated":
-        bound = f"less than {LEAST}" if prior.source == "at-least" else f"more than {MOST}"
-        yield "prior-spread-at-bound", f"abilities seem to spread by {bound} around 1: {prior.spread:g} is taken"
+        bound = f"below {LEAST}" if prior.source == "at-least" else f"above {MOST}"
+        yield "prior-spread-at-bound", f"the estimated spread of abilities is {bound}: {prior.spread:g} is used"
 
 
 def _unanimous(result: Estimate) -> tuple[int, int]:
-    """Count annotators all of whose votes follow, and all of whose oppose, the fitted ranking."""
+    """Count the annotators whose votes all follow, and whose votes all oppose, the fitted ranking."""
     along, against = count_following(CellRows(result.small.cells), result.solution.fit.R)
     return int(np.sum((along > 0) & (against == 0))), int(np.sum((along == 0) & (against > 0)))

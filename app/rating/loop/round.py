@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, weigh
-from app.rating.detection.flags import BY_ABILITY, Verdicts, judge_ability, judge_evidence, probability_low
+from app.rating.detection.flags import BY_ABILITY, Flags, flag_by_ability, flag_by_evidence, probability_low
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import Estimate, estimate
 from app.rating.loop.models import make_model_estimates
@@ -18,8 +18,8 @@ from app.rating.solver.shadow import shadow_abilities
 from app.rating.solver.warm_start import Start
 
 Weigher = Callable[[Floats, Mask], Evidence]
-"""Weighs the evidence: takes scores in natural units of the typical annotator (NaN for models without one, shape
-(n_models,)) and whose votes to look at, shape (n_annotators,)."""
+"""Weighs the evidence. Takes the scores in natural units of the typical annotator, shape (n_models,), NaN for models
+without a score, and a mask of the annotators to test, shape (n_annotators,)."""
 
 
 def run_round(
@@ -64,13 +64,13 @@ def run_round(
     Liu et al., Am-ELO, ICML 2025, Algorithm 3.
     """
     check_settings(settings, cells.n_models)
-    nobody = np.zeros(cells.n_annotators, dtype=bool)
-    keep_always, keep_never, was_low = (nobody if x is None else x for x in (keep_always, keep_never, was_low))
+    no_annotator = np.zeros(cells.n_annotators, dtype=bool)
+    keep_always, keep_never, was_low = (no_annotator if x is None else x for x in (keep_always, keep_never, was_low))
     votes = cells.votes_by_annotator()
     enough = votes > settings.min_votes
     in_fit = enough & ~keep_never
     if not in_fit.any():
-        raise VotesError(_nobody_left(votes, settings, int(keep_never.sum())))
+        raise VotesError(_no_vote_left(votes, settings, int(keep_never.sum())))
     if weigher is None and settings.flag_rule == "evidence" and settings.method == "am-elo":
         weigher = _weigher(cells, settings.evidence_tests)
 
@@ -81,58 +81,58 @@ def run_round(
         began = time.perf_counter()
         evidence = weigher(_natural_scores(result), enough)
         seconds.spent["evidence"] = time.perf_counter() - began
-    suspects = Verdicts(nobody, nobody)
+    suspects = Flags(no_annotator, no_annotator)
     if evidence is not None and settings.flag_rule == "evidence":
-        suspects = judge_evidence(settings, evidence, was_low)
+        suspects = flag_by_evidence(settings, evidence, was_low)
     of_evidence = in_fit & suspects.low & ~keep_always
     rest = in_fit & ~of_evidence
     if settings.exclude and of_evidence.any():
-        result = seconds.add(_fit_again(cells, rest, settings, start, "marked by the evidence"))
-    of_ability = judge_ability(settings, *_abilities(result, cells.n_annotators), was_low)
+        result = seconds.add(_fit_again(cells, rest, settings, start, "flagged by the evidence"))
+    of_ability = flag_by_ability(settings, *_abilities(result, cells.n_annotators), was_low)
     low = of_ability.low & rest & ~keep_always
     if settings.exclude and low.any():
         at_most = f"at or below the ability threshold {settings.min_ability}"
         result = seconds.add(_fit_again(cells, rest & ~low, settings, start, at_most))
-    marked = of_evidence | low
-    excluded_share = float(votes[marked].sum() / votes[in_fit].sum())
-    excluded = marked if settings.exclude else nobody
+    flagged = of_evidence | low
+    excluded_share = float(votes[flagged].sum() / votes[in_fit].sum())
+    excluded = flagged if settings.exclude else no_annotator
 
     in_fit = in_fit & ~excluded
     ability, se = _abilities(result, cells.n_annotators)
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
     known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
-    by_ability = judge_ability(settings, known, known_se, was_low)
+    by_ability = flag_by_ability(settings, known, known_se, was_low)
     below = (suspects.low | by_ability.low) & enough
     held = (suspects.held | of_ability.held | by_ability.held) & enough
     standing = np.full(cells.n_annotators, "active", dtype="<U8")
     standing[below] = "flagged"
-    # what the rule says of those whom the caller keeps in or out is no different
+    # `keep_always` and `keep_never` do not change what the rule says
     standing[excluded | (below & (keep_always | keep_never) & settings.exclude)] = "excluded"
     standing[~enough] = "pending"
     rule = _reasons(suspects.low, excluded | below, evidence, settings)
     low_probability = probability_low(known, known_se, settings.min_ability)
-    crowd = AnnotatorEstimates(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
-    board = make_model_estimates(result, settings)
+    annotators = AnnotatorEstimates(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
+    models = make_model_estimates(result, settings)
     diagnostics = _diagnose(result, settings, excluded_share, seconds.spent)
-    rating = Rating(settings, board, crowd, diagnostics, result.cells.n_votes, result.optimum, evidence)
+    rating = Rating(settings, models, annotators, diagnostics, result.cells.n_votes, result.optimum, evidence)
     return LoopResult(rating, result)
 
 
 class _Seconds:
-    """Adds up the stages of several fits."""
+    """The seconds of each stage, summed over several fits."""
 
     def __init__(self, first: Estimate) -> None:
         self.spent = dict(first.seconds)
 
     def add(self, result: Estimate) -> Estimate:
-        """Count a fit, and return it."""
+        """Add the seconds of a fit, and return the fit."""
         self.spent.update({stage: self.spent[stage] + taken for stage, taken in result.seconds.items()})
         return result
 
 
-def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | None, why_gone: str) -> Estimate:
+def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | None, reason: str) -> Estimate:
     if not rest.any():
-        raise VotesError(f"every annotator is {why_gone}")
+        raise VotesError(f"every annotator is {reason}")
     return estimate(cells.where(rest[cells.annotator]), settings, start)
 
 
@@ -141,23 +141,23 @@ def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
 
 
 def _natural_scores(result: Estimate) -> Floats:
-    """Scores in natural units of the typical annotator, NaN for models without one, shape (n_models,)."""
+    """Return the scores in natural units of the typical annotator, NaN for models without one, shape (n_models,)."""
     R = np.full(result.cells.n_models, np.nan)
     R[result.small.models] = result.unit * result.solution.R
     return R
 
 
-def _reasons(suspects: Mask, marked: Mask, evidence: Evidence | None, settings: LoopSettings) -> NDArray[np.str_]:
-    """Name for everybody marked the strongest of the tests that mark, or the ability."""
-    reason = np.where(marked, BY_ABILITY, "").astype(f"<U{max(map(len, (BY_ABILITY, *EVIDENCE_TESTS)))}")
-    if evidence is not None and (suspects & marked).any():
+def _reasons(suspects: Mask, flagged: Mask, evidence: Evidence | None, settings: LoopSettings) -> NDArray[np.str_]:
+    """Return why each annotator is flagged: the strongest test, or the ability."""
+    reason = np.where(flagged, BY_ABILITY, "").astype(f"<U{max(map(len, (BY_ABILITY, *EVIDENCE_TESTS)))}")
+    if evidence is not None and (suspects & flagged).any():
         strongest, _ = evidence.strongest(settings.evidence_tests)
-        reason = np.where(suspects & marked, strongest, reason)
+        reason = np.where(suspects & flagged, strongest, reason)
     return reason
 
 
-def _nobody_left(votes: Floats, settings: LoopSettings, never: int) -> str:
-    most = f"; the most any of {len(votes)} annotators has is {votes.max():g}" if len(votes) else ""
+def _no_vote_left(votes: Floats, settings: LoopSettings, never: int) -> str:
+    most = f"; the most that one of {len(votes)} annotators has is {votes.max():g}" if len(votes) else ""
     left_out = f", {never} excluded" if never else ""
     return f"no vote is left: no annotator has more than {settings.min_votes} votes{most}{left_out}"
 
@@ -175,7 +175,7 @@ def _abilities(result: Estimate, n_annotators: int) -> tuple[Floats, Floats]:
 def _shadows(cells: Cells, in_fit: Mask, result: Estimate, settings: LoopSettings) -> tuple[Floats, Floats]:
     if not result.has_abilities or in_fit.all():
         return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
-    scored = result.core[cells.model_a] & result.core[cells.model_b]
+    scored = result.identified[cells.model_a] & result.identified[cells.model_b]
     outside = cells.where(scored & ~in_fit[cells.annotator])
     R = np.nan_to_num(result.scores(cells.n_models))
     theta, se = shadow_abilities(
@@ -195,7 +195,7 @@ def _diagnose(
     return Diagnostics(
         log_likelihood=solution.fit.log_likelihood,
         iterations=solution.fit.iterations,
-        converged=True,  # a fit that is not raises NotConvergedError
+        converged=True,  # else the fit raises NotConvergedError
         components=result.components.number,
         interval="none" if result.covariance is None else result.covariance.kind,
         median_ability=median,

@@ -1,4 +1,4 @@
-"""Scores from a slice of the votes, everybody's ability held at what all votes gave."""
+"""Scores from a slice of the votes, with the abilities that all votes gave."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.compact import Compact, compact, pool_annotators
-from app.rating.data.graph import Components, find_components, find_cores
+from app.rating.data.graph import Components, find_components, find_identified
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
@@ -23,22 +23,22 @@ from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.newton import minimise
 from app.rating.solver.observed import observe
 from app.rating.solver.second_order import ability_spread
-from app.rating.solver.solve import Solution
+from app.rating.solver.solution import Solution
 
-MOST_NOISE = 0.5  # of what votes seem to say of a model, by abilities' squares, that may be the abilities' own error
-SETTLED = 2.0  # standard errors from 0, beyond which an ability has the sign that it seems to have
+MOST_NOISE = 0.5  # share of Σ n·a² of a model's votes that may be the error of the abilities a
+CERTAIN = 2.0  # standard errors from 0, beyond which the sign of an ability is certain
 
 
 @dataclass(frozen=True)
 class HeldAbilities:
-    """Abilities as a fit of all votes gave them, published units (1 is its typical annotator), shape (n_annotators,).
+    """Abilities of a fit of all votes, published units (1 is its typical annotator), shape (n_annotators,).
 
     Attributes
     ----------
     ability : NaN for annotators outside the fit
-    inverse, spread : how far each answers its own gradient, and its variance at fixed scores; 0 where abilities are
-        known, or their bias was not corrected: then a slice's scores are not corrected either
-    variance : of each, as it is published; 0 where abilities are known
+    inverse, spread : inverse curvature of each, and its variance at fixed scores; 0 where abilities are known or not
+        corrected for bias: then a slice's scores are not corrected either
+    variance : square of the published standard error; 0 where abilities are known
     """
 
     ability: Floats
@@ -49,17 +49,17 @@ class HeldAbilities:
 
 @dataclass(frozen=True)
 class _Slice(Estimate):
-    """An estimate of the scores alone; `held` is what abilities were held at, 0 for annotators who bound nothing."""
+    """An estimate of the scores alone; `held` are the fixed abilities, 0 for annotators whose votes bound nothing."""
 
     held: Floats
 
-    def abilities(self, n_annotators: int) -> Floats:  # noqa: ARG002  everybody's is known
-        """Return everyone's, whether or not their votes are between models that have a score."""
+    def abilities(self, n_annotators: int) -> Floats:  # noqa: ARG002  all are known
+        """Return the abilities of all annotators, with votes between identified models or without."""
         return self.held
 
 
 def hold_abilities(whole: Estimate, settings: LoopSettings) -> HeldAbilities:
-    """Take the abilities of a fit, and how sure they are, from its estimate and settings, for any number of slices."""
+    """Return the abilities of a fit, and their errors, for any number of slices."""
     ability, inverse, spread, variance = np.full((4, whole.cells.n_annotators), np.nan)
     annotators, solution, unit = whole.small.annotators, whole.solution, whole.annotator_unit
     ability[annotators] = solution.theta / unit
@@ -75,14 +75,14 @@ def hold_abilities(whole: Estimate, settings: LoopSettings) -> HeldAbilities:
 
 
 def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> ModelEstimates:
-    """Maximise ℓ(R) = Σ_cells s·x − n·log(1 + eˣ), x = a_k (R_a − R_b), over a slice's cells, abilities a_k held.
+    """Maximise ℓ(R) = Σ_cells s·x − n·log(1 + eˣ), x = a_k (R_a − R_b), over a slice's cells at fixed abilities a_k.
 
     Parameters
     ----------
-    cells : of the slice's votes, which are among those that the abilities were estimated from; indices as there. Votes
-        of annotators outside that fit are left out
+    cells : the slice's votes: some of those that the abilities were estimated from, with the same indices. Votes of
+        annotators outside that fit are left out
     held : from `hold_abilities`
-    settings : interval, confidence, base and anchor of the board; the rest has done its work in the abilities
+    settings : interval, confidence, base and anchor are used
 
     Returns
     -------
@@ -96,14 +96,14 @@ def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) ->
     Raises
     ------
     VotesError
-        No vote is by an annotator with an ability, or the anchor has no score in the slice.
+        No vote is by an annotator with an ability, or the anchor model has no score in the slice.
     NotConvergedError
 
     Notes
     -----
-    Concave: a finite, unique maximum for the models that have a score, about 6 passes over the cells. Where the whole's
-    bias is corrected, so is the slice's. Intervals take the abilities for known; clustered ones become plain below 20
-    annotators. Of all votes, uncorrected, the scores are the whole's (docs/math.md, "Slices").
+    Concave, with a finite, unique maximum for identified models: about 6 passes over the cells. The slice is corrected
+    for bias where the fit of all votes is. Intervals take the abilities as known; "clustered" becomes "sandwich" below
+    20 annotators. A slice of all votes has, uncorrected, the scores of the whole (docs/math.md, "Slices").
     """
     known = np.isfinite(held.ability)
     cells = cells.where(known[cells.annotator])
@@ -112,45 +112,45 @@ def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) ->
     theta = np.where(known, held.ability, 0.0)
     pairs = pool_annotators(cells)
     components = find_components(pairs)
-    core, open_ = _determined(cells, components, theta, held)
-    small = compact(cells.where(core[cells.model_a] & core[cells.model_b]), core)
+    identified, open_ = _find_determined(cells, components, theta, held)
+    small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
     with one_blas_thread():
         solution, spread = _solve(small, components, held, settings)
     one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
-    settled = theta**2 > SETTLED**2 * held.variance  # whose votes are for what they name, and not against it
-    bounding = np.where(settled, theta, 0.0) if open_ else theta
+    certain = theta**2 > CERTAIN**2 * held.variance  # only these bound a model
+    bounding = np.where(certain, theta, 0.0) if open_ else theta
     return make_model_estimates(
-        _Slice(cells, pairs, components, core, small, solution, spread, one, ones, True, {}, bounding), settings
+        _Slice(cells, pairs, components, identified, small, solution, spread, one, ones, True, {}, bounding), settings
     )
 
 
-def _determined(cells: Cells, components: Components, theta: Floats, held: HeldAbilities) -> tuple[Mask, bool]:
-    """Mark the models that have a score, and say whether abilities that may be none leave others without."""
+def _find_determined(cells: Cells, components: Components, theta: Floats, held: HeldAbilities) -> tuple[Mask, bool]:
+    """Return the models with a score, and whether doubtful abilities leave other models without one."""
     barred = np.zeros(cells.n_models, dtype=bool)
     while True:
         left = cells.where(~(barred[cells.model_a] | barred[cells.model_b])) if barred.any() else cells
-        core = find_cores(left, components, theta)
-        inside = left.where(core[left.model_a] & core[left.model_b])
+        identified = find_identified(left, components, theta)
+        inside = left.where(identified[left.model_a] & identified[left.model_b])
         k = inside.annotator
         beyond = inside.n * (held.variance[k] - MOST_NOISE * theta[k] ** 2)
-        total = sum_by(inside.model_a, beyond, len(core)) + sum_by(inside.model_b, beyond, len(core))
+        total = sum_by(inside.model_a, beyond, len(identified)) + sum_by(inside.model_b, beyond, len(identified))
         if not (total > 0.0).any():
-            return core, bool(barred.any())
+            return identified, bool(barred.any())
         barred |= total > 0.0
 
 
 def _solve(
     small: Compact, components: Components, held: HeldAbilities, settings: LoopSettings
 ) -> tuple[Solution, Covariance | None]:
-    theta, nobody = held.ability[small.annotators], np.zeros(len(small.annotators), dtype=bool)
+    theta, no_annotator = held.ability[small.annotators], np.zeros(len(small.annotators), dtype=bool)
     if len(small.models) == 0:
         nothing = np.zeros(0)
-        return Solution(Fit(nothing, theta, nobody, 0.0, 0, nobody), nothing, theta, None), None
+        return Solution(Fit(nothing, theta, no_annotator, 0.0, 0, no_annotator), nothing, theta, None), None
     label = components.label[small.models]
     problem = Problem(Likelihood(small.cells, None), label, None)
     optimum = minimise(problem, np.zeros(len(small.models)), theta)
     end = None if optimum.point is None else (problem, optimum.point)
-    fit = Fit(optimum.R, theta, nobody, -optimum.value, optimum.iterations, nobody, end)
+    fit = Fit(optimum.R, theta, no_annotator, -optimum.value, optimum.iterations, no_annotator, end)
     observed = observe(small.cells, fit, label, prior_sd=None, abilities=False)
     inverse, spread = held.inverse[small.annotators], held.spread[small.annotators]
     R = correct_held(fit, observed, inverse=inverse, spread=spread) if inverse.any() else fit.R

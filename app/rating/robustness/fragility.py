@@ -1,4 +1,4 @@
-"""How few votes, and how few annotators, decide the order of two neighbours on the board."""
+"""How few votes, and how few annotators, decide the order of two neighbours on the leaderboard."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,19 +17,19 @@ from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.warm_start import Start
 
-HANDFUL = 5  # votes: a pair that so few decide is as good as tied
+HANDFUL = 5  # votes: a pair that so few votes decide counts as tied
 MOST_REFITS = 12
 
 
 @dataclass(frozen=True)
 class Fragility:
-    """Neighbours on the board, best first, arrays of shape (n_pairs,); −1 where no number of removals is known to swap.
+    """Neighbours on the leaderboard, best first, arrays of shape (n_pairs,); −1 where no number of removals swaps them.
 
     Attributes
     ----------
     upper, lower : the models, indices as in the votes
     gap : Elo points between them
-    votes, annotators : whose removal swaps the two, the fewest as far as influences add up: biased upwards
+    votes, annotators : the fewest whose removal swaps the two, as far as influences add up (an upper bound)
     """
 
     upper: Indices
@@ -48,16 +48,16 @@ class Fragility:
 def find_fragility(result: Estimate, influence: Influence | None = None) -> Fragility:
     """Find for every two neighbours the smallest set of votes, and of annotators, whose removal swaps them.
 
-    The sets are those with the most influence on the difference, taken until their influences add up to it.
+    The sets have the largest influences on the difference, taken until they add up to it.
 
     Parameters
     ----------
-    influence : of the same estimate, if there is one already
+    influence : of the same estimate; computed by default
 
     Notes
     -----
-    Exact for small changes; for large sets influences do not quite add up, and another set may be smaller
-    (`verify_votes`, `verify_annotators`). `fewest_votes` and one `leave_annotators_out`.
+    Exact for small changes. Influences of large sets do not quite add up, and another set may be smaller:
+    `verify_votes` and `verify_annotators` fit again. Costs a `fewest_votes` and a `leave_annotators_out`.
 
     References
     ----------
@@ -77,27 +77,27 @@ def find_fragility(result: Estimate, influence: Influence | None = None) -> Frag
 def verify_votes(
     result: Estimate, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
 ) -> int:
-    """Find by refitting how many of the votes that hold up one model over another must go to swap the two.
+    """Find by fitting again how many votes, in the order of their influence, must be removed to swap two models.
 
-    Votes go in the order of their influence. −1 if no number of them does it, or a refit fails on the way.
+    −1 if no number of them swaps the two, or a fit fails on the way.
 
     Parameters
     ----------
-    settings : of `result`; intervals are not made
+    settings : of `result`, without intervals
     upper, lower : indices as in the votes, both with a score
 
     Notes
     -----
-    Up to 12 refits, from the fit at hand: doubling from the approximate number, then halving the bracket. Removing
-    more votes in this order is taken to bring the two closer.
+    Up to 12 fits, each started from `result`: doubles the approximate number, then bisects. It assumes that removing
+    more votes in this order brings the two closer.
     """
     influence = influence or find_influence(result)
     i, j = _places(result, upper, lower)
-    held, verdict = strongest_votes(influence, i, j, np.inf)
-    size = influence.verdicts.size[verdict]
-    guess = enough(held, size, float(result.solution.R[i] - result.solution.R[j]))
-    each = np.repeat(verdict, size.astype(np.int64))
-    cell, kind = influence.verdicts.cell[each], influence.verdicts.kind[each]
+    influences, group = strongest_votes(influence, i, j, np.inf)
+    size = influence.vote_groups.size[group]
+    guess = enough(influences, size, float(result.solution.R[i] - result.solution.R[j]))
+    each = np.repeat(group, size.astype(np.int64))
+    cell, kind = influence.vote_groups.cell[each], influence.vote_groups.kind[each]
 
     def swapped(number: int) -> bool:
         return _swapped(result, settings, without_votes(result.small.cells, cell[:number], kind[:number]), i, j)
@@ -108,14 +108,14 @@ def verify_votes(
 def verify_annotators(
     result: Estimate, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
 ) -> int:
-    """Find by refitting how many of the annotators who hold up one model over another must go to swap the two.
+    """Find by fitting again how many annotators, in the order of their influence, must be removed to swap two models.
 
     As `verify_votes`, for annotators.
     """
     i, j = _places(result, upper, lower)
     change = leave_annotators_out(influence or find_influence(result))
-    held, annotator = strongest_annotators(result, change, i, j)
-    guess = enough(held, np.ones(len(held)), float(result.solution.R[i] - result.solution.R[j]))
+    influences, annotator = strongest_annotators(result, change, i, j)
+    guess = enough(influences, np.ones(len(influences)), float(result.solution.R[i] - result.solution.R[j]))
     cells = result.small.cells
 
     def swapped(number: int) -> bool:
@@ -127,7 +127,7 @@ def verify_annotators(
 
 
 def without_votes(cells: Cells, cell: Indices, kind: Indices) -> Cells:
-    """Remove one vote for every entry: of which cell, and which (0 for model_a, 1 a tie, 2 for model_b)."""
+    """Remove one vote for every entry of `cell`, of the kind in `kind`: 0 for model_a, 1 a tie, 2 for model_b."""
     gone = np.zeros((len(cells.n), 3))
     np.add.at(gone, (cell, kind), 1.0)
     n, s = cells.n - gone.sum(axis=1), cells.s - gone[:, 0] - gone[:, 1] / 2.0
@@ -135,9 +135,9 @@ def without_votes(cells: Cells, cell: Indices, kind: Indices) -> Cells:
 
 
 def _smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
-    """Find the smallest number for which `swapped` holds, −1 if it does for none up to `most` or a fit fails before.
+    """Find the smallest number for which `swapped` holds; −1 if there is none up to `most`, or a fit fails first.
 
-    From a guess far off, the smallest of the twelve that were tried.
+    After twelve tries, return the smallest number tried that swaps.
     """
     kept, found, number = 0, -1, min(max(1, guess), most)
     for _ in range(MOST_REFITS):
@@ -159,7 +159,7 @@ def _smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
 def _swapped(result: Estimate, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
     begin = Start(ELO_PER_NATURAL * result.solution.R, result.solution.theta, 1.0)
     R = estimate(cells, replace(settings, interval="none"), begin).scores(cells.n_models)
-    return bool(R[i] < R[j])  # one that has no score any more is not below
+    return bool(R[i] < R[j])  # false where one has no score any more
 
 
 def _places(result: Estimate, *models: int) -> tuple[int, ...]:
@@ -167,7 +167,7 @@ def _places(result: Estimate, *models: int) -> tuple[int, ...]:
 
 
 def _neighbours(result: Estimate) -> tuple[Indices, Indices]:
-    """Models next to each other on the board of each component, indices in `small`: the better ones, the others."""
+    """Return models next to each other in each component, as indices in `small`: the better ones, the others."""
     R, label = result.solution.R, result.components.label[result.small.models]
     order = np.lexsort((-R, label))
     together = label[order[:-1]] == label[order[1:]]

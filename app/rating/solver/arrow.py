@@ -1,4 +1,4 @@
-"""The arrow-shaped Newton system: abilities eliminated, the models' block solved (docs/math.md, "The arrow")."""
+"""The arrow-shaped Newton system: eliminate the abilities, solve the models' block (docs/math.md, "The arrow")."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,19 +14,19 @@ from app.rating.solver.scale import Scale
 
 RELATIVE_RESIDUAL = 1e-9  # at which conjugate gradients stop
 MOST_PRODUCTS = 2_000
-MOST_EXCESS = 10_000  # pairs beyond a tree's, up to which a sparse factor stays small
-RAISE = 1e-9  # of the diagonal, for a factor of a singular matrix that is to precondition only
+MOST_EXCESS = 10_000  # pairs more than a tree has, up to which a sparse factor stays small
+RAISE = 1e-9  # of the diagonal, added to a singular matrix that is factorised as a preconditioner only
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is minimised, and over what.
+    """An objective to minimise, with its constraints.
 
     Attributes
     ----------
     likelihood : the objective
-    component : of each model; a shift of one component's scores changes nothing, the mean of each is kept at 0
-    scale : the constraint on the abilities; None keeps θ fixed (m-ELO when θ = 1: concave)
+    component : of each model; shifting a component's scores changes nothing, so each component's mean is kept at 0
+    scale : the constraint on the abilities; None keeps θ fixed (m-ELO where θ = 1: concave)
     cap : upper bound on θ
     """
 
@@ -37,16 +37,16 @@ class Problem:
 
 
 class Elimination:
-    """What is left of the abilities in the arrow-shaped Newton system at one point, once they are eliminated.
+    """The elimination of the abilities from the arrow-shaped Newton system at one point.
 
-    With D⁻¹ replaced by Q = D⁻¹ − D⁻¹v vᵀD⁻¹/(vᵀD⁻¹v) for each scale group, v the constraint's gradient, steps stay on
-    the constraint (docs/math.md, "The arrow").
+    D⁻¹ is replaced by Q = D⁻¹ − D⁻¹v vᵀD⁻¹/(vᵀD⁻¹v) in each scale group, with v the gradient of the constraint, so that
+    steps stay on the constraint (docs/math.md, "The arrow").
 
     Attributes
     ----------
     inverse_D : 1/D_k, 0 for a held ability, shape (n_annotators,)
     v_over_D : v_k/D_k, shape (n_annotators,)
-    size : vᵀD⁻¹v of each group, shape (groups,); empty where nothing is constrained
+    size : vᵀD⁻¹v of each group, shape (groups,); empty without a constraint
     """
 
     def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
@@ -54,8 +54,8 @@ class Elimination:
         self.likelihood, self.scale, self.component = problem.likelihood, problem.scale, problem.component
         D = point.D
         if self.scale is not None and exact:
-            price = multiplier(self.scale, point, theta, held)[self.scale.annotators]
-            D = np.maximum(D + price * self.scale.curvature(theta), 0.1 * D)
+            multiplier = find_multiplier(self.scale, point, theta, held)[self.scale.annotators]
+            D = np.maximum(D + multiplier * self.scale.curvature(theta), 0.1 * D)
         if np.any(D[~held] <= 0):
             raise LinAlgError("an ability without curvature")
         self.inverse_D = np.where(held, 0.0, 1.0 / np.where(held, 1.0, D))
@@ -66,7 +66,7 @@ class Elimination:
             self.size = self.scale.sum(v * self.v_over_D)
 
     def project(self, gradient: Floats) -> Floats:
-        """Q times a value per annotator, shape (n_annotators,) or (n_annotators, columns)."""
+        """Return Q times a value per annotator, shape (n_annotators,) or (n_annotators, columns)."""
         out: Floats = (self.inverse_D * gradient.T).T
         if self.scale is None or len(self.size) == 0:
             return out
@@ -81,11 +81,11 @@ class Elimination:
 
 
 class Arrow(Elimination):
-    """The eliminated system with its models' block written out.
+    """The eliminated system with its models' block as a matrix.
 
     Attributes
     ----------
-    z : Σ_k of a group B_k v_k/D_k, divided by the group's vᵀD⁻¹v, shape (groups, n_models)
+    z : Σ B_k v_k/D_k over each group's annotators, divided by the group's vᵀD⁻¹v, shape (groups, n_models)
     S : reduced Hessian A − BᵀQB, shape (n_models, n_models); singular along the shifts
     """
 
@@ -98,7 +98,7 @@ class Arrow(Elimination):
             return
         groups = np.flatnonzero(self.size > 0)
         total = self.likelihood.by_model(point.cross, self.v_over_D)
-        for group in groups:  # a model's cells are all of one group
+        for group in groups:  # all cells of a model belong to one group
             self.z[group] = np.where(self.scale.models == group, total, 0.0) / self.size[group]
         self.S -= self.likelihood.rows.products(point.cross, np.sqrt(self.inverse_D))
         self.S += (self.z[groups].T * self.size[groups]) @ self.z[groups]
@@ -109,7 +109,7 @@ class DenseBlock:
 
     Attributes
     ----------
-    arrow : what it was made of
+    arrow : the eliminated system
     """
 
     def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
@@ -120,7 +120,7 @@ class DenseBlock:
         self._factor = cho_factor(self.arrow.S + self._typical * self._shifts, lower=True)
 
     def solve(self, right: Floats) -> Floats:
-        """S⁺ times vectors that sum to 0 in every component, shape (n_models,) or (n_models, columns)."""
+        """Return S⁺ times vectors that sum to 0 in every component, shape (n_models,) or (n_models, columns)."""
         solution: Floats = cho_solve(self._factor, right)
         return solution
 
@@ -131,11 +131,12 @@ class DenseBlock:
 
 
 class SparseBlock:
-    """The models' block as an operator, for more models than a square matrix should have: conjugate gradients.
+    """The models' block as an operator, solved by conjugate gradients: for too many models for a square matrix.
 
-    Exact to a relative residual of 1e-9. Preconditioned by S's own diagonal, in memory of the cells' size: some hundred
-    products where models have few votes. For many right sides at once, and a graph that is nearly a tree (at most
-    10,000 pairs more than models), by a sparse factor of A, which such graphs hardly fill in: at most some 100 MB.
+    Exact to a relative residual of 1e-9, with memory of the size of the cells. The preconditioner is the diagonal of S:
+    about a hundred products where models have few votes. For many right sides at once on a graph that is nearly a tree
+    (at most 10,000 pairs more than models) it is a sparse factor of A, which has little fill-in on such graphs: at most
+    about 100 MB.
 
     Attributes
     ----------
@@ -156,17 +157,17 @@ class SparseBlock:
         self._spread, self._mean = (mean > 0).astype(np.float64), mean.T.tocsr()
 
     def times(self, columns: Floats) -> Floats:
-        """S times vectors, shape (n_models, columns)."""
+        """Return S times vectors, shape (n_models, columns)."""
         product: Floats = self.A @ columns - self._turned @ self.arrow.project(self.B @ columns)
         return product
 
     def solve(self, right: Floats) -> Floats:
-        """S⁺ times vectors, shape (n_models,) or (n_models, columns).
+        """Return S⁺ times vectors, shape (n_models,) or (n_models, columns).
 
         Raises
         ------
         LinAlgError
-            S is not positive definite along some direction that was met, or the residual did not settle.
+            S is not positive definite along a direction of the search, or the residual did not converge.
         """
         residual = self._centre(right.reshape(len(right), -1))
         precondition = self._by_factor if self._nearly_a_tree and residual.shape[1] > 1 else self._by_diagonal
@@ -189,7 +190,7 @@ class SparseBlock:
             scaled = precondition(residual)
             last, size = size, np.sum(residual * scaled, axis=0)
             direction = scaled + np.where(active, size / np.where(last > 0, last, 1.0), 0.0) * direction
-        raise LinAlgError(f"conjugate gradients did not settle within {MOST_PRODUCTS} products")
+        raise LinAlgError(f"conjugate gradients did not converge within {MOST_PRODUCTS} products")
 
     def _by_diagonal(self, columns: Floats) -> Floats:
         scaled: Floats = columns / self._diagonal[:, None]
@@ -205,7 +206,7 @@ class SparseBlock:
         return splu(raised, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
 
     def _centre(self, columns: Floats) -> Floats:
-        """Take every component's mean out."""
+        """Subtract the mean of every component."""
         centred: Floats = columns - self._spread @ (self._mean @ columns)
         return centred
 
@@ -214,7 +215,7 @@ Block = DenseBlock | SparseBlock
 
 
 def factorise(problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> Block:
-    """Prepare the models' block for solving: by Cholesky, or where the models are too many for that, iteratively.
+    """Prepare the models' block for solving: by Cholesky, or iteratively where there are too many models.
 
     Raises
     ------
@@ -225,8 +226,8 @@ def factorise(problem: Problem, point: Curvature, theta: Floats, held: Mask, *, 
     return kind(problem, point, theta, held, exact=exact)
 
 
-def multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Floats:
-    """Return the Lagrange multiplier of each group's scale: g_θ + λv is 0 for free abilities at the optimum."""
+def find_multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Floats:
+    """Return the Lagrange multiplier λ of each group's constraint: g_θ + λv = 0 for free abilities at the optimum."""
     v = np.where(held | (point.D <= 0), 0.0, scale.gradient(theta))
     weight = v / np.where(point.D > 0, point.D, 1.0)
     size = scale.sum(v * weight)
@@ -235,7 +236,7 @@ def multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Flo
 
 
 def shift_projector(component: Indices) -> Floats:
-    """Orthogonal projector on the shifts that leave the likelihood unchanged: Σ_c 1_c 1_cᵀ / |c|."""
+    """Return the orthogonal projector on the shifts that leave the likelihood unchanged: Σ_c 1_c 1_cᵀ / |c|."""
     same = component[:, None] == component[None, :]
     projector: Floats = same / same.sum(axis=1)
     return projector

@@ -1,4 +1,4 @@
-"""The solver for crowds that press against the ability cap: slower than `app.rating.solver.newton`, and surer."""
+"""The solver where many abilities are at the cap: slower than `app.rating.solver.newton`, but it converges there."""
 
 import math
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from app.rating.data.threads import one_blas_thread
 from app.rating.errors import NotConvergedError
 from app.rating.solver.arrow import Block, Problem, factorise
 from app.rating.solver.likelihood import Curvature
-from app.rating.solver.newton import LAST_STEP, NEAR_EACH, ROUNDING, SETTLED, SUFFICIENT_DECREASE, Optimum, centre
+from app.rating.solver.newton import CONVERGED, LAST_STEP, NEAR_EACH, ROUNDING, SUFFICIENT_DECREASE, Optimum, centre
 from app.rating.solver.scale import WIDTH, Scale
 
 MAX_ITERATIONS = 100
 MAX_HALVINGS = 40
-FREE_ROUNDS = 10  # in which abilities may leave the cap again; from then on they only join it, which ends
+FREE_ROUNDS = 10  # in which abilities may leave the cap again; later they can only join it, so the rounds end
 ROUNDS = 60
 SATISFIED = 1e-9  # of the constraint, for each annotator
 
@@ -25,17 +25,17 @@ SATISFIED = 1e-9  # of the constraint, for each annotator
 class _Step:
     scores: Floats
     abilities: Floats
-    price: Floats  # of each group's constraint, its multiplier at the step's end
-    decrement: float  # dᵀHd: what the quadratic model promises, twice
+    multiplier: Floats  # of each group's constraint, at the end of the step
+    decrement: float  # dᵀHd: twice the decrease that the quadratic model predicts
 
 
 @one_blas_thread()
 def minimise_capped(problem: Problem, R: Floats, theta: Floats) -> Optimum:
     """Minimise the objective over R and θ ≤ cap, typical θ = 1, by sequential quadratic programming.
 
-    `minimise` moves along the constraint and cuts off at the cap, which finds no way down where a good part of the
-    crowd is held there: every ability that is cut off moves the typical one. Here each step solves the quadratic
-    problem with the constraint and all the caps in it, by a primal-dual active set on the same arrow.
+    `minimise` moves along the constraint and clips at the cap. Where the cap holds many annotators that finds no
+    decrease, because every clipped ability moves the typical one. Here each step solves the quadratic problem with the
+    constraint and all caps, by a primal-dual active set on the same arrow.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def minimise_capped(problem: Problem, R: Floats, theta: Floats) -> Optimum:
     Raises
     ------
     NotConvergedError
-        Not settled after 100 iterations, no step is better, or the quadratic problem has no solution from there: a
-        block is singular, or the linearised constraint wants more than every ability at the cap.
+        Not converged after 100 iterations, no step decreases the merit function, or the quadratic problem has no
+        solution: a block is singular, or the linearised constraint cannot hold even with every ability at the cap.
 
     References
     ----------
@@ -54,7 +54,7 @@ def minimise_capped(problem: Problem, R: Floats, theta: Floats) -> Optimum:
     """
     scale, cap = problem.scale, problem.cap
     if scale is None or cap is None:
-        raise ValueError("without a cap and a scale there is nothing here that `minimise` cannot do")
+        raise ValueError("minimise_capped needs a cap and a scale; use minimise")
     theta = np.minimum(theta, cap)
     R, theta = _restored(problem, scale, cap, R, theta)
     held, last, exact, penalty = np.zeros(len(theta), dtype=bool), np.inf, False, 0.0
@@ -66,34 +66,32 @@ def minimise_capped(problem: Problem, R: Floats, theta: Floats) -> Optimum:
             point = problem.likelihood.expand(R, theta, exact=False)
             found = _solve(problem, scale, cap, point, theta, held, exact=False)
         if found is None:
-            raise NotConvergedError(
-                f"no step leads to the caps and the constraint at iteration {iteration + 1}", R, theta
-            )
+            raise NotConvergedError(f"the quadratic problem has no solution at iteration {iteration + 1}", R, theta)
         step, held = found
         satisfied = bool(np.all(np.abs(_violation(scale, theta)) <= SATISFIED * scale.sum(np.ones(len(theta)))))
-        if satisfied and (step.decrement <= SETTLED or (LAST_STEP >= step.decrement >= 0.1 * last)):
+        if satisfied and (step.decrement <= CONVERGED or (LAST_STEP >= step.decrement >= 0.1 * last)):
             end = point if exact else problem.likelihood.expand(R, theta, exact=True)
             return Optimum(R, theta, end.value, iteration + 1, step.decrement, end)
-        # in the multipliers' units, so that no step to the constraint looks worse than none
-        penalty = max(penalty, 2.0 * float(np.abs(step.price).max()) * WIDTH)
+        # large enough that a step towards the constraint always decreases the merit function
+        penalty = max(penalty, 2.0 * float(np.abs(step.multiplier).max()) * WIDTH)
         moved = _search(problem, scale, cap, point, R, theta, step, penalty)
         if moved is None:
             break
         R, theta = moved
         exact, last = step.decrement < NEAR_EACH * (len(R) + len(theta)), step.decrement
-    message = f"not settled after {iteration + 1} iterations at the ability cap (decrement {step.decrement:.1e})"
+    message = f"not converged after {iteration + 1} iterations at the ability cap (decrement {step.decrement:.1e})"
     raise NotConvergedError(message, R, theta)
 
 
 def _violation(scale: Scale, theta: Floats) -> Floats:
-    """Σ tanh((θ − 1)/0.3) of each group."""
+    """Return Σ tanh((θ − 1)/0.3) of each group."""
     return scale.sum(np.tanh((theta - 1.0) / WIDTH))
 
 
 def _solve(
     problem: Problem, scale: Scale, cap: float, point: Curvature, theta: Floats, held: Mask, *, exact: bool
 ) -> tuple[_Step, Mask] | None:
-    """Solve the quadratic problem at a point: the step, and whom it takes to the cap; None where there is none."""
+    """Solve the quadratic problem at a point: the step and the abilities at the cap; None without solution."""
     room = cap - theta
     for attempt in range(ROUNDS):
         try:
@@ -106,7 +104,7 @@ def _solve(
         if attempt < FREE_ROUNDS:
             B_dR = problem.likelihood.times_rows(point.cross, step.scores)
             slope = point.gradient_abilities + B_dR + point.D * step.abilities
-            slope += step.price[scale.annotators] * scale.gradient(theta)
+            slope += step.multiplier[scale.annotators] * scale.gradient(theta)
             leaving = held & (slope > 1e-9 * (1.0 + np.abs(point.gradient_abilities)))
         if not beyond.any() and not leaving.any():
             return step, held
@@ -119,28 +117,28 @@ def _solve(
 def _newton(
     problem: Problem, scale: Scale, block: Block, point: Curvature, theta: Floats, held: Mask, room: Floats
 ) -> _Step:
-    """Step that takes the held abilities all the way to the cap and the constraint, linearised, to 0."""
+    """Return the step that moves the held abilities to the cap and the linearised constraint to 0."""
     likelihood, arrow = problem.likelihood, block.arrow
     v = scale.gradient(theta)
     size = np.where(arrow.size > 0, arrow.size, np.inf)
-    # what the free abilities must make up for, along D⁻¹v, which no multiplier can
+    # the free abilities must compensate for this along D⁻¹v
     missing = -(scale.sum(v * room) + WIDTH * _violation(scale, theta)) / size
     forced = np.where(held, room, arrow.v_over_D * missing[scale.annotators])
-    pull = arrow.project(np.where(held, 0.0, point.gradient_abilities))
-    reduced = point.gradient_scores - likelihood.by_model(point.cross, pull - forced)
+    projected = arrow.project(np.where(held, 0.0, point.gradient_abilities))
+    reduced = point.gradient_scores - likelihood.by_model(point.cross, projected - forced)
     scores = -block.solve(reduced)
     along = likelihood.times_rows(point.cross, scores)
-    abilities = np.where(held, room, forced - pull - arrow.project(np.where(held, 0.0, along)))
-    price = -(scale.sum(arrow.v_over_D * (point.gradient_abilities + along)) / size + missing)
-    lagrangian = point.gradient_abilities + price[scale.annotators] * v
+    abilities = np.where(held, room, forced - projected - arrow.project(np.where(held, 0.0, along)))
+    multiplier = -(scale.sum(arrow.v_over_D * (point.gradient_abilities + along)) / size + missing)
+    lagrangian = point.gradient_abilities + multiplier[scale.annotators] * v
     decrement = -float(point.gradient_scores @ scores + lagrangian @ abilities)
-    return _Step(scores, abilities, price, max(decrement, 0.0))
+    return _Step(scores, abilities, multiplier, max(decrement, 0.0))
 
 
 def _search(
     problem: Problem, scale: Scale, cap: float, point: Curvature, R: Floats, theta: Floats, step: _Step, penalty: float
 ) -> tuple[Floats, Floats] | None:
-    """Backtrack until objective and violation together decrease enough; None where they never do."""
+    """Backtrack until the merit function decreases enough; None where it never does."""
     away = float(np.abs(_violation(scale, theta)).sum())
     slope = point.gradient_scores @ step.scores + point.gradient_abilities @ step.abilities - penalty * away
     noise = ROUNDING * math.sqrt(len(point.cross)) * abs(point.value)
@@ -160,8 +158,8 @@ def _search(
 
 
 def _restored(problem: Problem, scale: Scale, cap: float, R: Floats, theta: Floats) -> tuple[Floats, Floats]:
-    """Scale what is not at the cap so that the constraint holds, where that is possible."""
+    """Scale the abilities below the cap so that the constraint holds, where that is possible."""
     new_R, new_theta = scale.normalise(R, theta, cap, free_sign=False)
-    if np.any((theta >= cap) & (new_theta < cap)):  # those at the cap had to move too: the next step sees to it
+    if np.any((theta >= cap) & (new_theta < cap)):  # abilities at the cap had to move: leave it to the next step
         new_R, new_theta = R, theta
     return centre(problem, new_R), new_theta

@@ -11,7 +11,7 @@ from app.rating.data.threads import available_threads
 from app.rating.data.votes import check_votes
 from app.rating.errors import VotesError
 
-BLOCK = 16  # orders drawn and played together, each block with a random stream of its own
+BLOCK = 16  # orders that share a random stream and a thread
 NATURAL_PER_ELO = math.log(10.0) / 400.0
 
 
@@ -23,8 +23,8 @@ class EloResult:
     ----------
     score : mean over the shuffles
     sem : standard error of that mean, sd / √shuffles
-    sd : standard deviation over the shuffles (n − 1): what one arbitrary order would have added
-    recorded : the rating in the order as recorded
+    sd : standard deviation over the shuffles (n − 1): the effect of one arbitrary order
+    recorded : the rating in the recorded order
     """
 
     score: Floats
@@ -52,7 +52,7 @@ def fit_elo(
 
     Parameters
     ----------
-    model_a, model_b : integer arrays, shape (n_votes,), in the order as recorded; indices in [0, n_models)
+    model_a, model_b : integer arrays, shape (n_votes,), in the recorded order; indices in [0, n_models)
     outcome : W of model_a, shape (n_votes,): 1, 0.5 or 0
     k, initial : finite, Elo points
     shuffles : number of random orders, at least 2
@@ -67,14 +67,13 @@ def fit_elo(
 
     Notes
     -----
-    O(n_votes × shuffles), blocks of shuffles on every available thread. The result depends on the seed alone, not on
-    the number of threads.
+    O(n_votes × shuffles), on every available thread. The result depends on the seed, not on the number of threads.
 
     References
     ----------
     Liu et al., Am-ELO, ICML 2025, Algorithm 1; Boubdir et al., Elo Uncovered, 2023 (averaging over permutations).
     """
-    model_a, model_b, W = check_votes(model_a, model_b, outcome, n_models=n_models)  # compiled loops check nothing
+    model_a, model_b, W = check_votes(model_a, model_b, outcome, n_models=n_models)  # the kernel checks nothing
     if len(W) == 0:
         raise VotesError("no votes to rate")
     if shuffles < 2:  # noqa: PLR2004  a standard deviation needs two
@@ -107,7 +106,7 @@ def play(
     k: float,
     ratings: Floats,
 ) -> None:
-    """Play the votes in each row's order, from and into that row of `ratings`, shape (n_orders, n_models)."""
+    """Update each row of `ratings`, shape (n_orders, n_models), by the votes in that row's order."""
     for row in range(len(orders)):
         rating = ratings[row]
         for vote in orders[row]:

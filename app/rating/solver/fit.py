@@ -4,7 +4,7 @@ import numpy as np
 
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.compact import pool_annotators
-from app.rating.data.graph import find_components, find_cores, strong_classes
+from app.rating.data.graph import find_components, find_identified, strong_classes
 from app.rating.data.votes import Cells
 from app.rating.errors import NoFiniteMaximumError, NoFiniteScoreError, NotConvergedError
 from app.rating.solver.arrow import Problem
@@ -12,32 +12,32 @@ from app.rating.solver.capped import minimise_capped
 from app.rating.solver.following import count_following
 from app.rating.solver.gauge import typical_ability
 from app.rating.solver.likelihood import Curvature, Likelihood
-from app.rating.solver.newton import Optimum, hopeless_range, minimise
+from app.rating.solver.newton import Optimum, diverged_range, minimise
 from app.rating.solver.partition import CellRows
-from app.rating.solver.profile_abilities import own_abilities
+from app.rating.solver.profile_abilities import profile_abilities
 from app.rating.solver.scale import find_scale
 
-FIRST_JUDGEMENTS = 3  # Newton steps on each ability alone, from 1
+FIRST_UPDATES = 3  # Newton steps on each ability alone, from 1
 FURTHEST_START = 1.5  # no ability starts further from 0 than this
-# times the typical ability: θd stays below 14 in a million votes that are not all one way, so that typical annotators
-# tell such models apart in 50.4 % of votes at most: by tens of thousands of votes each, or not at all
+# times the typical ability: in a million votes that do not all agree θd stays below 14, so the typical annotators would
+# prefer the better one of such models in 50.4 % of votes at most
 OUTGROWN = 1e3
-LARGEST_UNDECIDED = 20  # annotators linked by votes; of fewer it may be that no vote tells whom to believe
+LARGEST_UNDECIDED = 20  # annotators linked by votes; fewer may contradict each other without a stable maximum
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A converged maximum over one set of compact cells, in the solver's own gauge.
+    """A converged maximum over one set of compact cells, in the solver's gauge.
 
     Attributes
     ----------
     R : natural units, mean 0 in each component, shape (n_models,)
     theta : shape (n_annotators,); all 1 for m-ELO
     at_cap : abilities that the cap holds
-    undecided : abilities that the votes leave open, held at 1 (`app.rating.solver.solve`)
+    undecided : abilities that the votes do not determine, held at 1 (`app.rating.solver.solution`)
     log_likelihood : of the votes alone
     iterations : Newton iterations
-    end : what was solved, and its observed Hessian at the maximum, where the solver leaves one
+    end : the problem and its observed Hessian at the maximum, where the solver computed one
     """
 
     R: Floats
@@ -50,7 +50,7 @@ class Fit:
 
     @property
     def held(self) -> Mask:
-        """Abilities that something other than their own gradient decides."""
+        """Abilities that are fixed by the cap or undecided."""
         held: Mask = self.at_cap | self.undecided
         return held
 
@@ -62,7 +62,7 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
     ----------
     cells : every model connected to every other of its component through wins in both directions
     component : component of each model, shape (n_models,)
-    start : R to start from; default 0, and so where no way leads from there
+    start : R to start from; default 0, which is also used where the search from `start` fails
 
     Returns
     -------
@@ -72,7 +72,7 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
     Raises
     ------
     NoFiniteScoreError
-        Some model is not so connected: the maximum lies at infinity.
+        A model is not so connected: the maximum lies at infinity.
     NotConvergedError
 
     Notes
@@ -86,23 +86,23 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
     pairs = pool_annotators(cells)
     strong = strong_classes(pairs, np.ones(1))
     if len(np.unique(strong)) > len(np.unique(component)):
-        largest = find_cores(pairs, find_components(pairs), np.ones(1))
+        largest = find_identified(pairs, find_components(pairs), np.ones(1))
         raise NoFiniteScoreError(np.flatnonzero(~largest))
     if start is not None and np.isfinite(start).all():
         try:
-            return climb_m_elo(cells, component, start)
+            return fit_m_elo_unchecked(cells, component, start)
         except NotConvergedError:
-            pass  # so far out that the likelihood is flat
-    return climb_m_elo(cells, component)
+            pass  # the likelihood is flat so far out
+    return fit_m_elo_unchecked(cells, component)
 
 
-def climb_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> Fit:
-    """Maximise as `fit_m_elo`, to a flat place far out where the maximum lies at infinity: where others may start."""
+def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None = None) -> Fit:
+    """Maximise as `fit_m_elo`; where the maximum lies at infinity, stop far out, as a start for other fits."""
     likelihood = Likelihood(pool_annotators(cells), None)
     R, one = np.zeros(cells.n_models) if start is None else start, np.ones(1)
     optimum = minimise(Problem(likelihood, component, None), R, one)
-    theta, nobody = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
-    return Fit(optimum.R, theta, nobody, -optimum.value, optimum.iterations, nobody)
+    theta, no_annotator = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
+    return Fit(optimum.R, theta, no_annotator, -optimum.value, optimum.iterations, no_annotator)
 
 
 def fit_am_elo(
@@ -121,31 +121,31 @@ def fit_am_elo(
     component : component of each model, shape (n_models,)
     prior_sd : None is the paper's estimator (plain maximum likelihood)
     ability_cap : in units of the typical ability, greater than 1; None for none
-    start : (R, θ); default balanced m-ELO and the abilities judged by it
+    start : (R, θ); default balanced m-ELO and the abilities at its scores
 
     Returns
     -------
     Fit
         The typical θ (a smooth median, `solver.scale`) is 1 in every group of models and annotators that votes
-        connect; `solver.gauge` makes either the published or the paper's gauge. Without a prior that is only a
-        choice of gauge, with one it is part of the estimator.
+        connect. Without a prior that is only a choice of gauge, with one it is part of the estimator. `solver.gauge`
+        converts to the published and to the paper's gauge.
 
     Raises
     ------
     ValueError
-        A cap without a prior: nothing would set the scale that it is a bound on.
+        A cap without a prior: nothing would set the scale.
     NoFiniteMaximumError
-        Plain only: some annotators agree (or disagree) with the ranking in every vote, so their abilities have no
-        finite maximum; or theirs are more than 1,000 times the typical one, whose annotators' votes are even: measured
-        by that all others lie at infinity. `annotators` has their indices.
+        Without a prior only: the abilities of `annotators` (indices) have no finite maximum. Either all their votes
+        follow (or oppose) the ranking, or they grow beyond 1,000 times the typical ability, because the votes put that
+        at 0.
     NoCommonRankingError
         No scale makes the typical ability 1.
     NotConvergedError
 
     Notes
     -----
-    The objective is bi-concave, not jointly concave: the result is the stationary point reached from the start;
-    docs/math.md reports how it compares with random starts. One pass over the cells per iteration.
+    The objective is bi-concave, not jointly concave: the result is the stationary point that the search reaches from
+    the start; docs/math.md compares it with random starts. One pass over the cells per iteration.
 
     References
     ----------
@@ -161,55 +161,55 @@ def fit_am_elo(
     except NotConvergedError as failure:
         if prior_sd is None:
             _refuse_unbounded(likelihood.rows, failure.R)
-        typical_ability(_own(problem, failure.R, failure.theta))
+        typical_ability(_profile(problem, failure.R, failure.theta))
         raise
     if prior_sd is None:
         _refuse_unbounded(likelihood.rows, optimum.R)
         _refuse_outgrown(optimum.theta)
-    nobody = np.zeros(len(theta), dtype=bool)
-    at_cap = nobody if ability_cap is None else optimum.theta >= ability_cap
+    no_annotator = np.zeros(len(theta), dtype=bool)
+    at_cap = no_annotator if ability_cap is None else optimum.theta >= ability_cap
     log_likelihood = likelihood.prior(optimum.theta) - optimum.value
     end = None if optimum.point is None else (problem, optimum.point)
-    return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations, nobody, end)
+    return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations, no_annotator, end)
 
 
 def _minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool) -> Optimum:
-    """Minimise, the slower way where the cap stops the faster one in a crowd."""
+    """Minimise, by `minimise_capped` where many abilities at the cap stop `minimise`."""
     try:
         return minimise(problem, R, theta, near=near)
     except NotConvergedError as failure:
-        crowd = problem.scale is not None and problem.scale.number == 1 and len(theta) >= LARGEST_UNDECIDED
-        if problem.cap is None or not crowd or float(np.ptp(failure.R)) > hopeless_range(R):
+        many = problem.scale is not None and problem.scale.number == 1 and len(theta) >= LARGEST_UNDECIDED
+        if problem.cap is None or not many or float(np.ptp(failure.R)) > diverged_range(R):
             raise
         for begin in (theta, np.ones(len(theta))):
             try:
                 optimum = minimise_capped(problem, R, begin)
             except NotConvergedError:
                 continue
-            typical_ability(_own(problem, optimum.R, optimum.theta))
+            typical_ability(_profile(problem, optimum.R, optimum.theta))
             return optimum
         raise
 
 
 def _balanced_start(likelihood: Likelihood, component: Indices) -> tuple[Floats, Floats]:
-    """Start from m-ELO in which nobody has more than about one vote's say on any model, and abilities judged by it.
+    """Start from m-ELO in which every annotator weighs about one vote on each model, and the abilities at its scores.
 
-    Plain m-ELO believes whoever votes most often on a model; from there a ring that floods one model's battles is
-    taken for reliable, and am-ELO climbs to a poorer maximum (docs/math.md, "The solver").
+    In m-ELO with equal votes, annotators who vote most often on a model decide its score. A ring that floods one
+    model's battles then looks reliable, and am-ELO reaches a lower maximum (docs/math.md, "The solver").
     """
-    R = climb_m_elo(likelihood.balanced_pairs(), component).R
+    R = fit_m_elo_unchecked(likelihood.balanced_pairs(), component).R
     one = np.ones(likelihood.cells.n_annotators)
-    return R, likelihood.judge(R, one, steps=FIRST_JUDGEMENTS, furthest=FURTHEST_START)
+    return R, likelihood.update_abilities(R, one, steps=FIRST_UPDATES, furthest=FURTHEST_START)
 
 
-def _own(problem: Problem, R: Floats, theta: Floats) -> Floats:
-    """Judge annotators by their own votes at these scores, where the constraint may hold the typical ability up."""
-    own = own_abilities(problem.likelihood.rows, R, theta, precision=problem.likelihood.precision).theta
-    return own if problem.cap is None else np.minimum(own, problem.cap)
+def _profile(problem: Problem, R: Floats, theta: Floats) -> Floats:
+    """Fit each ability at these scores without the constraint, which may keep the typical ability at 1."""
+    theta = profile_abilities(problem.likelihood.rows, R, theta, precision=problem.likelihood.precision).theta
+    return theta if problem.cap is None else np.minimum(theta, problem.cap)
 
 
 def _refuse_unbounded(rows: CellRows, R: Floats) -> None:
-    """Raise where some annotator's votes all follow, or all oppose, the ranking: no finite ability is best."""
+    """Raise where all votes of an annotator follow, or all oppose, the ranking: no finite ability is best."""
     along, against = count_following(rows, R)
     for counter, word in ((against, "follow"), (along, "oppose")):
         unbounded = np.flatnonzero(counter == 0)
@@ -218,7 +218,7 @@ def _refuse_unbounded(rows: CellRows, R: Floats) -> None:
 
 
 def _refuse_outgrown(theta: Floats) -> None:
-    """Raise where abilities have left the typical one, 1, so far behind that nothing can be measured by it."""
+    """Raise where abilities are so many times the typical one, 1, that it cannot set the scale."""
     outgrown = np.flatnonzero(np.abs(theta) > OUTGROWN)
     if len(outgrown):
         raise NoFiniteMaximumError(outgrown, "outgrow")

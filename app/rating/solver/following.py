@@ -1,4 +1,4 @@
-"""How often each annotator votes along a ranking, and how often against it."""
+"""Counts how many votes of each annotator follow a ranking, and how many oppose it."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from app.rating.solver.partition import CellRows
 
 
 def count_following(rows: CellRows, R: Floats) -> tuple[Floats, Floats]:
-    """Count the votes along, and those against, the ranking R; ties are half of either.
+    """Count the votes along the ranking R and those against it; a tie is half of each.
 
     Parameters
     ----------
-    rows : the annotators' votes; those between models of equal R count for nothing
+    rows : the annotators' votes; votes between models of equal R do not count
     R : shape (n_models,)
 
     Returns
@@ -35,7 +35,7 @@ def follow(
         total, followed = 0.0, 0.0
         for cell in range(starts[k], starts[k + 1]):
             d = R[model_a[cell]] - R[model_b[cell]]
-            counted = n[cell] if d != 0.0 else 0.0  # values, not branches: which of two leads is a coin to those
+            counted = n[cell] if d != 0.0 else 0.0  # conditional values compile to no branch
             won = s[cell] if d > 0.0 else n[cell] - s[cell]
             total += counted
             followed += won if d != 0.0 else 0.0

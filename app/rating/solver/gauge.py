@@ -17,7 +17,7 @@ def typical_ability(theta: Floats, group: Indices | None = None) -> Floats:
     Parameters
     ----------
     theta : annotators in the fit, shape (n_annotators,)
-    group : scale group of each annotator where scales cannot be compared; default one group
+    group : scale group of each annotator (scales of different groups do not compare); default one group
 
     Returns
     -------
@@ -26,7 +26,7 @@ def typical_ability(theta: Floats, group: Indices | None = None) -> Floats:
     Raises
     ------
     NoCommonRankingError
-        A median at or below 0.1: the crowd has no common ranking, and nothing is divided by it.
+        A median at or below 0.1: the annotators have no common ranking.
     """
     group = np.zeros(len(theta), dtype=np.int64) if group is None else group
     unit = np.empty(len(theta))

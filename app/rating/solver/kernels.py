@@ -1,4 +1,4 @@
-"""Loops over cells, compiled. Cells are sorted by annotator; `starts[k]` is annotator k's first cell."""
+"""Compiled loops over cells. Cells are sorted by annotator; `starts[k]` is annotator k's first cell."""
 
 import math
 
@@ -16,14 +16,14 @@ def expand_cells(
     R: Floats, theta: Floats, exact: bool,
     gradient_scores: Floats, stiffness: Floats, gradient_abilities: Floats, D: Floats, cross: Floats,
 ) -> float:  # fmt: skip
-    """Add annotators first … last−1 to the sums of `Likelihood.expand`; returns their −ℓ.
+    """Add annotators first … last−1 to the sums of `Likelihood.expand`; return their −ℓ.
 
-    Adds to gradient_scores (n_models,) and to stiffness (n_pairs,), there at `pair` of the cell or, where that is
-    empty, at a · n_models + b; sets gradient_abilities and D (n_annotators,) and their cells' cross (n_cells,).
+    Adds to gradient_scores (n_models,) and to stiffness (n_pairs,), at `pair` of the cell, or at a · n_models + b where
+    `pair` is empty. Sets gradient_abilities and D (n_annotators,), and cross (n_cells,) of the annotators' cells.
     """
     n_models = len(R)
     value = 0.0
-    product = 1.0  # of the (1 + e^−|x|) whose logarithm is still to be taken: one logarithm for many cells
+    product = 1.0  # of the factors 1 + e^−|x|: one logarithm serves many cells
     for k in range(first, last):
         ability = theta[k]
         slope = 0.0
@@ -46,9 +46,9 @@ def expand_cells(
             value += count * max(x, 0.0) - s[cell] * x
             residual = s[cell] - count * p
             variance = count * near * near * u
-            pull = ability * residual
-            gradient_scores[a] -= pull
-            gradient_scores[b] += pull
+            contribution = ability * residual
+            gradient_scores[a] -= contribution
+            gradient_scores[b] += contribution
             slope -= residual * d
             curvature += variance * d * d
             stiffness[pair[cell] if len(pair) else a * n_models + b] += variance * ability * ability
@@ -78,7 +78,7 @@ def add_sparse_products(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints,
     left: Floats, left_scale: Floats, right: Floats, right_scale: Floats, total: Floats,
 ) -> None:  # fmt: skip
-    """Add Σ_k row_kᵀ row'_k to `total` (n_models, n_models) through the models that annotator k compared."""
+    """Add Σ_k row_kᵀ row'_k to `total` (n_models, n_models), visiting only the models that annotator k compared."""
     size = total.shape[0]
     u, v = np.zeros(size), np.zeros(size)
     seen = np.zeros(size, dtype=np.bool_)
@@ -121,7 +121,7 @@ def add_by_model(
 def times_rows(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, vector: Floats, out: Floats
 ) -> None:
-    """Set out_k = Σ_cells of k weight·(vector_a − vector_b) of annotators first … last−1."""
+    """Set out_k to Σ weight·(vector_a − vector_b) over the cells of annotator k, for annotators first … last−1."""
     for k in range(first, last):
         total = 0.0
         for cell in range(starts[k], starts[k + 1]):
@@ -130,7 +130,7 @@ def times_rows(
 
 
 @compiled
-def pull_by_cell(
+def contribute_by_cell(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
     R: Floats, theta: Floats, out: Floats,
 ) -> None:  # fmt: skip
@@ -144,11 +144,11 @@ def pull_by_cell(
 
 
 @compiled
-def judge(
+def update_abilities(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
     R: Floats, precision: float, steps: int, furthest: float, theta: Floats,
 ) -> None:  # fmt: skip
-    """Move theta of annotators first … last−1 by that many Newton steps, R fixed, each kept within ± furthest."""
+    """Move theta of annotators first … last−1 by `steps` Newton steps at fixed R, each ability within ± furthest."""
     for k in range(first, last):
         ability = theta[k]
         for _ in range(steps):
@@ -170,9 +170,9 @@ def judge(
 def balance(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, n_models: int, out: Floats
 ) -> None:
-    """Set out (n_cells,) to 1 / the number of votes in which the cell's annotator compared either of its models.
+    """Set out (n_cells,) to 1 / the annotator's number of votes on either model of the cell.
 
-    In the cells of annotators first … last−1.
+    Sets the cells of annotators first … last−1.
     """
     votes = np.zeros(n_models)
     for k in range(first, last):

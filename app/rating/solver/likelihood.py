@@ -10,7 +10,14 @@ from app.rating.data.compact import pool_annotators
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
-from app.rating.solver.kernels import add_by_model, balance, expand_cells, judge, pull_by_cell, times_rows
+from app.rating.solver.kernels import (
+    add_by_model,
+    balance,
+    contribute_by_cell,
+    expand_cells,
+    times_rows,
+    update_abilities,
+)
 from app.rating.solver.partition import CellRows
 
 MOST_DENSE = 4_096  # models: a square matrix of them is 134 MB
@@ -18,7 +25,7 @@ MOST_DENSE = 4_096  # models: a square matrix of them is 134 MB
 
 @dataclass(frozen=True)
 class Sums:
-    """What one partition of the annotators adds to the objective's derivatives; partitions add up.
+    """The sums of one partition of the annotators for the objective's derivatives; partitions add up.
 
     Attributes
     ----------
@@ -32,7 +39,7 @@ class Sums:
     stiffness: Floats
 
     def __add__(self, other: "Sums") -> "Sums":
-        """Join two partitions."""
+        """Add two partitions."""
         stiffness = self.stiffness + other.stiffness
         return Sums(self.value + other.value, self.gradient_scores + other.gradient_scores, stiffness)
 
@@ -47,8 +54,8 @@ class Curvature:
     gradient_scores : shape (n_models,)
     gradient_abilities : shape (n_annotators,)
     stiffness : Σ w θ² of the votes between each pair of models, shape (n_pairs,)
-    pairs : a · n_models + b of these pairs, ascending; empty for every one from 0 to n_models² − 1
-    cross : what each cell adds to its annotator's row of the cross block, B_k = Σ cross·(e_a − e_b), shape (n_cells,)
+    pairs : a · n_models + b of these pairs, ascending; empty where every pair from 0 to n_models² − 1 has an entry
+    cross : entry of each cell in its annotator's row of the cross block, B_k = Σ cross·(e_a − e_b), shape (n_cells,)
     D : abilities' diagonal, shape (n_annotators,)
     """
 
@@ -62,7 +69,7 @@ class Curvature:
 
     @cached_property
     def A(self) -> Floats:  # noqa: N802  the block's name in docs/math.md
-        """Scores' block, shape (n_models, n_models), of all pairs."""
+        """Scores' block, shape (n_models, n_models)."""
         size = len(self.gradient_scores)
         upper = self.stiffness.reshape(size, size)
         off: Floats = upper + upper.T
@@ -70,7 +77,7 @@ class Curvature:
         return laplacian
 
     def sparse_A(self) -> csr_array:  # noqa: N802  the block's name in docs/math.md
-        """Scores' block without its zeros, shape (n_models, n_models), of the pairs that are named."""
+        """Return the scores' block as a sparse matrix, shape (n_models, n_models)."""
         size, weight = len(self.gradient_scores), self.stiffness
         a, b = np.divmod(self.pairs, size)
         entries = (np.concatenate([weight, weight, -weight, -weight]), (np.r_[a, b, a, b], np.r_[a, b, b, a]))
@@ -86,11 +93,11 @@ class Likelihood:
     ----------
     cells : sorted by annotator
     prior_sd : None for no prior
-    parts : into how many a pass is cut; default as many as the votes are worth
+    parts : number of parts of a pass; default by the number of cells
 
     Attributes
     ----------
-    sparse : whether the models are too many for a square matrix of them
+    sparse : whether there are too many models for a square matrix
     """
 
     def __init__(self, cells: Cells, prior_sd: float | None, *, parts: int | None = None) -> None:
@@ -106,7 +113,7 @@ class Likelihood:
             self._pair = pair.astype(np.int32)
 
     def log_likelihood(self, R: Floats, theta: Floats) -> float:
-        """ℓ of the votes alone: natural log, no prior term, not normalised."""
+        """Return ℓ of the votes alone: natural log, no prior term, not normalised."""
         c = self.cells
         x = theta[c.annotator] * (R[c.model_a] - R[c.model_b])
         return float(np.sum(c.s * x - c.n * np.logaddexp(0.0, x)))
@@ -116,7 +123,7 @@ class Likelihood:
         return 0.5 * self.precision * float(np.sum((theta - 1.0) ** 2))
 
     def expand(self, R: Floats, theta: Floats, *, exact: bool) -> Curvature:
-        """Gradient and Hessian at (R, θ): the observed one, or (not `exact`) Fisher's expected one."""
+        """Return gradient and Hessian at (R, θ): the observed Hessian where `exact`, else Fisher's expected one."""
         c = self.cells
         gradient_abilities, D = np.empty(c.n_annotators), np.empty(c.n_annotators)
         cross = np.empty(len(c.n))
@@ -138,7 +145,7 @@ class Likelihood:
         return Curvature(value, total.gradient_scores, gradient_abilities, total.stiffness, self._pairs, cross, D)
 
     def by_model(self, weight: Floats, scale: Floats) -> Floats:
-        """Σ_cells scale_k·weight·(e_a − e_b), scale of shape (n_annotators,), shape (n_models,)."""
+        """Return Σ_cells scale_k·weight·(e_a − e_b), scale of shape (n_annotators,), shape (n_models,)."""
         c = self.cells
 
         def accumulate(part: tuple[int, int]) -> Floats:
@@ -151,13 +158,13 @@ class Likelihood:
         return total
 
     def times_rows(self, weight: Floats, vector: Floats) -> Floats:
-        """Row k of Σ weight·(e_a − e_b), times a vector over models, shape (n_annotators,)."""
+        """Return each annotator's Σ weight·(e_a − e_b) times a vector over models, shape (n_annotators,)."""
         c, out = self.cells, np.empty(self.cells.n_annotators)
         self._fill(lambda part: times_rows(*part, self.rows.starts, c.model_a, c.model_b, weight, vector, out))
         return out
 
     def cross_block(self, weight: Floats) -> csr_array:
-        """Σ_cells weight·(e_a − e_b) in the row of the cell's annotator, shape (n_annotators, n_models)."""
+        """Return each annotator's Σ weight·(e_a − e_b) as a row, shape (n_annotators, n_models)."""
         c = self.cells
         columns = np.stack([c.model_a, c.model_b], axis=1).ravel()
         entries = np.stack([weight, -weight], axis=1).ravel()
@@ -165,34 +172,39 @@ class Likelihood:
         block.sum_duplicates()
         return block
 
-    def pulls(self, R: Floats, theta: Floats) -> Floats:
-        """θ_k (s − n p) of each cell: row k of Σ pull·(e_a − e_b) is annotator k's gradient of ℓ by the scores."""
+    def score_contributions(self, R: Floats, theta: Floats) -> Floats:
+        """Return c = θ_k (s − n p) of each cell, shape (n_cells,).
+
+        Annotator k's gradient of ℓ by the scores is Σ c·(e_a − e_b) over the annotator's cells.
+        """
         c, out = self.cells, np.empty(len(self.cells.n))
-        self._fill(lambda part: pull_by_cell(*part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, out))
+        self._fill(
+            lambda part: contribute_by_cell(*part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, out)
+        )
         return out
 
-    def judge(self, R: Floats, theta: Floats, *, steps: int, furthest: float) -> Floats:
-        """Abilities after that many Newton steps from θ with R fixed, each kept within ± furthest."""
+    def update_abilities(self, R: Floats, theta: Floats, *, steps: int, furthest: float) -> Floats:
+        """Return the abilities after `steps` Newton steps from θ at fixed R, each within ± furthest."""
         c, precision, moved = self.cells, self.precision, theta.copy()
         self._fill(
-            lambda part: judge(
+            lambda part: update_abilities(
                 *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, precision, steps, furthest, moved
             )
         )
         return moved
 
     def balanced_pairs(self) -> Cells:
-        """Pair table in which a cell counts for 1 / the votes in which its annotator compared either of its models."""
+        """Return the pair table in which a cell counts 1 / its annotator's number of votes on either of its models."""
         c, share = self.cells, np.empty(len(self.cells.n))
         self._fill(lambda part: balance(*part, self.rows.starts, c.model_a, c.model_b, c.n, c.n_models, share))
         return pool_annotators(c, share)
 
     def _fill(self, work: Callable[[tuple[int, int]], None]) -> None:
-        """Let every part write what is its own."""
+        """Run the work on every part; each part writes its own entries."""
         map_parts(work, self.rows.parts)
 
     def laplacian(self, weight: Floats) -> Floats:
-        """Σ_cells weight·(e_a − e_b)(e_a − e_b)ᵀ, shape (n_models, n_models)."""
+        """Return Σ_cells weight·(e_a − e_b)(e_a − e_b)ᵀ, shape (n_models, n_models)."""
         size = self.cells.n_models
         pair = self.cells.model_a.astype(np.int64) * size + self.cells.model_b
         upper = sum_by(pair, weight, size * size).reshape(size, size)

@@ -14,13 +14,12 @@ from app.rating.solver.scale import find_scale
 
 @dataclass(frozen=True)
 class Observed:
-    """The observed information at a fit, abilities eliminated and factorised.
+    """The observed information at a fit, with the abilities eliminated, factorised.
 
     Attributes
     ----------
-    block : of the models, abilities eliminated; abilities that the fit holds, held
-    freedom : scores that are free to move, n_models less one for every component
-    fit : what it was observed at
+    block : the models' block; abilities that the fit holds stay held
+    freedom : degrees of freedom of the scores: n_models less one for every component
     """
 
     likelihood: Likelihood
@@ -31,16 +30,16 @@ class Observed:
 
     @property
     def arrow(self) -> Elimination:
-        """The eliminated abilities."""
+        """The elimination of the abilities."""
         return self.block.arrow
 
     def solve(self, vector: Floats) -> Floats:
-        """S⁺ times a vector that sums to 0 in every component.
+        """Return S⁺ times a vector that sums to 0 in every component.
 
         Raises
         ------
         NotConvergedError
-            More models than a square matrix should have, and the fit stands at a saddle point.
+            Too many models for a square matrix, and the fit is at a saddle point.
         """
         try:
             return self.block.solve(vector)
@@ -48,7 +47,7 @@ class Observed:
             raise NotConvergedError(f"no bias at the fit: {error}", self.fit.R, self.fit.theta) from None
 
     def ability_inverse(self) -> Floats:
-        """Diagonal of Q, by how much θ_k answers its own gradient on the constraint, shape (n_annotators,)."""
+        """Return the diagonal of Q: by how much a unit of its gradient moves θ_k, shape (n_annotators,)."""
         arrow = self.arrow
         if arrow.scale is None or len(arrow.size) == 0:
             return arrow.inverse_D
@@ -61,13 +60,13 @@ def observe(cells: Cells, fit: Fit, component: Indices, *, prior_sd: float | Non
 
     Parameters
     ----------
-    cells, component, prior_sd : of the fit; what the solver left of them at its end is used again
-    abilities : False where they are known: 1 for m-ELO, the whole's for a slice
+    cells, component, prior_sd : of the fit; the Hessian that the solver left is used again
+    abilities : False where abilities are known (m-ELO, slices)
 
     Raises
     ------
     NotConvergedError
-        The observed information is not positive definite: the fit stands at a saddle point (`SaddlePointError`), or an
+        The observed information is not positive definite: the fit is at a saddle point (`SaddlePointError`), or an
         ability has no curvature.
     """
     if fit.end is not None and fit.end[0].likelihood.cells is cells:
@@ -78,7 +77,7 @@ def observe(cells: Cells, fit: Fit, component: Indices, *, prior_sd: float | Non
         problem = Problem(likelihood, component, find_scale(cells) if abilities else None)
     held = fit.held if abilities else np.ones(cells.n_annotators, dtype=bool)
     try:
-        # fit.theta may be in any gauge: the constraint is on θ relative to its typical value
+        # fit.theta may be in any gauge: the constraint is relative to the typical θ
         block = factorise(problem, point, fit.theta, held, exact=True)
     except LinAlgError:
         raise _saddle(problem, point, fit, held) from None
@@ -86,12 +85,12 @@ def observe(cells: Cells, fit: Fit, component: Indices, *, prior_sd: float | Non
 
 
 def _saddle(problem: Problem, point: Curvature, fit: Fit, held: Mask) -> NotConvergedError:
-    """Name the direction in which the likelihood curves up the most."""
+    """Return the error with the direction in which the likelihood curves up the most."""
     try:
         S = Arrow(problem, point, fit.theta, held, exact=True).S
     except LinAlgError as error:
         return NotConvergedError(f"the fit is no maximum: {error}", fit.R, fit.theta)
-    # shifts, which change nothing, are taken out of the way
+    # a large multiple of the projector moves the shifts, which change nothing, away from the lowest eigenvalue
     _, vectors = eigh(S + np.abs(S).sum() * shift_projector(problem.component), subset_by_index=[0, 0])
     lowest = vectors[:, 0]
     return SaddlePointError(fit.R, fit.theta, lowest / lowest[np.argmax(np.abs(lowest))])

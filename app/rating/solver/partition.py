@@ -8,18 +8,18 @@ from app.rating.data.threads import count_parts, map_parts
 from app.rating.data.votes import Cells
 from app.rating.solver.kernels import add_sparse_products, fill_rows
 
-WORTH_A_THREAD = 50_000  # cells; below it starting a thread costs more than it saves
+WORTH_A_THREAD = 50_000  # cells; for fewer, starting a thread costs more than it saves
 CHUNK = 1024  # annotators whose rows are held at once
-DENSE_GAIN = 16.0  # how much faster a dense product's multiplication is than a scattered one
+DENSE_GAIN = 16.0  # how much faster a multiplication is in a dense product than in a sparse one
 
 
 class CellRows:
-    """Cells as one sparse row over the models for every annotator, in parts that add up.
+    """Cells as one sparse row over the models for every annotator, in parts whose sums add up.
 
     Parameters
     ----------
     cells : sorted by annotator
-    number : of parts, at most; default as many as the cells are worth
+    number : most parts; default by the number of cells
 
     Attributes
     ----------
@@ -29,10 +29,10 @@ class CellRows:
 
     def __init__(self, cells: Cells, number: int | None = None) -> None:
         self.cells = cells
-        ends = np.arange(cells.n_annotators + 1, dtype=cells.annotator.dtype)  # of another type, all cells are copied
+        ends = np.arange(cells.n_annotators + 1, dtype=cells.annotator.dtype)  # another type would copy all cells
         self.starts = np.searchsorted(cells.annotator, ends).astype(np.int64)
         if number is None:
-            table = min(cells.n_models**2, len(cells.n))  # what a part's own sums take, if they take so much
+            table = min(cells.n_models**2, len(cells.n))  # size of a part's sums
             number = count_parts(len(cells.n), max(WORTH_A_THREAD, table))
         cuts = np.searchsorted(self.starts, np.linspace(0, len(cells.n), number + 1)[1:-1])
         edges = [0, *(int(cut) for cut in cuts), cells.n_annotators]

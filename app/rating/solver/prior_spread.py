@@ -1,4 +1,4 @@
-"""The spread of the abilities' prior, estimated from the abilities at hand: empirical Bayes."""
+"""The spread of the abilities' prior, estimated from the votes (empirical Bayes)."""
 
 import math
 from dataclasses import dataclass
@@ -12,17 +12,18 @@ from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
 from app.rating.solver.fit import Fit, fit_am_elo
 from app.rating.solver.partition import CellRows
-from app.rating.solver.profile_abilities import own_abilities
+from app.rating.solver.profile_abilities import profile_abilities
+from app.rating.solver.residuals import squared_residuals
 
 ASSUMED = 1.0
-FEWEST_ANNOTATORS = 10  # fewer say next to nothing about a spread
+FEWEST_ANNOTATORS = 10  # fewer do not determine a spread
 LEAST, MOST = 0.1, 3.0
 LEAST_DISPERSION = 0.05
 GRID = 12
 NEIGHBOURHOOD = 0.25
 LARGEST_STEP = 2.0
 MAX_ROUNDS = 40
-SETTLED = 1e-10  # of log sd between two rounds
+CONVERGED = 1e-10  # of log sd between two rounds
 DERIVATIVE_STEP = 1e-4
 NEAR = 1e-10
 
@@ -39,8 +40,8 @@ class PriorSpread:
     spread : estimated standard deviation of abilities around 1
     se : standard error of `spread`, scores taken as known; NaN where it was not estimated
     dispersion : variance of a vote relative to p(1 − p); below 1 where there are ties
-    source : "estimated" is an inner maximum of the marginal likelihood; "at-least" and "at-most" mean that it keeps
-        rising towards a spread below 0.1 (or above 3), which is taken; "assumed" is sd 1, for too few annotators
+    source : "estimated": a maximum of the marginal likelihood inside 0.1 to 3; "at-least" or "at-most": the likelihood
+        rises to the lower or upper end, which is used; "assumed": sd 1, because there are too few annotators
     """
 
     sd: float
@@ -70,11 +71,11 @@ def fit_with_estimated_prior(
     Raises
     ------
     NoCommonRankingError, NotConvergedError
-        As `fit_am_elo`, or the alternation does not settle.
+        As `fit_am_elo`, or the alternation does not converge.
 
     Notes
     -----
-    Fit and sd alternate (secant steps on log sd, warm starts) until log sd moves by less than 1e-10; about five rounds.
+    Fit and sd alternate (secant steps on log sd, warm starts) until log sd changes by less than 1e-10: about 5 rounds.
     """
     if cells.n_annotators < FEWEST_ANNOTATORS:
         return _fit(cells, component, ASSUMED, ability_cap, start), DEFAULT
@@ -87,14 +88,14 @@ def fit_with_estimated_prior(
         prior = estimate_spread(cells, fit.R, dispersion(cells, fit), near=near)
         near = prior.spread
         step = math.log(prior.sd) - log_sd
-        if abs(step) <= SETTLED:
+        if abs(step) <= CONVERGED:
             return fit, prior
         proposal = log_sd + step
         if last is not None and last[1] != step:
             proposal = log_sd - step * (log_sd - last[0]) / (step - last[1])
         last = (log_sd, step)
         log_sd = min(max(proposal, log_sd - LARGEST_STEP), log_sd + LARGEST_STEP)
-    raise NotConvergedError("the spread of the abilities' prior does not settle", fit.R, fit.theta)
+    raise NotConvergedError("the spread of the abilities' prior does not converge", fit.R, fit.theta)
 
 
 def _fit(cells: Cells, component: Indices, sd: float, cap: float | None, start: tuple[Floats, Floats] | None) -> Fit:
@@ -104,12 +105,11 @@ def _fit(cells: Cells, component: Indices, sd: float, cap: float | None, start: 
 def dispersion(cells: Cells, fit: Fit) -> float:
     """Pearson's Σ (W − p)² / Σ p(1 − p) over votes, times votes / degrees of freedom; 1 for votes without ties.
 
-    A tie counts as half a win for each, which varies less than a win or a loss: without this the noise in abilities
-    would be taken for larger than it is, and their spread for smaller.
+    A tie counts as half a win for each, which varies less than a win or a loss. Without this factor the noise in
+    abilities would be overestimated, and their spread underestimated.
     """
-    p = expit(fit.theta[cells.annotator] * (fit.R[cells.model_a] - fit.R[cells.model_b]))
-    won, lost = cells.s - cells.ties / 2.0, cells.n - cells.s - cells.ties / 2.0
-    squared = float(np.sum(won * (1.0 - p) ** 2 + cells.ties * (0.5 - p) ** 2 + lost * p**2))
+    x = fit.theta[cells.annotator] * (fit.R[cells.model_a] - fit.R[cells.model_b])
+    p, squared = expit(x), float(np.sum(squared_residuals(cells, x)))
     expected, votes = float(np.sum(cells.n * p * (1.0 - p))), cells.n_votes
     free = max(votes - cells.n_annotators - cells.n_models, 0.5 * votes)
     return max(squared / expected * votes / free, LEAST_DISPERSION)
@@ -123,12 +123,12 @@ def estimate_spread(cells: Cells, R: Floats, phi: float = 1.0, *, near: float | 
     cells : sorted by annotator
     R : natural units, typical ability 1, shape (n_models,)
     phi : dispersion of the votes
-    near : a spread around which to look first
+    near : a spread to search around first
 
     Returns
     -------
     PriorSpread
-        Its standard error is from the curvature in log spread.
+        Its standard error comes from the curvature in log spread.
     """
     marginal = _Marginal(cells, R, phi)
     low, high = math.log(LEAST), math.log(MOST)
@@ -148,9 +148,9 @@ def estimate_spread(cells: Cells, R: Floats, phi: float = 1.0, *, near: float | 
 
 
 class _Marginal:
-    """Σ_k log ∫ exp(ℓ_k(θ | R)/φ) N(θ; 1, sd²) dθ by Laplace's approximation, as a function of log sd.
+    """Laplace's approximation of Σ_k log ∫ exp(ℓ_k(θ | R)/φ) N(θ; 1, sd²) dθ, as a function of log sd.
 
-    The Hessian given R is diagonal in θ, so its determinant is a product over annotators.
+    Given R the Hessian is diagonal in θ, so its determinant is a product over annotators.
     """
 
     def __init__(self, cells: Cells, R: Floats, phi: float) -> None:
@@ -158,11 +158,11 @@ class _Marginal:
         self.theta = np.ones(cells.n_annotators)
 
     def slope(self, log_sd: float) -> float:
-        """Return its derivative."""
+        """Return the derivative by log sd."""
         return self.at(log_sd)[1]
 
     def solve(self, low: float, high: float) -> PriorSpread:
-        """Find where the slope vanishes between two points at which it has different signs."""
+        """Find the zero of the slope between two points where it has different signs."""
         from scipy.optimize import brentq  # noqa: PLC0415  slow to import, and most fits need none of it
 
         at = float(brentq(self.slope, low, high, xtol=1e-13))
@@ -170,15 +170,18 @@ class _Marginal:
         return self.result(at, "estimated", curvature)
 
     def result(self, log_sd: float, source: Source, curvature: float = 0.0) -> PriorSpread:
-        """Describe what was found, with its curvature where it is an inner maximum."""
+        """Return the prior, with a standard error where the curvature is known."""
         spread = math.exp(log_sd)
         se = spread / math.sqrt(curvature) if curvature > 0 else math.nan
         return PriorSpread(spread / math.sqrt(self.phi), spread, se, self.phi, source)
 
     def at(self, log_sd: float) -> tuple[float, float]:
-        """Σ_k ℓ_k(θ̂_k)/φ − (θ̂_k − 1)²/(2 sd²) − ½ log(1 + sd² I_k/φ), θ̂_k the maximum but for the log; its slope."""
+        """Return the value and its slope at log sd.
+
+        The value is Σ_k ℓ_k(θ̂_k)/φ − (θ̂_k − 1)²/(2 sd²) − ½ log(1 + sd² I_k/φ); θ̂_k maximises the terms before the log.
+        """
         precision = math.exp(-2.0 * log_sd)
-        own = own_abilities(
+        own = profile_abilities(
             self.rows, self.R, self.theta, precision=precision, weight=1.0 / self.phi, near=NEAR, valued=True
         )
         self.theta = own.theta

@@ -1,4 +1,4 @@
-"""Every annotator's ability by itself, scores held fixed: one-dimensional concave problems."""
+"""Every annotator's ability at fixed scores: one-dimensional concave problems."""
 
 import math
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ MOST_STEPS = 100
 
 
 @dataclass(frozen=True)
-class Own:
-    """Where each annotator's objective is largest, arrays of shape (n_annotators,).
+class ProfiledAbilities:
+    """The maximum of each annotator's own objective, arrays of shape (n_annotators,).
 
-    All but `theta` are of the point at which the search last looked, a step of at most `near` away.
+    All but `theta` are taken at the last point of the search, at most a step of `near` away from it.
 
     Attributes
     ----------
-    theta : the maximum; where the search began for an annotator whose objective is flat
-    value : the objective; 0 unless it was asked for
+    theta : the maximum; the start for an annotator whose objective is flat
+    value : the objective; 0 unless `valued`
     information : −ℓ_k'' · weight, without the prior
-    third : its derivative by θ_k
+    third : derivative of `information` by θ_k
     noise : Σ (W − p)² d² over the votes
     """
 
@@ -36,7 +36,7 @@ class Own:
     noise: Floats
 
 
-def own_abilities(
+def profile_abilities(
     rows: CellRows,
     R: Floats,
     start: Floats,
@@ -45,43 +45,43 @@ def own_abilities(
     weight: float = 1.0,
     near: float = 1e-6,
     valued: bool = False,
-) -> Own:
+) -> ProfiledAbilities:
     """Maximise weight · ℓ_k(θ_k | R) − precision · (θ_k − 1)²/2 for every annotator.
 
     Parameters
     ----------
     rows : the annotators' votes
     R : natural units, shape (n_models,)
-    start : where to begin, finite, shape (n_annotators,)
-    precision : 1/sd² of the prior; 0 for none, which needs votes both with and against R of every annotator
-    near : a step no longer than this is the last; it leaves an error in θ of the order of its square, and one of the
-        order of itself in the derivatives
-    valued : whether the objective itself is wanted
+    start : finite, shape (n_annotators,)
+    precision : 1/sd² of the prior; 0 for no prior, which needs votes both along and against R from every annotator
+    near : the search stops after a step of at most this length; the error is of its square in θ, and of itself in the
+        derivatives
+    valued : whether to compute the objective itself
 
     Notes
     -----
-    Newton's method within a bracket: converges always. Annotators do not meet, so partitions of them run apart.
+    Newton's method within a bracket, which always converges. Annotators are independent of each other.
     """
     c, theta = rows.cells, start.copy()
     value, information, third, noise = (np.zeros(len(theta)) for _ in range(4))
 
-    def climb_part(part: tuple[int, int]) -> None:
-        climb(
+    def profile_part(part: tuple[int, int]) -> None:
+        profile_annotators(
             *part, rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties,
             R, weight, precision, near, valued, theta, value, information, third, noise,
         )  # fmt: skip
 
-    map_parts(climb_part, rows.parts)
-    return Own(theta, value, information, third, noise)
+    map_parts(profile_part, rows.parts)
+    return ProfiledAbilities(theta, value, information, third, noise)
 
 
 @compiled
-def climb(
+def profile_annotators(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
     R: Floats, weight: float, precision: float, near: float, valued: bool,
     theta: Floats, value: Floats, information: Floats, third: Floats, noise: Floats,
 ) -> None:  # fmt: skip
-    """Set the arrays of `Own` for annotators first … last−1, each search beginning at theta."""
+    """Set the arrays of `ProfiledAbilities` for annotators first … last−1, starting from theta."""
     for k in range(first, last):
         low, high = -np.inf, np.inf
         for _ in range(MOST_STEPS):

@@ -1,4 +1,4 @@
-"""What holds the scale: (R, θ) and (cR, θ/c) give every vote the same probability, so something must choose c."""
+"""The constraint that fixes the scale: (R, θ) and (cR, θ/c) give every vote the same probability."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ from app.rating.data.votes import Cells
 
 WIDTH = 0.3
 MAX_ROUNDS = 50
-SETTLED = 1e-15  # what may be left of the constraint, for each annotator
-NEARLY = 1e-9  # if more is left after the last round, there is no positive typical value
+CONVERGED = 1e-15  # error of the constraint, for each annotator
+NEARLY = 1e-9  # with a larger error after the last round there is no positive typical value
 LEAST_SLOPE = 1e-6
 
 
@@ -20,14 +20,15 @@ LEAST_SLOPE = 1e-6
 class Scale:
     """The constraint Σ_k tanh((θ_k − 1)/0.3) = 0 over the annotators of every scale group: the typical ability is 1.
 
-    A smooth median (an M-estimate of location with bounded influence): nobody's ability, however extreme, moves the
-    unit by more than one annotator's worth. Without such a constraint a few annotators who never contradict themselves
-    gain without end by stretching all scores, at a bounded cost in the others' prior (docs/math.md, "The scale").
+    It is a smooth median (an M-estimate of location with bounded influence): one ability, however extreme, moves the
+    unit by one annotator's share at most. Without it a few annotators who never contradict themselves could raise the
+    likelihood without limit by stretching all scores, at a bounded cost in the others' prior (docs/math.md, "The
+    scale").
 
     Attributes
     ----------
-    models, annotators : group of each; within a group, and only there, votes link abilities
-    number : of groups
+    models, annotators : group of each; votes link the abilities within a group, and no others
+    number : number of groups
     """
 
     models: Indices
@@ -50,8 +51,8 @@ class Scale:
     def normalise(self, R: Floats, theta: Floats, cap: float | None, *, free_sign: bool) -> tuple[Floats, Floats]:
         """Move along (cR, θ/c) to where the constraint holds; abilities at the cap stay there.
 
-        A group whose abilities have no positive typical value stays where it is, after its sign has been turned where
-        that helps and changes nothing (`free_sign`: no prior).
+        A group whose abilities have no positive typical value does not move. With `free_sign` (no prior, so (−R, −θ) is
+        as likely) a group with mostly negative abilities is reversed first.
         """
         if free_sign:
             sign = np.where(self.sum(np.sign(theta)) < 0, -1.0, 1.0)
@@ -59,7 +60,7 @@ class Scale:
         pinned = np.zeros(len(theta), dtype=bool) if cap is None else theta >= cap
         log_c, found = self._solve(theta, pinned)
         if not found.all() and pinned.any():
-            # too many at the cap for the others to make up for: all of them move
+            # with too many abilities at the cap the constraint cannot hold unless these move too
             pinned &= found[self.annotators]
             log_c, found = self._solve(theta, pinned)
         c = np.exp(np.where(found, log_c, 0.0))
@@ -76,7 +77,7 @@ class Scale:
         for _ in range(MAX_ROUNDS):
             scaled = np.where(pinned, theta, theta * np.exp(-log_c)[self.annotators])
             value = self.sum(np.tanh((scaled - 1.0) / WIDTH))
-            if np.all(np.abs(value) <= SETTLED * members):
+            if np.all(np.abs(value) <= CONVERGED * members):
                 break
             slope = self.sum(np.where(pinned, 0.0, self.gradient(scaled) * scaled / WIDTH))
             usable = slope > LEAST_SLOPE * members
@@ -86,7 +87,7 @@ class Scale:
 
 
 def find_scale(cells: Cells) -> Scale:
-    """Group the models and annotators that votes link, directly or through others. Near O(n_cells)."""
+    """Group the models and annotators that votes link, directly or through others. Nearly O(n_cells)."""
     parent = np.arange(cells.n_models + cells.n_annotators)
     link(cells.model_a, cells.model_b, cells.annotator, cells.n_models, parent)
     number, group = np.unique(parent, return_inverse=True)
@@ -98,11 +99,11 @@ def link(
     model_a: Ints, model_b: Ints, annotator: Ints, n_models: int,
     parent: Indices,
 ) -> None:  # fmt: skip
-    """Set parent, shape (n_models + n_annotators,), to the lowest node that cells link each node to (union-find)."""
+    """Replace parent[node] = node, shape (n_models + n_annotators,), by the lowest node linked to it (union-find)."""
     for cell in range(len(annotator)):
         y = np.int64(annotator[cell]) + n_models
         if parent[model_a[cell]] == parent[y] and parent[model_b[cell]] == parent[y]:
-            continue  # nearly all of them, soon
+            continue  # true of most cells
         for model in (model_a[cell], model_b[cell]):
             x = np.int64(model)
             y = np.int64(annotator[cell]) + n_models
@@ -116,5 +117,5 @@ def link(
                 parent[y] = x
             else:
                 parent[x] = y
-    for node in range(len(parent)):  # ascending: a parent is lower, and done
+    for node in range(len(parent)):  # in ascending order: the entry of a lower node is final
         parent[node] = parent[parent[node]]

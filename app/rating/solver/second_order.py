@@ -1,4 +1,4 @@
-"""First-order bias of abilities and of the scores' gradient: what follows from second and third derivatives."""
+"""First-order bias of the abilities and of the scores' gradient, from second and third derivatives."""
 
 import numpy as np
 
@@ -8,30 +8,34 @@ from app.rating.data.threads import map_parts
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.residuals import moments, squared_residual
 
-MOST = 0.5  # standard errors that a correction may move anything: beyond it a first-order expansion says little
+MOST = 0.5  # standard errors that a correction may move a value: beyond it a first-order expansion is not valid
 
 
-def score_pull(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
-    """Return the mean gradient of ℓ at the true scores, abilities at their maxima: Σ_k b_k, shape (n_models,).
+def mean_score_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
+    """Return the mean gradient of ℓ by the scores at the true scores, abilities at their maxima: Σ_k b_k.
 
     Parameters
     ----------
     R, theta : shapes (n_models,) and (n_annotators,)
-    q : how far θ_k moves by a unit of its gradient, its inverse curvature; 0 where something else decides it
+    q : inverse curvature of each ability, by how much a unit of its gradient moves it; 0 for held abilities
+
+    Returns
+    -------
+    float array, shape (n_models,)
     """
     noise, skewness = _moments(likelihood, R, theta)
-    return _pull(likelihood, R, theta, q, first_order_bias(skewness, noise, q), noise * q**2)
+    return _mean_gradient(likelihood, R, theta, q, first_order_bias(skewness, noise, q), noise * q**2)
 
 
-def held_pull(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, spread: Floats) -> Floats:
-    """Return the mean gradient of ℓ at the true scores for abilities without bias that are held: b_k with β_k = 0.
+def mean_held_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, spread: Floats) -> Floats:
+    """Return the same mean gradient for fixed abilities without bias: b_k with β_k = 0.
 
     Parameters
     ----------
-    likelihood : of votes among those that the abilities were estimated from
-    q, spread : of the abilities there
+    likelihood : of some of the votes that the abilities were estimated from
+    q, spread : inverse curvature and variance of the abilities in that fit
     """
-    return _pull(likelihood, R, theta, q, np.zeros(len(theta)), spread)
+    return _mean_gradient(likelihood, R, theta, q, np.zeros(len(theta)), spread)
 
 
 def ability_spread(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
@@ -41,12 +45,12 @@ def ability_spread(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) 
 
 
 def first_order_bias(skewness: Floats, noise: Floats, q: Floats) -> Floats:
-    """Return the bias β_k of each ability's own maximum at fixed scores, cut to half its standard error.
+    """Return the bias β_k of each ability at fixed scores, limited to half its standard error.
 
     Parameters
     ----------
     skewness, noise : Σ w′d³ and Σ (W − p)² d² over each annotator's votes, shape (n_annotators,)
-    q : as of `score_pull`
+    q : as for `mean_score_gradient`
     """
     spread = noise * q**2
     most = MOST * np.sqrt(spread)
@@ -63,15 +67,15 @@ def _moments(likelihood: Likelihood, R: Floats, theta: Floats) -> tuple[Floats, 
     return noise, skewness
 
 
-def _pull(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats) -> Floats:
+def _mean_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats) -> Floats:
     c = likelihood.cells
 
     def accumulate(part: tuple[int, int]) -> Floats:
-        pull = np.zeros(len(R))
-        add_pulls(
-            *part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, q, beta, spread, pull
+        gradient = np.zeros(len(R))
+        add_score_gradients(
+            *part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, q, beta, spread, gradient
         )
-        return pull
+        return gradient
 
     first, *others = map_parts(accumulate, likelihood.rows.parts)
     total: Floats = sum(others, first)
@@ -95,11 +99,11 @@ def sum_moments(
 
 
 @compiled
-def add_pulls(
+def add_score_gradients(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
-    R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats, pull: Floats,
+    R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats, gradient: Floats,
 ) -> None:  # fmt: skip
-    """Add b_k of annotators first … last−1 to pull (n_models,); nothing where q is 0."""
+    """Add b_k of annotators first … last−1 to gradient (n_models,); b_k is 0 where q is."""
     for k in range(first, last):
         if q[k] <= 0.0:
             continue
@@ -111,5 +115,5 @@ def add_pulls(
             p, variance, skew = moments(ability * d)
             amount = squared_residual(p, n[cell], s[cell], ties[cell]) * q[k]
             amount -= n[cell] * (variance * shift + 0.5 * ability * d * skew * variance_of)
-            pull[a] += amount * d
-            pull[b] -= amount * d
+            gradient[a] += amount * d
+            gradient[b] -= amount * d

@@ -1,4 +1,4 @@
-"""Earlier results as a point to start a fit from, where they are worth one."""
+"""Earlier results as the start of a fit."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from app.rating.solver.gauge import ELO_PER_NATURAL, LEAST_MEDIAN
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.prior_spread import ASSUMED
 
-FEWEST_ANNOTATORS = 100  # with fewer, a fit takes milliseconds from anywhere, and has the most maxima to end at
+FEWEST_ANNOTATORS = 100  # with fewer a fit takes milliseconds from any start, and may have several maxima
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class Start:
 
 
 def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Floats, Floats] | None:
-    """Return scores and abilities in the solver's units to start from; None where a fit had better start by itself.
+    """Return scores and abilities in the solver's units to start from; None where the default start is better.
 
-    That is for m-ELO, whose maximum is one and quickly found; with fewer than 100 annotators; and where the results
-    explain the votes no better than a coin does. An optimum on much the same votes does; what is garbled, turned around
-    or from another arena does not, and the climb from it could end at another maximum.
+    The default is better for m-ELO, which has one maximum and finds it quickly; with fewer than 100 annotators; and
+    where the earlier results explain the votes no better than a coin. Then they are corrupt or of other votes, and the
+    fit from them could reach another maximum.
 
     Parameters
     ----------
-    small : the votes between models with a score
-    start : models and annotators indexed as before; scores and abilities that are not finite begin as the average
-        model's and annotator's, and so does a median ability that is no positive number: as 1
+    small : the votes between identified models
+    start : in the original indices; unknown scores start at the mean, unknown abilities at the typical one, and a
+        median ability that is not a positive number counts as 1
     """
     if settings.method == "m-elo" or len(small.annotators) < FEWEST_ANNOTATORS:
         return None

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.graph import find_components, find_cores
+from app.rating.data.graph import find_components, find_identified
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.influence import find_influence, leave_annotators_out
@@ -67,7 +67,7 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
         return Change("influence", before, before)
     if not exact and in_fit[annotator] and _is_small_change(base, annotator):
         after = before + _foreseen(base, annotator)
-        if np.isfinite(after[base.core]).all():
+        if np.isfinite(after[base.identified]).all():
             return Change("influence", before, after)
     other = in_fit.copy()
     other[annotator] = ~other[annotator]
@@ -84,8 +84,8 @@ def _is_small_change(base: Estimate, annotator: int) -> bool:
     left = base.cells.where(base.cells.annotator != annotator)
     if left.n_votes < (1.0 - LARGEST_SHARE) * base.cells.n_votes:
         return False
-    cores = find_cores(left, find_components(left), base.abilities(left.n_annotators))
-    return bool(np.array_equal(cores, base.core))
+    identified = find_identified(left, find_components(left), base.abilities(left.n_annotators))
+    return bool(np.array_equal(identified, base.identified))
 
 
 def _foreseen(base: Estimate, annotator: int) -> Floats:

@@ -94,9 +94,9 @@ def test_arrays_of_different_length_are_refused() -> None:
 def test_votes_that_are_no_rows_of_integers_are_refused() -> None:
     one, won = np.zeros(2, int), np.ones(2)
     for names in ((one + 0.9, one, one + 1), (one, one + 0.9, one + 1), (one, one, one + 1.0), (one > 0, one, one + 1)):
-        with pytest.raises(VotesError, match="named by integers"):
+        with pytest.raises(VotesError, match="must be integers"):
             aggregate(*names, won, n_annotators=1, n_models=2)
-    with pytest.raises(VotesError, match="named by integers"):
+    with pytest.raises(VotesError, match="must be integers"):
         count_pairs(one + 0.9, one + 1, won, n_models=2)
     with pytest.raises(VotesError, match="one dimension"):
         aggregate(one[:, None], one[:, None], one[:, None] + 1, won[:, None], n_annotators=1, n_models=2)

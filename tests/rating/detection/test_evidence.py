@@ -155,7 +155,7 @@ def test_favouritism_is_what_it_says(attacked: Callable[[str], tuple[Arena, Evid
     found = find_favouritism(cells, R, crowd)
     log_weight = logsumexp(crowd.log_weight, axis=1)
     for k in np.flatnonzero(arena.attacker):
-        expected = naive_favour(cells, R, int(k), arena.target, log_weight, float(crowd.evenness[k]))
+        expected = naive_favour(cells, R, int(k), arena.target, log_weight, float(crowd.tie_propensity[k]))
         assert found.favour[k, arena.target] == pytest.approx(expected, abs=1e-8)
 
 

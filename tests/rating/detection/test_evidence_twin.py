@@ -13,7 +13,6 @@ from app.rating.detection.null_model import (
     ABILITY,
     COIN,
     CONTRARY,
-    EVENNESS,
     FIRST_HONEST,
     LEAST_SPREAD,
     LOG_ABILITY,
@@ -21,10 +20,10 @@ from app.rating.detection.null_model import (
     LOG_SLIP,
     MOST_SPREAD,
     ROUNDS,
+    TIE_PROPENSITY,
     NullModel,
     fit_null_model,
     follow,
-    outcomes,
 )
 from app.rating.settings import EVIDENCE_TESTS, SERVICE_TESTS
 
@@ -48,10 +47,10 @@ def draw(world: str) -> tuple[Cells, np.ndarray]:
 
 def plain_nodes(cells: Cells, R: np.ndarray) -> np.ndarray:
     """Log-likelihood of everybody's votes at every node."""
-    win, loss = outcomes(cells)
+    win, loss = cells.wins_a, cells.wins_b
     y = 0.5 * ABILITY[None, :, None] * (R[cells.model_a] - R[cells.model_b])[:, None, None]
-    denominator = np.log(np.exp(y) + np.exp(-y) + EVENNESS)
-    of_cell = (win - loss)[:, None, None] * y + cells.ties[:, None, None] * np.log(EVENNESS)
+    denominator = np.log(np.exp(y) + np.exp(-y) + TIE_PROPENSITY)
+    of_cell = (win - loss)[:, None, None] * y + cells.ties[:, None, None] * np.log(TIE_PROPENSITY)
     of_cell = of_cell - cells.n[:, None, None] * denominator
     nodes = np.zeros((cells.n_annotators, *of_cell.shape[1:]))
     np.add.at(nodes, cells.annotator, of_cell)
@@ -64,7 +63,7 @@ def plain_crowd(cells: Cells, R: np.ndarray) -> tuple[np.ndarray, float, float]:
     ties = np.bincount(cells.annotator, cells.ties, cells.n_annotators)
     equal = ties * LOG_ALWAYS + (votes - ties) * LOG_SLIP
     follower = np.bincount(cells.annotator, follow(cells, R), cells.n_annotators)
-    centre, spread, even = 0.0, 0.4, np.full(len(EVENNESS), 1.0 / len(EVENNESS))
+    centre, spread, even = 0.0, 0.4, np.full(len(TIE_PROPENSITY), 1.0 / len(TIE_PROPENSITY))
     share = np.array([0.9, 0.025, 0.025, 0.025, 0.025])
     for last in [*[False] * ROUNDS, True]:
         prior = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
@@ -101,8 +100,8 @@ def plain_group(cells: Cells, R: np.ndarray, crowd: NullModel, k: int, first: in
     """Log of the mean ratio of "always for" and "always against" groups that begin with a model, one annotator."""
     mine = np.flatnonzero(cells.annotator == k)
     a, b = cells.model_a[mine], cells.model_b[mine]
-    win, loss = (side[mine] for side in outcomes(cells))
-    tie, v, ability = cells.ties[mine], crowd.evenness[k], ABILITY[FIRST_HONEST:]
+    win, loss = (side[mine] for side in (cells.wins_a, cells.wins_b))
+    tie, v, ability = cells.ties[mine], crowd.tie_propensity[k], ABILITY[FIRST_HONEST:]
     weight = logsumexp(crowd.log_weight, axis=1)
     order = np.argsort(-R, kind="stable")
 

@@ -9,7 +9,7 @@ import pytest
 from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
-from app.rating.detection.flags import judge_ability
+from app.rating.detection.flags import flag_by_ability
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
@@ -19,7 +19,7 @@ EVERYBODY = ~NOBODY
 
 
 def marked(settings: LoopSettings, ability: float, se: float, *, before: bool) -> tuple[bool, bool]:
-    verdicts = judge_ability(settings, np.array([ability]), np.array([se]), np.array([before]))
+    verdicts = flag_by_ability(settings, np.array([ability]), np.array([se]), np.array([before]))
     return bool(verdicts.low[0]), bool(verdicts.held[0])
 
 

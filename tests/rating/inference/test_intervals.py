@@ -96,7 +96,7 @@ def _draw(cells: Cells, times: np.ndarray) -> Cells:
 def test_few_annotators_fall_back_to_the_plain_sandwich_and_say_so(cells_of: MakeCells) -> None:
     rating = run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 19})), LoopSettings()).rating
     assert rating.diagnostics.interval == "sandwich"
-    assert any("19 annotators are fewer than 20" in notice.detail for notice in rating.diagnostics.warnings)
+    assert any("needs 20 annotators: there are 19" in notice.detail for notice in rating.diagnostics.warnings)
     enough = run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 20})), LoopSettings()).rating
     assert enough.diagnostics.interval == "clustered"
     assert enough.diagnostics.warnings == ()

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from app.lab.simulate import simulate_votes
-from app.rating.data.graph import find_components, find_cores
+from app.rating.data.graph import find_components, find_identified
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoFiniteScoreError, VotesError
 from app.rating.inference import estimate
@@ -114,16 +114,16 @@ def test_who_ran_off_is_told_from_who_is_far() -> None:
     label = np.zeros(4, dtype=np.int64)
     even = [(a, b, w, 1) for a, b in ((0, 1), (1, 2)) for w in (1.0, 0.0)]
     near = world(*even, (1, 3, 1.0, 1), (1, 3, 0.0, 1), models=4)
-    assert estimate._runaway(near, label, far).tolist() == [False, False, True, True]
+    assert estimate._diverged(near, label, far).tolist() == [False, False, True, True]
     apart = ladder(12)
     scores = fit_m_elo(apart, np.zeros(12, dtype=np.int64)).R
     assert np.abs(scores).max() > 16.0
-    assert not estimate._runaway(apart, np.zeros(12, dtype=np.int64), 2.0 * scores).any()
+    assert not estimate._diverged(apart, np.zeros(12, dtype=np.int64), 2.0 * scores).any()
     endless = world(*even, (1, 3, 1.0, 1), models=4)
-    assert estimate._runaway(endless, label, far).tolist() == [False, False, True, True]
+    assert estimate._diverged(endless, label, far).tolist() == [False, False, True, True]
 
 
-def test_m_elo_climbs_from_any_start() -> None:
+def test_m_elo_converges_from_any_start() -> None:
     cells, one = ladder(12), np.zeros(12, dtype=np.int64)
     cold = fit_m_elo(cells, one)
     for factor in (1e3, -1e3, 1e100, np.nan, np.inf):
@@ -241,9 +241,9 @@ def test_a_win_from_a_negative_annotator_counts_as_a_loss_for_identification() -
         n_annotators=2, n_models=3,
     )  # fmt: skip
     components = find_components(cells)
-    assert find_cores(cells, components, np.array([1.0, 1.0])).tolist() == [True, True, True]
-    assert find_cores(cells, components, np.array([1.0, -1.0])).tolist() == [True, True, False]
-    assert find_cores(cells, components, np.array([1.0, 0.0])).tolist() == [True, True, False]
+    assert find_identified(cells, components, np.array([1.0, 1.0])).tolist() == [True, True, True]
+    assert find_identified(cells, components, np.array([1.0, -1.0])).tolist() == [True, True, False]
+    assert find_identified(cells, components, np.array([1.0, 0.0])).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("rounds", [6, 7])

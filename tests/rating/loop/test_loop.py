@@ -14,7 +14,7 @@ from app.rating.inference import estimate
 from app.rating.loop.results import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
-from app.rating.solver.solve import solve
+from app.rating.solver.solution import fit_with_settings
 from app.rating.solver.warm_start import Start, find_begin
 
 MakeCells = Callable[[SimulatedVotes], Cells]
@@ -50,7 +50,9 @@ def test_more_than_delta_votes_are_needed() -> None:
 
 
 def test_nobody_past_delta_is_an_error_that_says_how_many_votes_there_were() -> None:
-    with pytest.raises(VotesError, match="no annotator has more than 60 votes; the most any of 2 annotators has is 60"):
+    with pytest.raises(
+        VotesError, match="no annotator has more than 60 votes; the most that one of 2 annotators has is 60"
+    ):
         run_round(with_votes([10, 60]), LoopSettings(min_votes=60))
 
 
@@ -206,9 +208,9 @@ def test_where_a_start_leads_nowhere_the_fit_begins_anew(crowd: Cells, monkeypat
         tried.append(begin is not None)
         if begin is not None:
             raise NoCommonRankingError("from there")
-        return solve(cells, component, settings, None)
+        return fit_with_settings(cells, component, settings, None)
 
-    monkeypatch.setattr(estimate, "solve", fail_if_started)
+    monkeypatch.setattr(estimate, "fit_with_settings", fail_if_started)
     warm = run_round(crowd, LoopSettings(), start=cold.optimum).rating
     assert tried == [True, False]
     np.testing.assert_array_equal(warm.models.score, cold.models.score)

@@ -62,8 +62,8 @@ def textbook(votes: SimulatedVotes, keep: np.ndarray, ability: np.ndarray) -> tu
     np.add.at(own, k, sides**2 * (p * (1 - p))[:, None])
     share = (own / own.sum(axis=0))[k]
     largest = np.maximum(share[np.arange(len(k)), a], share[np.arange(len(k)), b])
-    unvouched = p * (1 - p) * np.clip(2 * (largest - 1 / 20), 0, 1)
-    meat = by_annotator.T @ by_annotator * clusters / (clusters - 1) + (sides.T * unvouched) @ sides
+    leverage_adjustment = p * (1 - p) * np.clip(2 * (largest - 1 / 20), 0, 1)
+    meat = by_annotator.T @ by_annotator * clusters / (clusters - 1) + (sides.T * leverage_adjustment) @ sides
     covariance = bread @ meat @ bread
     return ELO_PER_NATURAL * R, ELO_PER_NATURAL * np.sqrt(np.diag(covariance))
 

@@ -12,10 +12,10 @@ from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotCon
 from app.rating.loop.results import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
-from app.rating.solver import solve as solver
+from app.rating.solver import solution as solver
 from app.rating.solver.fit import Fit, fit_am_elo
 from app.rating.solver.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior
-from app.rating.solver.solve import solve_apart
+from app.rating.solver.solution import fit_groups_apart
 
 ALL = LoopSettings(min_votes=0)
 
@@ -100,8 +100,8 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
             return fit_with_estimated_prior(cells, *rest, **named)  # type: ignore[arg-type]  # the same
         return fit(cells), DEFAULT
 
-    monkeypatch.setattr("app.rating.solver.solve.fit_am_elo", fit)
-    monkeypatch.setattr("app.rating.solver.solve.fit_with_estimated_prior", fit_spread)
+    monkeypatch.setattr("app.rating.solver.solution.fit_am_elo", fit)
+    monkeypatch.setattr("app.rating.solver.solution.fit_with_estimated_prior", fit_spread)
 
 
 @pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
@@ -152,7 +152,7 @@ def test_a_large_group_without_a_maximum_is_an_error(monkeypatch: pytest.MonkeyP
     def fail(*_args: object, **_named: object) -> None:
         raise NotConvergedError("by order", np.zeros(6), np.ones(28))
 
-    monkeypatch.setattr("app.rating.solver.solve.fit_am_elo", fail)
+    monkeypatch.setattr("app.rating.solver.solution.fit_am_elo", fail)
     with pytest.raises(NotConvergedError, match="by order"):
         run_round(crowd(8, 30), ALL)
 
@@ -167,7 +167,7 @@ def test_groups_apart_are_the_same_fit_as_together() -> None:
     cells = aggregate(*columns, outcome, n_annotators=24, n_models=8)
     component = np.repeat([0, 1], 4)
     together = fit_am_elo(cells, component)
-    apart = solve_apart(cells, component, ALL).fit
+    apart = fit_groups_apart(cells, component, ALL).fit
     np.testing.assert_allclose(apart.R, together.R, atol=1e-8)
     np.testing.assert_allclose(apart.theta, together.theta, atol=1e-8)
     assert apart.log_likelihood == pytest.approx(together.log_likelihood)

@@ -34,7 +34,7 @@ def smallest(held: np.ndarray, gap: float) -> int:
 
 def votes_by_sorting(influence: Influence, upper: np.ndarray, lower: np.ndarray, gap: np.ndarray) -> list[int]:
     """Look at all votes for every pair."""
-    size = influence.verdicts.size.astype(int)
+    size = influence.vote_groups.size.astype(int)
     found = []
     for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
         contrast = np.zeros(influence.estimate.small.cells.n_models)
@@ -102,7 +102,7 @@ def test_repeated_votes_are_counted_one_by_one() -> None:
     best_first = np.argsort(-R)
     upper, lower = best_first[:-1], best_first[1:]
     gap = R[upper] - R[lower]
-    assert influence.verdicts.size.max() >= 3
+    assert influence.vote_groups.size.max() >= 3
     assert fewest_votes(influence, upper, lower, gap).tolist() == votes_by_sorting(influence, upper, lower, gap)
 
 

@@ -13,7 +13,7 @@ from app.rating.solver.correction import correct_bias
 from app.rating.solver.fit import fit_am_elo
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.observed import observe
-from app.rating.solver.second_order import first_order_bias, score_pull
+from app.rating.solver.second_order import first_order_bias, mean_score_gradient
 from app.rating.solver.shadow import shadow_abilities
 
 MakeCells = Callable[[SimulatedVotes], Cells]
@@ -56,7 +56,7 @@ def test_the_pull_on_scores_is_what_repeated_draws_show() -> None:
     linear = cells.s - cells.n * p * (1 + (1 - p) * d * answer[cells.annotator])
     of_theta = theta[cells.annotator] * (cells.s - cells.n / (1 + np.exp(-theta[cells.annotator] * d)))
     mean = likelihood.by_model(of_theta - linear, np.ones(10_000)) / 10_000
-    pull = score_pull(likelihood, R, theta, se**2) / 10_000
+    pull = mean_score_gradient(likelihood, R, theta, se**2) / 10_000
     assert np.abs(mean).max() > 0.05
     np.testing.assert_allclose(pull, mean, atol=0.25 * np.abs(mean).max())
 
@@ -65,7 +65,7 @@ def test_an_ability_that_something_else_decides_has_no_bias(cells_of: MakeCells)
     cells = cells_of(simulate_votes(1, n_models=5, roles={"honest": 8}))
     likelihood, R, theta = Likelihood(cells, 1.0), np.linspace(-1, 1, 5), np.ones(8)
     assert first_order_bias(np.ones(8), np.ones(8), np.zeros(8)).tolist() == [0.0] * 8
-    assert score_pull(likelihood, R, theta, np.zeros(8)).tolist() == [0.0] * 5
+    assert mean_score_gradient(likelihood, R, theta, np.zeros(8)).tolist() == [0.0] * 5
 
 
 def test_nothing_moves_by_more_than_half_its_standard_error(cells_of: MakeCells) -> None:

@@ -160,7 +160,7 @@ def test_without_a_cap_it_is_of_no_use() -> None:
     [
         ("MAX_ITERATIONS", 2, "after 2 iterations"),
         ("MAX_HALVINGS", 0, "after 1 iterations"),
-        ("ROUNDS", 1, "no step leads"),
+        ("ROUNDS", 1, "the quadratic problem has no solution"),
     ],
 )
 def test_it_says_when_it_has_not_settled(monkeypatch: pytest.MonkeyPatch, limit: str, value: int, message: str) -> None:

@@ -65,8 +65,8 @@ def test_nothing_to_rate_and_too_few_shuffles_are_errors() -> None:
         ([0, 1], [1, 1], [1, 0.0], "a model against itself (row 1)"),
         ([0, 1], [1, 0], [1, np.nan], "outcome is not 0, 0.5 or 1 (row 1)"),
         ([0, 1], [1, 0], [1, 0.7], "outcome is not 0, 0.5 or 1 (row 1)"),
-        ([0.0, 1.0], [1, 0], [1, 0.0], "annotators and models are named by integers, not by float64"),
-        ([[0, 1]], [[1, 0]], [[1, 0.0]], "the vote arrays have one dimension each, a vote a row"),
+        ([0.0, 1.0], [1, 0], [1, 0.0], "annotators and models must be integers, not float64"),
+        ([[0, 1]], [[1, 0]], [[1, 0.0]], "the vote arrays must have one dimension, with one row for each vote"),
     ],
 )
 def test_votes_that_compiled_loops_would_write_out_of_bounds_for_are_refused(

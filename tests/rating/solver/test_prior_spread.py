@@ -133,5 +133,5 @@ def test_the_prior_in_force_is_the_one_reported() -> None:
 
 def test_a_spread_that_has_not_settled_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prior_spread, "MAX_ROUNDS", 2)
-    with pytest.raises(NotConvergedError, match="does not settle"):
+    with pytest.raises(NotConvergedError, match="does not converge"):
         fit_with_estimated_prior(crowd(1, 0.5), ONE, ability_cap=None)

@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError
 from app.lab.simulate import simulate_votes
 from app.rating.data import graph, sums
 from app.rating.data.compiled import compiled
-from app.rating.data.graph import find_components, find_cores
+from app.rating.data.graph import find_components, find_identified
 from app.rating.data.sums import distinct, sum_by_key
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NotConvergedError
@@ -48,7 +48,7 @@ def together(cells: Cells) -> np.ndarray:
 
 def test_a_fit_out_of_iterations_is_no_result(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newton, "MAX_ITERATIONS", 2)
-    with pytest.raises(NotConvergedError, match="not settled after 2 iterations"):
+    with pytest.raises(NotConvergedError, match="not converged after 2 iterations"):
         fit_m_elo(cells, together(cells))
 
 
@@ -81,9 +81,9 @@ def test_m_elo_without_a_result_bars_nobody_but_says_so(cells: Cells, monkeypatc
 def test_scores_further_apart_than_any_votes_can_tell_are_no_result(
     cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newton, "HOPELESS", 0.1)
+    monkeypatch.setattr(newton, "DIVERGED", 0.1)
     monkeypatch.setattr(newton, "WIDER", 0.5)  # of the range of the start, which is near the optimum's
-    with pytest.raises(NotConvergedError, match="runs off to infinity by iteration 1"):
+    with pytest.raises(NotConvergedError, match="diverges to infinity by iteration 1"):
         fit_am_elo(cells, together(cells))
     assert np.ptp(fit_m_elo(cells, together(cells)).R) > 0.1  # whose maximum is known to be finite
 
@@ -118,7 +118,7 @@ def test_an_ability_without_curvature_stops_the_elimination(cells: Cells) -> Non
     with pytest.raises(LinAlgError, match="without curvature"):
         Arrow(problem, point, np.ones(ANNOTATORS), nobody, exact=False)
     one = np.ones(ANNOTATORS)
-    np.testing.assert_array_equal(likelihood.judge(np.zeros(MODELS), one, steps=2, furthest=1.5), one)
+    np.testing.assert_array_equal(likelihood.update_abilities(np.zeros(MODELS), one, steps=2, furthest=1.5), one)
 
 
 def test_abilities_that_are_all_held_leave_m_elo_and_their_own_curvature(cells: Cells) -> None:
@@ -161,7 +161,7 @@ def test_conjugate_gradients_give_up(cells: Cells, monkeypatch: pytest.MonkeyPat
     right = np.eye(MODELS)[0]
     np.testing.assert_allclose(block.times(block.solve(right)[:, None])[:, 0], right - 1 / MODELS, atol=1e-9)
     monkeypatch.setattr(arrow, "MOST_PRODUCTS", 1)
-    with pytest.raises(LinAlgError, match="did not settle"):
+    with pytest.raises(LinAlgError, match="did not converge"):
         block.solve(right)
 
 
@@ -174,10 +174,10 @@ def test_cores_are_the_same_without_a_table(monkeypatch: pytest.MonkeyPatch) -> 
             generator.integers(0, 3, 12), a, b, generator.choice([0, 0.5, 1], 12), n_annotators=3, n_models=8
         )
         sign = generator.choice([-1.0, 0.0, 1.0], 3)
-        by_table = find_cores(cells, find_components(cells), sign)
+        by_table = find_identified(cells, find_components(cells), sign)
         with monkeypatch.context() as patch:
             patch.setattr(graph, "TABLE_SIZE", 0)
-            np.testing.assert_array_equal(find_cores(cells, find_components(cells), sign), by_table)
+            np.testing.assert_array_equal(find_identified(cells, find_components(cells), sign), by_table)
 
 
 def test_sums_by_key_are_the_same_without_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,11 +206,11 @@ def test_without_a_place_for_machine_code_functions_compile_all_the_same(monkeyp
 def test_a_search_out_of_steps_stands_where_it_came_to(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interpreted: compiled code has the number of steps built in."""
     monkeypatch.setattr(own, "MOST_STEPS", 1)
-    monkeypatch.setattr(own, "climb", getattr(own.climb, "py_func", own.climb))
+    monkeypatch.setattr(own, "profile_annotators", getattr(own.profile_annotators, "py_func", own.profile_annotators))
     R, start = np.linspace(-2, 2, MODELS), np.full(ANNOTATORS, 5.0)
     rows = CellRows(cells)
-    once = own.own_abilities(rows, R, start, precision=1.0)
+    once = own.profile_abilities(rows, R, start, precision=1.0)
     monkeypatch.setattr(own, "MOST_STEPS", 100)
-    whole = own.own_abilities(rows, R, start, precision=1.0)
+    whole = own.profile_abilities(rows, R, start, precision=1.0)
     assert np.all(np.abs(once.theta - whole.theta) > 1e-3)
     assert np.all(np.abs(once.theta - whole.theta) < np.abs(start - whole.theta))

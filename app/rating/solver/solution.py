@@ -1,4 +1,4 @@
-"""From compact cells to a fit that stands: method, prior in force, bias taken out, what the votes leave open."""
+"""Fits the settings' method to compact cells: chooses the prior, subtracts the bias, handles saddle points."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,26 +11,26 @@ from app.rating.data.votes import Cells
 from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
 from app.rating.settings import LoopSettings
 from app.rating.solver.correction import correct_bias
-from app.rating.solver.fit import LARGEST_UNDECIDED, Fit, climb_m_elo, fit_am_elo, fit_m_elo
+from app.rating.solver.fit import LARGEST_UNDECIDED, Fit, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
 from app.rating.solver.observed import Observed, observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.scale import find_scale
 
 SAME = 1e-6  # natural units
-TOLD_APART = 1e-3  # natural log of the likelihood, below which one maximum is as good as another
+AS_GOOD = 1e-3  # difference in log-likelihood below which one maximum is as good as another
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A fit and what is published of it.
+    """A fit, and the scores and abilities that are published.
 
     Attributes
     ----------
     fit : the maximum
-    R, theta : the fit's, without their first-order bias where the settings ask for that
-    prior_sd : of the prior in force; None for the plain estimator and for m-ELO
-    prior : how that was estimated; None where it was given
-    observed : the information at the fit; None where nothing asked for it
+    R, theta : of the fit, less their first-order bias where the settings say so
+    prior_sd : of the prior in force; None for maximum likelihood and for m-ELO
+    prior : the estimated prior; None where prior_sd was given
+    observed : the information at the fit; None where it was not needed
     """
 
     fit: Fit
@@ -41,16 +41,18 @@ class Solution:
     observed: Observed | None = None
 
 
-def solve(cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None) -> Solution:
-    """Fit the settings' method to compact cells between models that have a score.
+def fit_with_settings(
+    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
+) -> Solution:
+    """Fit the settings' method to the compact cells of identified models.
 
     Raises
     ------
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
     if cells.n_models == 0:
-        nothing, nobody = np.zeros(0), np.zeros(0, dtype=bool)
-        return Solution(Fit(nothing, nothing, nobody, 0.0, 0, nobody), nothing, nothing, None)
+        nothing, no_annotator = np.zeros(0), np.zeros(0, dtype=bool)
+        return Solution(Fit(nothing, nothing, no_annotator, 0.0, 0, no_annotator), nothing, nothing, None)
     if settings.method == "m-elo":
         fit = fit_m_elo(cells, component, start and start[0])
         return Solution(fit, fit.R, fit.theta, None)
@@ -60,13 +62,13 @@ def solve(cells: Cells, component: Indices, settings: LoopSettings, start: tuple
     except SaddlePointError as saddle:
         if cells.n_annotators < LARGEST_UNDECIDED or find_scale(cells).number > 1:
             raise
-        return _leave(saddle, cells, component, settings)
+        return _leave_saddle(saddle, cells, component, settings)
 
 
 def _fit(
     cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
 ) -> tuple[Fit, float | None, PriorSpread | None]:
-    """Fit am-ELO; the prior's sd that is in force, and how it was estimated."""
+    """Fit am-ELO; return the fit, the prior's sd, and how it was estimated."""
     cap, sd = settings.ability_cap, settings.prior_sd
     if sd != "estimated":
         return fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start), sd, None
@@ -74,13 +76,13 @@ def _fit(
     return fit, prior.sd, prior
 
 
-def _leave(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
-    """Climb from a saddle point on both sides, and take the higher end.
+def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
+    """Fit from both sides of a saddle point, and take the higher maximum.
 
     Raises
     ------
     SaddlePointError
-        No side is higher: the votes do not tell.
+        Both maxima are as good: the votes do not decide.
     """
     ends = []
     for side in (1.0, -1.0):
@@ -95,31 +97,30 @@ def _leave(saddle: SaddlePointError, cells: Cells, component: Indices, settings:
     if not ends:
         raise saddle
     (low, one), (high, other) = ends[0], ends[-1]
-    if high - low < TOLD_APART and not np.allclose(one.fit.R, other.fit.R, atol=SAME):
+    if high - low < AS_GOOD and not np.allclose(one.fit.R, other.fit.R, atol=SAME):
         raise saddle
     return other
 
 
 def _log_prior(theta: Floats, sd: float) -> float:
-    """Log density of the abilities but for a constant: the sd is in it, as it may differ from fit to fit."""
+    """Return the log density of the abilities up to a constant that does not depend on the sd."""
     return -float(np.sum((theta - 1.0) ** 2)) / (2.0 * sd**2) - len(theta) * math.log(sd)
 
 
-def solve_apart(cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
-    """Fit every group of models and annotators that votes link by itself, for votes that `solve` finds no answer for.
+def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
+    """Fit each group of models and annotators that votes link by itself, where `fit_with_settings` fails.
 
-    A small group without a stable maximum (two annotators who contradict each other, say, of whom either may be the
-    better one) keeps abilities of 1, so that its scores are m-ELO's: `Fit.undecided`.
+    A small group without a stable maximum keeps abilities of 1, so that its scores are m-ELO's (`Fit.undecided`). For
+    example, of two annotators who contradict each other either may be the better one.
 
     Raises
     ------
     NotConvergedError, NoCommonRankingError
-        A group of 20 annotators or more has no answer; `SaddlePointError` where it has two that are as good.
+        A group of 20 annotators or more has no maximum; `SaddlePointError` where it has two that are as good.
 
     Notes
     -----
-    The likelihood of such groups is a product, so this is no other objective. A prior that was to be estimated is
-    taken to have sd 1.
+    The likelihood is a product over the groups, so the objective is the same. A prior to be estimated gets sd 1.
     """
     scale = find_scale(cells)
     sd, estimated = settings.prior_sd, settings.prior_sd == "estimated"
@@ -132,11 +133,11 @@ def solve_apart(cells: Cells, component: Indices, settings: LoopSettings) -> Sol
         mine = compact(cells.where(scale.annotators[cells.annotator] == group))
         label = component[mine.models]
         try:
-            fit = solve(mine.cells, label, one, None).fit
+            fit = fit_with_settings(mine.cells, label, one, None).fit
         except (NotConvergedError, NoCommonRankingError) as failure:
             if len(mine.annotators) >= LARGEST_UNDECIDED:
                 raise _widened(failure, mine, cells) from None
-            fit = climb_m_elo(mine.cells, label)
+            fit = fit_m_elo_unchecked(mine.cells, label)
             undecided[mine.annotators] = True
         R[mine.models], theta[mine.annotators], at_cap[mine.annotators] = fit.R, fit.theta, fit.at_cap
         log_likelihood, iterations = log_likelihood + fit.log_likelihood, max(iterations, fit.iterations)
@@ -146,7 +147,7 @@ def solve_apart(cells: Cells, component: Indices, settings: LoopSettings) -> Sol
 
 
 def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, cells: Cells) -> RatingError:
-    """Tell what failed in a group of the models of all of them."""
+    """Return a group's failure in the indices of all models and annotators."""
     if not isinstance(failure, SaddlePointError):
         return failure
     R, theta, direction = np.zeros(cells.n_models), np.ones(cells.n_annotators), np.zeros(cells.n_models)
@@ -162,7 +163,7 @@ def _published(
     prior_sd: float | None,
     prior: PriorSpread | None,
 ) -> Solution:
-    if prior_sd is None:  # the paper's estimator is left as it is
+    if prior_sd is None:  # the paper's estimator has no correction
         return Solution(fit, fit.R, fit.theta, None)
     observed = observe(cells, fit, component, prior_sd=prior_sd)
     if not settings.bias_correction:
