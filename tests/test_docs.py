@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from app.cli.command import COMMANDS, LazyGroup, load_command
 from app.main import create_app
 from app.settings import Settings
-from app.webhooks.service import EVENTS
+from app.webhooks.schemas import EVENTS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

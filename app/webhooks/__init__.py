@@ -1,1 +1,1 @@
-"""Webhooks: others are told of what happens, signed, until they have taken it."""
+"""Webhooks: signed messages about events, sent until the receiver accepts them."""

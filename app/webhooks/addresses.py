@@ -1,4 +1,4 @@
-"""Where messages may go: a webhook must not be a way into the network that the service runs in."""
+"""Addresses that messages may go to: a webhook must not reach into the network that the service runs in."""
 
 import ipaddress
 import re
@@ -22,7 +22,7 @@ class ForbiddenAddressError(BadInputError):
 
 @dataclass(frozen=True)
 class Target:
-    """Where one attempt connects to: the address that was checked, whatever the name says a moment later."""
+    """What one attempt connects to: the address that was checked, even if the name resolves to another one by now."""
 
     host: str
     address: str
@@ -38,13 +38,13 @@ class Target:
 
     @property
     def host_header(self) -> str:
-        """What the Host header says: the name, and the port where it is not the scheme's own."""
+        """The Host header: the name, and the port if it is not the scheme's default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == {"http": 80, "https": 443}[self.scheme] else f"{host}:{self.port}"
 
 
 def check_url(url: str, *, allow_private: bool) -> None:
-    """Refuse what can never be delivered to, without asking the network.
+    """Refuse a URL that messages can never go to. Nothing is looked up.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def check_url(url: str, *, allow_private: bool) -> None:
     if not url.isascii() or any(c.isspace() or not c.isprintable() for c in url):
         raise _refused("must be ASCII, percent-encoded where it is not")
     if ":" not in host and not _HOST.fullmatch(host):
-        raise _refused("has a host that is no name")
+        raise _refused("has a host that is not a valid name")
     if allow_private:
         return
     if parts.scheme != "https":
@@ -80,13 +80,13 @@ def check_url(url: str, *, allow_private: bool) -> None:
 
 
 def resolve(url: str, *, allow_private: bool) -> Target:
-    """Look the host up and pin the address to connect to; every address it has must be public.
+    """Look up the host and choose the address to connect to; all its addresses must be public.
 
     Raises
     ------
     BadInputError, ForbiddenAddressError
     OSError
-        The name cannot be looked up.
+        The name has no address.
     """
     check_url(url, allow_private=allow_private)
     parts = urlsplit(url)
@@ -104,7 +104,7 @@ def resolve(url: str, *, allow_private: bool) -> Target:
 def _require_public(address: str) -> None:
     one = ipaddress.ip_address(address)
     if isinstance(one, ipaddress.IPv6Address):
-        # An IPv4 address in IPv6's clothes is judged as what it is.
+        # An IPv4 address inside an IPv6 address counts as the IPv4 address.
         inner = one.ipv4_mapped or one.sixtofour or (one.teredo and one.teredo[1])
         if any(one in network for network in _EMBEDDING):  # NAT64 (RFC 6052), and the old compatible form
             inner = ipaddress.IPv4Address(int(one) & 0xFFFFFFFF)

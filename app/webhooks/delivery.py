@@ -1,17 +1,17 @@
 import random
-import time
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import httpx
 import structlog
 from sqlalchemy import RowMapping
+from standardwebhooks import Webhook
 
 from app.database.engine import Database
 from app.errors import BadInputError
 from app.webhooks import queries as store
 from app.webhooks.addresses import resolve
-from app.webhooks.signing import sign
 
 log = structlog.get_logger()
 
@@ -24,7 +24,7 @@ _GONE = 410
 
 
 class Deliverer:
-    """Sends what webhooks are to be told, at least once each; several may share one database."""
+    """Sends messages to webhooks, each at least once. Several deliverers may share one database."""
 
     def __init__(self, database: Database, *, allow_private: bool) -> None:
         self._database = database
@@ -33,25 +33,25 @@ class Deliverer:
     def deliver_due(self) -> int:
         """Send what is due and return how many messages were tried; no transaction is open while sending."""
         with self._database.begin() as conn:
-            # Claimed for longer than all of them can take: whoever dies in between is replaced after that.
+            # Claimed for longer than all of them can take. If this process dies, another one takes them after that.
             due = store.claim_due(conn, limit=_BATCH, seconds=_BATCH * TIMEOUT_SECONDS * 2)
         for message in due:
             with structlog.contextvars.bound_contextvars(message=str(message["id"])):
-                self._settle(message["id"], message["attempts"], *self._send(message))
+                self._record(message["id"], message["attempts"], *self._send(message))
         return len(due)
 
     def _send(self, message: RowMapping) -> tuple[int | None, str]:
-        """Make one attempt; return the status, None where there was no answer, and what happened in words."""
+        """Make one attempt; return the status (None without an answer) and the result in words."""
         try:
             target = resolve(message["url"], allow_private=self._allow_private)
-            now = int(time.time())
+            now, key = datetime.now(UTC), str(message["id"])
             headers = {
                 "Host": target.host_header,
                 "Content-Type": "application/json",
                 "User-Agent": "stable-arena",
-                "webhook-id": str(message["id"]),
-                "webhook-timestamp": str(now),
-                "webhook-signature": sign(message["secret"], str(message["id"]), now, message["payload"]),
+                "webhook-id": key,
+                "webhook-timestamp": str(int(now.timestamp())),
+                "webhook-signature": Webhook(message["secret"]).sign(key, now, message["payload"]),
             }
             # The certificate must be the name's, although the connection goes to the address that was checked.
             extensions: dict[str, Any] = {"sni_hostname": target.host}
@@ -64,12 +64,12 @@ class Deliverer:
                 return answer.status_code, f"answered {answer.status_code}"
         except BadInputError as error:
             return None, error.detail
-        except Exception as error:  # whatever one receiver's address or answer brings about, the others are told
+        except Exception as error:  # one receiver's address or answer must not keep the messages from the others
             if not isinstance(error, (OSError, httpx.HTTPError)):
                 log.exception("webhook_broke")
             return None, f"{type(error).__name__}: {error}"[:500]
 
-    def _settle(self, message: UUID, attempts: int, status: int | None, detail: str) -> None:
+    def _record(self, message: UUID, attempts: int, status: int | None, detail: str) -> None:
         with self._database.begin() as conn:
             if status is not None and httpx.codes.is_success(status):
                 store.end_delivery(conn, message, "delivered", detail)
@@ -81,6 +81,6 @@ class Deliverer:
 
 
 def pause_after(attempts: int) -> float:
-    """Return the seconds to wait after so many attempts: fourfold each time, up to a day, and up to a tenth more."""
+    """Return the seconds to wait after so many attempts: fourfold each time, up to a day, plus up to a tenth."""
     pause = min(FIRST_PAUSE_SECONDS * 4.0 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
-    return pause * (1.0 + random.random() / 10)  # noqa: S311  to spread the load, not to keep a secret
+    return pause * (1.0 + random.random() / 10)  # noqa: S311  keeps no secret

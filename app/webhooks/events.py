@@ -1,7 +1,7 @@
-"""What webhooks are told, written in the transaction of what it tells of: neither is there without the other."""
+"""Messages to webhooks. A message is written in the transaction of its event: there is no event without it."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -13,49 +13,48 @@ from app.snapshots.freshness import first_board_is_late
 from app.snapshots.queries import newest_snapshot, snapshot_is_older
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 from app.webhooks import queries as store
-from app.webhooks.service import Event
+from app.webhooks.schemas import Event
 
 MAX_LISTED = 1_000
-_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+_STANDING_EVENTS: dict[Event, str] = {"annotators.flagged": "flagged", "annotators.excluded": "excluded"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def announce(conn: Connection, event: Event, data: Mapping[str, Any]) -> None:
-    """Put a message on its way to everyone who wants to be told of this event."""
+    """Send a message about this event to every webhook that subscribed to it."""
     subscribers = store.list_subscribers(conn, event)
     if subscribers:
         store.insert_deliveries(conn, subscribers, event, _payload(event, data))
 
 
 def announce_to(conn: Connection, webhook_id: UUID, data: Mapping[str, Any]) -> UUID:
-    """Put a test message on its way to one webhook; return its id."""
+    """Send a test message to one webhook; return the message's id."""
     return store.insert_deliveries(conn, [webhook_id], "test", _payload("test", data))[0]
 
 
-def announce_standings(conn: Connection, snapshot_id: UUID, changes: Iterable[RowMapping]) -> None:
-    """Tell which annotators a publication newly flagged and excluded, by public id: keys stay here."""
-    found = list(changes)
-    told: tuple[tuple[Event, str], ...] = (("annotators.flagged", "flagged"), ("annotators.excluded", "excluded"))
-    for event, standing in told:
-        here = [one for one in found if one["after"] == standing]
-        if here:
-            listed = [{"id": str(one["id"]), "ability": one["ability"], "votes": one["votes"]} for one in here]
-            data = {"snapshot": str(snapshot_id), "count": len(here), "annotators": listed[:MAX_LISTED]}
+def announce_standings(conn: Connection, snapshot_id: UUID, changes: Sequence[RowMapping]) -> None:
+    """Send messages about the annotators that a snapshot newly flags or excludes, by public id without their keys."""
+    for event, standing in _STANDING_EVENTS.items():
+        changed = [one for one in changes if one["after"] == standing]
+        if changed:
+            listed = [{"id": str(one["id"]), "ability": one["ability"], "votes": one["votes"]} for one in changed]
+            data = {"snapshot": str(snapshot_id), "count": len(changed), "annotators": listed[:MAX_LISTED]}
             announce(conn, event, data)
 
 
 def wants_standings(conn: Connection) -> bool:
-    """Whether anyone wants to be told of flags or exclusions: finding them costs a look at every annotator."""
-    return any(store.list_subscribers(conn, event) for event in ("annotators.flagged", "annotators.excluded"))
+    """Whether a webhook subscribed to flags or exclusions: to find them, every annotator has to be looked at."""
+    return any(store.list_subscribers(conn, event) for event in _STANDING_EVENTS)
 
 
 def announce_stale_board(conn: Connection, policy: Policy) -> bool:
-    """Tell once of a board that is older than the policy wants while votes wait that are not in it.
+    """Send one message when the leaderboard is older than the policy allows while votes wait that are not in it.
 
-    Also of a first board that is that late. Return whether it was told.
+    A first leaderboard that is as late counts too. Return whether a message was sent.
     """
     snapshot = newest_snapshot(conn)
     if snapshot is None:
-        if store.told_since(conn, "board.stale", _EVER) or not first_board_is_late(conn, policy):
+        if store.was_announced(conn, "board.stale", since=_EPOCH) or not first_board_is_late(conn, policy):
             return False
         waiting = count_votes(conn, at_most=MOST_COUNTED)
         announce(conn, "board.stale", {"snapshot": None, "published_at": None, "votes_not_in_board": waiting})
@@ -63,7 +62,7 @@ def announce_stale_board(conn: Connection, policy: Policy) -> bool:
     if not snapshot_is_older(conn, snapshot["id"], timedelta(seconds=policy.stale_after_seconds)):
         return False
     waiting = new_votes_since(conn, snapshot["vote_set"])
-    if not waiting or store.told_since(conn, "board.stale", snapshot["published_at"]):
+    if not waiting or store.was_announced(conn, "board.stale", since=snapshot["published_at"]):
         return False
     published = snapshot["published_at"].isoformat()
     data = {"snapshot": str(snapshot["id"]), "published_at": published, "votes_not_in_board": waiting}

@@ -1,7 +1,7 @@
-"""Who wants to be told of what, and the messages on their way: written with what they tell of, sent afterwards."""
+"""Webhooks and their messages: written in the transaction of the event, sent afterwards."""
 
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +31,7 @@ def get_webhook(conn: Connection, webhook_id: UUID) -> RowMapping | None:
 
 
 def delete_webhook(conn: Connection, webhook_id: UUID) -> bool:
-    """Delete a webhook and give up what waits for it; False where there is none."""
+    """Delete a webhook and give up its waiting messages; False where there is no such webhook."""
     found = webhooks.c.id == webhook_id
     gone = update(webhooks).where(found, webhooks.c.deleted_at.is_(None)).values(deleted_at=func.now(), secret="")
     if not conn.execute(gone).rowcount:
@@ -43,19 +43,19 @@ def delete_webhook(conn: Connection, webhook_id: UUID) -> bool:
 
 
 def list_subscribers(conn: Connection, event: str) -> Sequence[UUID]:
-    """Return the ids of the webhooks that want to be told of an event."""
+    """Return the ids of the webhooks that subscribed to an event."""
     wants = literal(event) == webhooks.c.events.any_()
     return conn.execute(select(webhooks.c.id).where(wants, webhooks.c.deleted_at.is_(None))).scalars().all()
 
 
-def told_since(conn: Connection, event: str, moment: object) -> bool:
-    """Whether a message of this event was written after a moment."""
-    written = exists().where(webhook_deliveries.c.event == event, webhook_deliveries.c.created_at > moment)
+def was_announced(conn: Connection, event: str, *, since: datetime) -> bool:
+    """Whether a message about this event was written after a time."""
+    written = exists().where(webhook_deliveries.c.event == event, webhook_deliveries.c.created_at > since)
     return bool(conn.execute(select(written)).scalar_one())
 
 
 def insert_deliveries(conn: Connection, webhook_ids: Collection[UUID], event: str, payload: str) -> list[UUID]:
-    """Put a message on its way to each webhook; return the messages' ids."""
+    """Add a message to each webhook; return the messages' ids."""
     ids = [new_id() for _ in webhook_ids]
     rows = [
         {"id": i, "webhook_id": one, "event": event, "payload": payload}
@@ -67,7 +67,7 @@ def insert_deliveries(conn: Connection, webhook_ids: Collection[UUID], event: st
 
 
 def claim_due(conn: Connection, *, limit: int, seconds: float) -> Sequence[RowMapping]:
-    """Take messages that are due, with their webhooks' `url` and `secret`; nobody else takes them for `seconds`."""
+    """Take messages that are due, with their webhooks' `url` and `secret`; no other takes them for `seconds`."""
     c = webhook_deliveries.c
     due = (
         select(c.id)
@@ -98,10 +98,7 @@ def postpone_delivery(conn: Connection, delivery_id: UUID, seconds: float, detai
 
 
 def list_deliveries(conn: Connection, webhook_id: UUID, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
-    """Return a webhook's messages, the newest first, those with an id below `before`: ids grow with time.
-
-    Those that ended have no next attempt.
-    """
+    """Return a webhook's messages, the newest first, those with an id below `before`: ids grow with time."""
     c = webhook_deliveries.c
     next_attempt = case((c.status == "waiting", c.next_attempt_at)).label("next_attempt_at")
     columns = (c.id, c.event, c.created_at, c.attempts, c.status, c.detail, next_attempt, c.ended_at)

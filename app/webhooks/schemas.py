@@ -1,0 +1,58 @@
+from datetime import datetime
+from typing import Literal, get_args
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Event = Literal[
+    "snapshot.published", "annotators.flagged", "annotators.excluded", "refit.failed", "board.stale", "rule.jumped"
+]
+EVENTS: tuple[Event, ...] = get_args(Event)
+
+
+class WebhookRequest(BaseModel):
+    """A URL that is to receive messages, and about which events."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str = Field(min_length=1, max_length=2000, description="https, on a public address.")
+    events: list[Event] = Field(min_length=1)
+
+
+class Webhook(BaseModel):
+    """A URL that receives messages, and about which events."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    url: str
+    events: list[str]
+    created_by: str = Field(description="Name of the key it was made with.")
+    created_at: datetime
+
+
+class NewWebhook(Webhook):
+    """A webhook just made, with the secret that signs its messages. The secret is shown once."""
+
+    secret: str = Field(description="whsec_…, as Standard Webhooks defines it.")
+
+
+class TestMessage(BaseModel):
+    """A test message on its way."""
+
+    id: UUID = Field(description="As in the webhook's deliveries.")
+
+
+class Delivery(BaseModel):
+    """One message to a webhook, and the result of the attempts to deliver it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    event: str
+    created_at: datetime
+    attempts: int
+    status: Literal["waiting", "delivered", "given_up"]
+    detail: str | None = Field(description="Result of the last attempt.")
+    next_attempt_at: datetime | None = Field(description="null once it was delivered or given up.")
+    ended_at: datetime | None
