@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.tables import make_table
-from app.review.evidence.case import Case, SurprisingVote
-from app.review.evidence.figures import ModelFigures
+from app.review.evidence.schemas import Case, ModelFigures, SurprisingVote
 
 _MOST_MODELS = 10
 

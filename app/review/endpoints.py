@@ -10,9 +10,10 @@ from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_c
 from app.http.problems import problem_responses
 from app.review.appeals import service as appeals
 from app.review.evidence.case import make_case
-from app.review.evidence.votes import ListedVote, list_own_votes
-from app.review.reasons import Review, list_reviews
-from app.review.schemas import AnnotatorDetail
+from app.review.evidence.schemas import ListedVote
+from app.review.evidence.votes import list_annotator_votes
+from app.review.queue import list_reviews
+from app.review.schemas import AnnotatorDetail, Review
 
 router = APIRouter(tags=["annotators"], dependencies=[require("review")])
 
@@ -42,7 +43,7 @@ def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cur
     """
     position = read_cursor(cursor, _VotePosition)
     found = annotators.find_annotator(conn, annotator)
-    items = list_own_votes(conn, found, limit=limit + 1, before=position and position[0])
+    items = list_annotator_votes(conn, found, limit=limit + 1, before=position and position[0])
     return paginate(items, limit, lambda last: (last.id,))
 
 

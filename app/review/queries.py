@@ -1,4 +1,4 @@
-"""What a reviewer looks at: one annotator's own votes, and what the newest snapshot says of models and annotators."""
+"""What reviewers see: one annotator's votes, and the newest snapshot's models and annotators."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,10 +22,10 @@ from sqlalchemy import (
 from app.annotators.queries import with_newest_figures
 from app.database.tables import models, retracted_votes, snapshot_annotators, snapshot_models, votes
 
-MOST_DIGITS = 16.0
-"""Odds beyond 10^16 are not told apart: a probability as a float has no more digits."""
+MAX_LOG10_ODDS = 16.0
+"""Odds beyond 10^16 all count as this: a float has no more digits."""
 
-# Not "has an ability": who judged nothing but models without a score counts, and has none.
+# Not "has an ability": an annotator whose votes are all on models without a score counts but has no ability.
 _fitted = snapshot_annotators.c.standing.not_in(("pending", "excluded"))
 
 
@@ -33,7 +33,7 @@ def list_votes(conn: Connection, annotator_id: int, *, limit: int, before: UUID 
     """Return the annotator's votes, the one recorded last first, those with an id below `before`.
 
     `id, battle_id, model_a_id, model_b_id, model_a, model_b, outcome, voted_at, received_at, imported, retracted,
-    replaced`: the models by the names they carry today. Never the metadata, which may name a person.
+    replaced`, with the models' current names. Never the metadata, which may name a person.
     """
     model_a, model_b = models.alias("model_a"), models.alias("model_b")
     c, void = votes.c, retracted_votes.c
@@ -58,11 +58,11 @@ def list_votes(conn: Connection, annotator_id: int, *, limit: int, before: UUID 
     return conn.execute(statement).mappings().all()
 
 
-def read_own_votes(conn: Connection, annotator_id: int, *, most: int) -> Sequence[Row[Any]]:
-    """Return the annotator's votes that are not retracted, the last `most` on record: one look into one index.
+def read_votes(conn: Connection, annotator_id: int, *, most: int) -> Sequence[Row[Any]]:
+    """Return the annotator's votes that are not retracted, the last `most` on record, from one index.
 
-    `id, model_a_id, model_b_id, outcome, voted, received`: when it was cast by its sender's word, and when a live vote
-    arrived, in seconds since 1970; null where nobody knows.
+    `id, model_a_id, model_b_id, outcome, voted, received`: when it was cast, as its sender said, and when a live vote
+    arrived, in seconds since 1970; null where unknown.
     """
     c = votes.c
     retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == c.id).exists()
@@ -79,26 +79,26 @@ def read_own_votes(conn: Connection, annotator_id: int, *, most: int) -> Sequenc
     return conn.execute(statement).all()
 
 
-def read_published(conn: Connection, snapshot_id: UUID, method: str = "am-elo") -> Sequence[RowMapping]:
-    """Return one board of a snapshot, archived models included, by number.
+def read_leaderboard(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return a snapshot's am-elo leaderboard of all votes, archived models included, by number.
 
-    `model_id, model, score, lower, upper, rank, votes, ties, component, identified, archived`.
+    `model_id, model, score, se, lower, upper, rank, votes, ties, component, archived`.
     """
     c = snapshot_models.c
     statement = (
         select(
             c.model_id, models.c.name.label("model"), c.score, c.se, c.lower, c.upper, c.rank, c.votes, c.ties,
-            c.component, c.identified, models.c.archived_at.is_not(None).label("archived"),
+            c.component, models.c.archived_at.is_not(None).label("archived"),
         )
         .join_from(snapshot_models, models)
-        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == "")
+        .where(c.snapshot_id == snapshot_id, c.method == "am-elo", c.tag == "")
         .order_by(c.model_id)
     )  # fmt: skip
     return conn.execute(statement).mappings().all()
 
 
 def read_evidence(conn: Connection, snapshot_id: UUID, annotator_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Return what the snapshot's refit noted against annotators, by number; those against whom it noted something."""
+    """Return what the snapshot's refit found against annotators, by number; only those with findings."""
     c = snapshot_annotators.c
     statement = select(c.annotator_id, c.evidence).where(
         c.snapshot_id == snapshot_id, c.annotator_id.in_(annotator_ids), c.evidence.is_not(None)
@@ -107,7 +107,7 @@ def read_evidence(conn: Connection, snapshot_id: UUID, annotator_ids: Sequence[i
 
 
 def read_fitted(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
-    """Return the numbers of the annotators who were in the snapshot's fit."""
+    """Return the numbers of the annotators in the snapshot's fit."""
     c = snapshot_annotators.c
     return conn.execute(select(c.annotator_id).where(c.snapshot_id == snapshot_id, _fitted)).scalars().all()
 
@@ -126,7 +126,7 @@ def list_by_reason(
     figures = snapshot_annotators
     strongest = figures.c.evidence["strength"].as_float()
     low = found.c.probability_low
-    least = literal(10.0**-MOST_DIGITS, Double)
+    least = literal(10.0**-MAX_LOG10_ODDS, Double)
     odds = func.log(func.greatest(low, least) / func.greatest(1.0 - low, least))
     strength: ColumnElement[float] = func.greatest(strongest, odds, literal(0.0, Double)).label("reason_strength")
     here = and_(figures.c.annotator_id == found.c.annotator_id, figures.c.snapshot_id == found.c.snapshot_id)

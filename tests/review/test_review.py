@@ -1,4 +1,4 @@
-"""What reviewers are shown of an annotator: votes, evidence, the queue."""
+"""What reviewers see of an annotator: votes, evidence, the queue."""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,7 +53,7 @@ def test_the_votes_of_one_annotator(ask: Ask, crowd: list[str], refit: Ask, vote
 
 
 def test_chances_are_those_of_the_published_board(ask: Ask, crowd: list[str], refit: Ask) -> None:
-    """P(left) + P(tie)/2 is what scores and ability say, whoever the verdicts of one pair came from."""
+    """P(left) + P(tie)/2 is what scores and ability say, for any verdicts on one pair."""
     refit()
     score = {row["model"]: row["score"] for row in ask("GET", "/leaderboard").json()["models"]}
     ability = ask("GET", "/annotators/flip 12").json()["ability"]
@@ -72,7 +72,7 @@ def test_chances_are_those_of_the_published_board(ask: Ask, crowd: list[str], re
         assert row["chance"]["surprising"] == (row["chance"]["typical_probability"] < 0.1)
 
 
-def test_evidence_tells_the_contrary_from_the_honest(ask: Ask, crowd: list[str], refit: Ask) -> None:
+def test_evidence_separates_the_contrary_from_the_honest(ask: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     flip, honest = (ask("GET", f"/annotators/{key}", scope="review").json() for key in ("flip 12", "honest 0"))
     case = flip["evidence"]
@@ -85,7 +85,7 @@ def test_evidence_tells_the_contrary_from_the_honest(ask: Ask, crowd: list[str],
     assert case["agreement"]["accuracy"] < 0.5 < typical["accuracy"]
     assert case["strength"] > 2
     assert any(sentence.startswith("The ability is -") for sentence in case["summary"])
-    assert any("follow the board" in sentence for sentence in case["summary"])
+    assert any("follow the leaderboard" in sentence for sentence in case["summary"])
     assert len(case["surprising"]) == 10
     chances = [one["chance"]["typical_probability"] for one in case["surprising"]]
     assert chances == sorted(chances)
@@ -110,7 +110,7 @@ def test_evidence_tells_the_contrary_from_the_honest(ask: Ask, crowd: list[str],
     assert fine["pace"]["votes"] == 0, "they came in one batch"
 
 
-def test_a_side_a_favourite_and_haste_are_told(ask: Ask, crowd: list[str], refit: Ask) -> None:
+def test_a_side_a_favourite_and_haste_are_described(ask: Ask, crowd: list[str], refit: Ask) -> None:
     pairs = [(a, b) for a in range(6) for b in range(6) if a != b] * 3
     batch = [
         {
@@ -143,12 +143,12 @@ def test_retracted_votes_are_no_evidence(ask: Ask, crowd: list[str], refit: Ask,
     assert (shown["votes_summary"]["votes"], shown["votes_summary"]["retracted"]) == (120, 120)
     assert case["summary"][0].startswith("All 120 votes, on 6 models and received on ")
     assert len(case["history"]) == 1
-    assert "let go" not in " ".join(case["summary"])
+    assert "No snapshot" not in " ".join(case["summary"])
     with database.begin() as conn:  # as retention leaves it
         conn.execute(text("DELETE FROM snapshot_annotators"))
     case = ask("GET", "/annotators/flip 12").json()["evidence"]
     assert case["history"] == []
-    assert case["summary"][1].startswith("No snapshot has figures of the annotator any more")
+    assert case["summary"][1].startswith("No snapshot has figures of the annotator")
     other = ask("GET", "/annotators/flip 13").json()
     assert other["votes_summary"]["retracted"] == 0
     assert not any("retracted" in sentence for sentence in other["evidence"]["summary"])
@@ -160,7 +160,7 @@ def test_before_the_first_board(ask: Ask, crowd: list[str]) -> None:
     assert ask("GET", "/reviews").json() == {"items": [], "next_cursor": None}
 
 
-def test_somebody_new_is_compared_with_the_typical_annotator(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
+def test_a_new_annotator_is_compared_with_the_typical_one(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
     refit()
     vote(annotator="new", winner="model_a")
     case = ask("GET", "/annotators/new").json()["evidence"]
@@ -173,7 +173,7 @@ def test_the_queue_has_the_strongest_reason_first(ask: Ask, crowd: list[str], re
     refit()
     first = ask("GET", "/reviews", scope="review").json()["items"]
     assert {one["annotator"] for one in first} == {"flip 12", "flip 13"}
-    assert all("somebody who votes against the board" in one["evidence"]["words"][0] for one in first)
+    assert all("an annotator who votes against the leaderboard" in one["evidence"]["words"][0] for one in first)
     for weaker, stronger in (("flip 12", "flip 13"), ("flip 13", "flip 12")):
         note(
             database, weaker, '{"rule": "ability", "held": false, "strength": 0.2, "tests": {"coin": 0.2}, "about": {}}'
@@ -188,8 +188,8 @@ def test_the_queue_has_the_strongest_reason_first(ask: Ask, crowd: list[str], re
         reason = queue[0]["evidence"]
         assert (reason["strength"], reason["rule"], reason["held"]) == (40.5, "favour", True)
         assert queue[0]["evidence"]["words"][0] == (
-            "The votes are 10^40 times likelier from somebody who votes for model 3 whenever it is shown and honestly "
-            "otherwise than from an honest annotator."
+            "The votes are 10^40 times likelier from an annotator who always votes for model 3 and otherwise honestly "
+            "than from an honest annotator."
         )
         assert [one["evidence"]["strength"] for one in queue] == sorted(
             (one["evidence"]["strength"] for one in queue), reverse=True

@@ -11,12 +11,11 @@ import pytest
 from app.lab.simulate import simulate_votes
 from app.rating.settings import EVIDENCE_TESTS
 from app.rating.solver.gauge import ELO_PER_NATURAL
-from app.review.evidence.figures import agreement, by_model, sides, ties
-from app.review.evidence.findings import BEHAVIOURS, tell, times, worth_telling
-from app.review.evidence.own_votes import OwnVotes
-from app.review.evidence.pace import pace
-from app.review.evidence.published import Published, expect, find_tie_weight
-from app.review.reasons import strength_of
+from app.review.evidence.annotator_votes import AnnotatorVotes
+from app.review.evidence.expectations import PublishedScores, expect, find_tie_weight
+from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement
+from app.review.evidence.pace import measure_pace
+from app.review.evidence.reasons import BEHAVIOURS, describe_findings, format_ratio, strength_of, strong_findings
 
 NAMES = {1: "one", 2: "two", 3: "three"}
 NEVER = np.nan
@@ -24,12 +23,12 @@ NEVER = np.nan
 
 def votes_of(
     pairs: list[tuple[int, int, int]], *, gaps: dict[int, float], ability: float = 1.0, tie_weight: float = 0.0
-) -> OwnVotes:
+) -> AnnotatorVotes:
     """Votes (model_a, model_b, outcome) where models stand so many natural units above the middle."""
     model_a, model_b, outcome = (np.array(column) for column in zip(*pairs, strict=True))
     gap = np.array([gaps.get(a, np.nan) - gaps.get(b, np.nan) for a, b in zip(model_a, model_b, strict=True)])
     known, nothing = gap[np.isfinite(gap)], np.full(len(gap), NEVER)
-    return OwnVotes(
+    return AnnotatorVotes(
         [UUID(int=i) for i in range(len(gap))], model_a, model_b, outcome, nothing, nothing, gap, nothing, ability,
         tie_weight, own=expect(known, ability, tie_weight), typical=expect(known, 1.0, tie_weight),
     )  # fmt: skip
@@ -58,7 +57,7 @@ def test_ties_are_expected_as_often_as_the_crowd_calls_them() -> None:
 def test_agreement_by_hand() -> None:
     """Ability 1, odds of 3 to 1 on every pair: four decided votes, three with the board, one tie, one unscored."""
     pairs = [(1, 2, 0), (2, 1, 1), (1, 2, 0), (1, 2, 1), (1, 2, 2), (1, 3, 0)]
-    found = agreement(votes_of(pairs, gaps={1: np.log(3.0), 2: 0.0}))
+    found = find_agreement(votes_of(pairs, gaps={1: np.log(3.0), 2: 0.0}))
     assert (found.votes, found.accuracy) == (4, 0.75)
     own, typical = found.expected
     assert own.model_dump(exclude={"of"}) == typical.model_dump(exclude={"of"})
@@ -66,7 +65,7 @@ def test_agreement_by_hand() -> None:
     assert own.accuracy_z == pytest.approx(0.0, abs=1e-12)
     loss = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
     assert (own.log_loss, own.observed_log_loss) == pytest.approx((loss, loss))
-    against = agreement(votes_of([(1, 2, 1)] * 12, gaps={1: np.log(3.0), 2: 0.0}, ability=-1.0))
+    against = find_agreement(votes_of([(1, 2, 1)] * 12, gaps={1: np.log(3.0), 2: 0.0}, ability=-1.0))
     assert against.accuracy == 0.0
     own, typical = against.expected
     assert own.accuracy == pytest.approx(0.25)
@@ -75,20 +74,20 @@ def test_agreement_by_hand() -> None:
 
 
 def test_sides_by_hand() -> None:
-    found = sides(votes_of([(1, 2, 0), (2, 1, 0)] * 10, gaps={1: 0.5, 2: 0.0}))
+    found = compare_sides(votes_of([(1, 2, 0), (2, 1, 0)] * 10, gaps={1: 0.5, 2: 0.0}))
     assert (found.votes, found.left) == (20, 1.0)
     assert found.expected_left == pytest.approx(0.5)
     p = 1 / (1 + np.exp(-0.5))
     assert found.p_value == pytest.approx(erfc(9.5 / sqrt(20 * p * (1 - p)) / sqrt(2)))
-    fair = sides(votes_of([(1, 2, 0), (2, 1, 1)] * 10, gaps={1: 0.5, 2: 0.0}))
+    fair = compare_sides(votes_of([(1, 2, 0), (2, 1, 1)] * 10, gaps={1: 0.5, 2: 0.0}))
     assert fair.p_value == pytest.approx(1.0)
 
 
 def test_ties_and_models_by_hand() -> None:
     votes = votes_of([(1, 2, 2), (2, 1, 3), (1, 2, 0), (2, 3, 0)], gaps={1: 0.0, 2: 0.0, 3: 0.0}, tie_weight=2.0)
-    found = ties(votes)
+    found = compare_ties(votes)
     assert (found.votes, found.share, found.expected, found.z) == pytest.approx((4, 0.5, 0.5, 0.0))
-    rows = {row.model: row for row in by_model(votes, NAMES)}
+    rows = {row.model: row for row in compare_models(votes, NAMES)}
     assert (rows["one"].votes, rows["one"].decided, rows["one"].wins) == (3, 1, 1)
     assert (rows["two"].votes, rows["two"].decided, rows["two"].wins) == (4, 2, 1)
     assert rows["three"].residual == pytest.approx(-1.0)
@@ -97,8 +96,8 @@ def test_ties_and_models_by_hand() -> None:
 
 def test_nothing_known_is_nothing_said() -> None:
     votes = votes_of([(1, 2, 0)], gaps={})
-    assert agreement(votes).accuracy is None
-    assert (sides(votes).p_value, ties(votes).share, by_model(votes, NAMES)) == (None, None, [])
+    assert find_agreement(votes).accuracy is None
+    assert (compare_sides(votes).p_value, compare_ties(votes).share, compare_models(votes, NAMES)) == (None, None, [])
 
 
 def test_honest_votes_are_as_expected() -> None:
@@ -116,7 +115,7 @@ def test_honest_votes_are_as_expected() -> None:
             zip(simulated.model_a[mine].tolist(), simulated.model_b[mine].tolist(), outcome.tolist(), strict=True)
         )
         votes = votes_of(pairs, gaps=gaps, ability=float(world.ability[k]), tie_weight=tie_weight)
-        own = agreement(votes).expected[0]
+        own = find_agreement(votes).expected[0]
         found.append((own.accuracy_z, own.log_loss_z))
     z = np.array(found)
     assert np.all(np.abs(z.mean(axis=0)) < 0.5)
@@ -128,48 +127,50 @@ def test_pace_by_hand() -> None:
     day = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
     voted = day + np.array([0.0, 100.0, 102.0, 104.0, 7200.0, NEVER, NEVER, NEVER, NEVER])
     received = day + np.array([1.0, 1.0, 1.0, 1.0, 1.0, 9000.0, 9500.0, 9500.0, NEVER])
-    found = pace(replace(votes, voted=voted, received=received))
-    assert found.votes == 6, "two that arrived together and one that nobody dated are left out"
+    found = measure_pace(replace(votes, voted=voted, received=received))
+    assert found.votes == 6, "two that arrived together and one without a date are left out"
     assert found.median_seconds == 100.0
     assert found.hasty == pytest.approx(2 / 5)
     assert found.busiest_hour is not None
     assert found.longest_burst is not None
     assert (found.busiest_hour.since, found.busiest_hour.votes) == (datetime(2026, 1, 1, tzinfo=UTC), 4)
     assert (found.longest_burst.votes, found.longest_burst.seconds) == (3, 4.0)
-    assert pace(votes).votes == 0
-    lonely = pace(replace(votes, voted=np.array([day, *[NEVER] * 8]), received=np.full(9, NEVER)))
+    assert measure_pace(votes).votes == 0
+    lonely = measure_pace(replace(votes, voted=np.array([day, *[NEVER] * 8]), received=np.full(9, NEVER)))
     assert (lonely.votes, lonely.median_seconds, lonely.longest_burst) == (1, None, None)
 
 
-def test_every_test_of_the_laboratory_has_words() -> None:
+def test_every_test_has_words() -> None:
     assert set(BEHAVIOURS) == set(EVIDENCE_TESTS)
     stored = {"rule": "favour", "tests": {"coin": 0.4, "favour": 3.2}, "about": {"favour": "gpt", "coin": None}}
-    found = tell(stored)
+    found = describe_findings(stored)
     assert [(one.test, one.about) for one in found.findings] == [("favour", "gpt"), ("coin", None)]
     assert found.findings[0].words == (
-        "The votes are 1,585 times likelier from somebody who votes for gpt whenever it is shown and honestly "
-        "otherwise than from an honest annotator."
+        "The votes are 1,585 times likelier from an annotator who always votes for gpt and otherwise honestly than "
+        "from an honest annotator."
     )
-    assert [one.test for one in worth_telling(found)] == ["favour"]
-    assert tell(None).findings == []
-    assert (times(0.4), times(9.1)) == ("2.5 times", "10^9 times")
+    assert [one.test for one in strong_findings(found)] == ["favour"]
+    assert describe_findings(None).findings == []
+    assert (format_ratio(0.4), format_ratio(9.1)) == ("2.5 times", "10^9 times")
 
 
 def test_the_strength_is_the_stronger_of_test_and_ability() -> None:
-    weak = tell({"strength": 1.5, "tests": {"coin": 1.5}})
+    weak = describe_findings({"strength": 1.5, "tests": {"coin": 1.5}})
     assert strength_of(weak, None) == 1.5
     assert strength_of(weak, 0.5) == 1.5
     assert strength_of(weak, 0.999) == pytest.approx(np.log10(999))
-    assert strength_of(tell(None), 1.0) == 16.0
-    assert strength_of(tell(None), 0.01) == 0.0
+    assert strength_of(describe_findings(None), 1.0) == 16.0
+    assert strength_of(describe_findings(None), 0.01) == 0.0
 
 
-def test_a_board_knows_its_own_models_only() -> None:
-    board = Published(np.array([2, 5]), np.array([1000.0, np.nan]), np.array([10.0, 30.0]), np.array([1.0, 9.0]), {})
+def test_scores_know_only_their_own_models() -> None:
+    board = PublishedScores(
+        np.array([2, 5]), np.array([1000.0, np.nan]), np.array([10.0, 30.0]), np.array([1.0, 9.0]), {}
+    )
     gap = board.gap(np.array([2, 2, 2]), np.array([2, 5, 7]))
     assert gap[0] == 0.0
     assert np.isnan(gap[1:]).all()
     np.testing.assert_allclose(board.tie_share(np.array([2]), np.array([5])), 10 / 40)
-    higher = Published(np.array([2, 5]), np.array([1100.0, 1000.0]), *np.ones((2, 2)), {})
+    higher = PublishedScores(np.array([2, 5]), np.array([1100.0, 1000.0]), *np.ones((2, 2)), {})
     np.testing.assert_allclose(higher.gap(np.array([2]), np.array([5])), 100 / ELO_PER_NATURAL)
-    assert np.isnan(Published(*np.empty((4, 0)), {}).gap(np.array([1]), np.array([2]))).all()
+    assert np.isnan(PublishedScores(*np.empty((4, 0)), {}).gap(np.array([1]), np.array([2]))).all()

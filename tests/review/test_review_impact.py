@@ -1,4 +1,4 @@
-"""The impact of an annotator as the service tells it, beside what refits without the annotator then publish."""
+"""The impact of an annotator, compared with what refits without the annotator then publish."""
 
 import threading
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.refits.fit.process import FitProcess
-from app.review.impact import leaving
+from app.review.impact import leave_one_out
 
 Ask = Callable[..., Any]
 
@@ -49,7 +49,7 @@ def test_a_small_change_is_foreseen(
     ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change_policy(bias_correction=False)  # which influence leaves as it is: too coarse for 14 annotators
-    monkeypatch.setattr(leaving, "LARGEST_SHARE", 0.1)
+    monkeypatch.setattr(leave_one_out, "LARGEST_SHARE", 0.1)
     refit()
     foreseen = ask("GET", "/annotators/honest 5/impact").json()
     exact = ask("GET", "/annotators/honest 5/impact?exact=true").json()
@@ -61,7 +61,7 @@ def test_a_small_change_is_foreseen(
         assert row["place_change"] == pytest.approx(other["place_change"], abs=0.05)
 
 
-def test_somebody_outside_the_fit_is_let_in(ask: Ask, crowd: list[str], refit: Ask) -> None:
+def test_an_annotator_outside_the_fit_is_let_in(ask: Ask, crowd: list[str], refit: Ask) -> None:
     refit()
     whole = board(ask, 1)
     ask("POST", "/annotators/honest 3/decisions", json={"action": "exclude", "reason": "a test"})
@@ -74,7 +74,7 @@ def test_somebody_outside_the_fit_is_let_in(ask: Ask, crowd: list[str], refit: A
     )
 
 
-def test_somebody_without_votes_moves_nothing(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
+def test_an_annotator_without_votes_moves_nothing(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
     refit()
     vote(annotator="late")
     seen = ask("GET", "/annotators/late/impact").json()
@@ -84,7 +84,7 @@ def test_somebody_without_votes_moves_nothing(ask: Ask, crowd: list[str], refit:
 
 
 def test_a_model_that_hangs_on_one_annotator(ask: Ask, crowd: list[str], refit: Ask) -> None:
-    """Nobody else has judged it: without that annotator it has no score, which only a refit can say."""
+    """No other annotator has judged it: without that one it has no score, which only a refit shows."""
     pair = {"model_a": "hanging", "model_b": "model 0", "annotator": "honest 1"}
     batch = [{**pair, "winner": winner} for winner in ("model_a", "model_b", "tie") * 4]
     assert ask("POST", "/votes/batch", json={"votes": batch}).status_code == 200
@@ -94,7 +94,7 @@ def test_a_model_that_hangs_on_one_annotator(ask: Ask, crowd: list[str], refit: 
     assert seen["how"] == "refit"
     assert row["score_before"] is not None
     assert (row["score_after"], row["change"], row["rank_after"]) == (None, None, None)
-    assert "hanging would have no score any more." in seen["summary"]
+    assert "hanging would no longer have a score." in seen["summary"]
 
 
 def test_asked_again_it_is_remembered_and_one_is_computed_at_a_time(
@@ -141,7 +141,7 @@ def test_the_last_one_cannot_be_left_out(ask: Ask, assert_problem: Ask, crowd: l
         ask("POST", f"/annotators/{key}/decisions", json={"action": "exclude", "reason": "a test"})
     refit()
     alone = assert_problem(ask("GET", f"/annotators/{crowd[0]}/impact"), 409, "cannot-fit")
-    assert alone["detail"] == ("nobody else's votes count: without this annotator's there is no board to compare with")
+    assert alone["detail"] == "no other annotator's votes count: without this annotator there is no leaderboard"
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def pair_apart(ask: Ask, crowd: list[str]) -> list[str]:
     return keys
 
 
-def test_whoever_judged_models_without_a_score_counts_and_moves_nothing(
+def test_an_annotator_of_models_without_a_score_counts_and_moves_nothing(
     ask: Ask, pair_apart: list[str], refit: Ask
 ) -> None:
     refit()

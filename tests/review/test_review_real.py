@@ -12,7 +12,7 @@ from scipy.stats import norm
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.refits.fit.interface import FitInput
-from app.review.impact.leaving import Change, leave_out
+from app.review.impact.leave_one_out import ScoreChange, leave_out
 from tests.fixtures.fit_inputs import make_fit_input
 
 OUTCOME = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
@@ -51,7 +51,7 @@ def compare(task: FitInput, how_many: int | None) -> tuple[np.ndarray, np.ndarra
         chosen = chosen[np.argsort(ability)][np.linspace(0, len(chosen) - 1, how_many).astype(int)]
     foreseen, true = [], []
     for k in chosen.tolist():
-        change: Change = leave_out(task, in_fit, k, exact=False)
+        change: ScoreChange = leave_out(task, in_fit, k, exact=False)
         assert change.how == "influence"
         np.testing.assert_allclose(change.before, base.models.score, atol=1e-9)
         foreseen.append(change.after - change.before)

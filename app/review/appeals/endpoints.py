@@ -2,28 +2,19 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from app.auth.service import Caller
 from app.database.timestamps import StorableTimestamp
 from app.http.dependencies import ReadView, Transaction, require
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
-from app.http.texts import Reason
 from app.review.appeals import service as appeals
-from app.review.appeals.service import Appeal
+from app.review.appeals.schemas import Appeal, AppealRequest
 
 router = APIRouter(tags=["annotators"])
 
 _Position = TypeAdapter(tuple[StorableTimestamp, UUID])
-
-
-class AppealRequest(BaseModel):
-    """What the annotator has to say."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    note: Reason = Field(description="What the annotator has to say. Do not name a person or a key here.")
 
 
 @router.post(
@@ -34,9 +25,9 @@ def post_appeal(
 ) -> Appeal:
     """Appeal on an annotator's behalf.
 
-    The arena's backend passes on what its annotator, by id or by key, has to say; reviewers see it until they decide.
-    Posting twice makes two. Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
-    `conflict` where five appeals of this annotator wait already; `invalid` for a blank note.
+    The arena's backend sends the note of its annotator, named by id or by key. Reviewers see it until they decide.
+    Posting twice makes two appeals. Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
+    `conflict` where five appeals of this annotator already wait; `invalid` for a blank note.
     """
     return appeals.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
 
@@ -44,8 +35,8 @@ def post_appeal(
 @router.get("/appeals", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
 def list_appeals(
     conn: ReadView,
-    annotator: Annotated[str | None, Query(description="Only those of this annotator, by id or by key.")] = None,
-    answered: Annotated[bool, Query(description="Also those that a decision has followed.")] = False,
+    annotator: Annotated[str | None, Query(description="Only appeals of this annotator, by id or by key.")] = None,
+    answered: Annotated[bool, Query(description="Also appeals that a decision has followed.")] = False,
     limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> Page[Appeal]:

@@ -1,4 +1,4 @@
-"""What annotators have to say about what was decided on them: added to, never changed."""
+"""Annotators' notes to the reviewers: rows are added, never changed."""
 
 from collections.abc import Sequence
 from datetime import datetime

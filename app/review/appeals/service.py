@@ -1,45 +1,31 @@
 from datetime import datetime
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.annotators.queries import lock_annotator
 from app.annotators.service import find_annotator
 from app.errors import ConflictError
 from app.review.appeals import queries as store
+from app.review.appeals.schemas import Appeal
 
 MAX_OPEN = 5
 
 
-class Appeal(BaseModel):
-    """What an annotator has to say, through the arena's backend."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    annotator_id: UUID
-    annotator: str = Field(description="The key the votes carry.")
-    note: str
-    submitted_by: str = Field(description="Name of the key it came with.")
-    submitted_at: datetime
-    open: bool = Field(description="Whether no decision on the annotator has followed yet.")
-
-
 def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: str) -> Appeal:
-    """Put an annotator's note before the reviewers; the next decision on the annotator answers it.
+    """Record an annotator's note for the reviewers. The next decision on the annotator answers it.
 
     Raises
     ------
     NotFoundError
         There is no such annotator.
     ConflictError
-        Five appeals of this annotator wait already.
+        Five appeals of this annotator already wait.
     """
     found = find_annotator(conn, reference)
     lock_annotator(conn, found.annotator_id)
     if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
-        raise ConflictError(f"{MAX_OPEN} appeals of this annotator wait for a decision already")
+        raise ConflictError(f"{MAX_OPEN} appeals of this annotator already wait for a decision")
     appeal_id = store.insert_appeal(conn, found.annotator_id, note, submitted_by)
     return Appeal.model_validate(dict(store.get_appeal(conn, appeal_id)))
 
@@ -52,7 +38,7 @@ def list_appeals(
     annotator: str | None = None,
     after: tuple[datetime, UUID] | None = None,
 ) -> list[Appeal]:
-    """Return appeals, the longest waiting first, of everyone or of one annotator; `after` is (submitted_at, id).
+    """Return appeals, the longest waiting first, of all annotators or of one; `after` is (submitted_at, id).
 
     Raises
     ------

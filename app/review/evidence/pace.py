@@ -2,47 +2,16 @@ from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
 
-from app.review.evidence.own_votes import OwnVotes
+from app.review.evidence.annotator_votes import AnnotatorVotes
+from app.review.evidence.schemas import Burst, BusiestHour, Pace
 
 HASTE = 5.0
-"""Seconds within which hardly anybody can read two answers: a vote that soon after the last is hasty."""
+"""Seconds. A vote that comes so soon after the last one is hasty: two answers take longer to read."""
 _HOUR = 3600.0
 
 
-class BusiestHour(BaseModel):
-    """The sixty minutes with the most votes."""
-
-    model_config = ConfigDict(frozen=True)
-
-    since: datetime
-    votes: int
-
-
-class Burst(BaseModel):
-    """Votes that followed each other within 5 seconds."""
-
-    model_config = ConfigDict(frozen=True)
-
-    since: datetime
-    votes: int
-    seconds: float
-
-
-class Pace(BaseModel):
-    """How fast the votes came, by `voted_at` where it is given, else by the arrival of live votes."""
-
-    model_config = ConfigDict(frozen=True)
-
-    votes: int = Field(description="Votes whose moment is known; those sent together without `voted_at` are not.")
-    median_seconds: float | None = Field(description="Between one vote and the next.")
-    hasty: float | None = Field(description="Share of votes within 5 seconds of the one before.")
-    busiest_hour: BusiestHour | None
-    longest_burst: Burst | None = Field(description="Null where no vote came within 5 seconds of the one before.")
-
-
-def pace(votes: OwnVotes) -> Pace:
+def measure_pace(votes: AnnotatorVotes) -> Pace:
     """Measure how fast an annotator's votes came."""
     moments = np.sort(_moments(votes.voted, votes.received))
     if len(moments) == 0:

@@ -1,14 +1,12 @@
 import threading
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 from uuid import UUID
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from app.annotators.schemas import FoundAnnotator
@@ -19,73 +17,58 @@ from app.refits.fit.interface import FitInput
 from app.refits.fit.on_demand import OnDemandFits
 from app.refits.fit.process import FitLimits
 from app.refits.load import load_past_fit_input
-from app.review.impact.leaving import Change, How, Mask, leave_out
-from app.review.impact.moves import ModelImpact, compare_models, tell_impact
-from app.review.queries import read_fitted, read_published
+from app.review.impact.impact_table import compare_models, describe_impact
+from app.review.impact.leave_one_out import Mask, ScoreChange, leave_out
+from app.review.impact.schemas import Impact
+from app.review.queries import read_fitted, read_leaderboard
 from app.snapshots.service import Snapshot, find_snapshot
 
-MOST_REMEMBERED = 500
-"""Impacts that are kept in memory: one is as long as the board."""
+MOST_CACHED = 500  # impacts; each is as long as the leaderboard
 
 
 class ImpactBusyError(UnavailableError):
-    """Another question that needs a refit is being answered."""
+    """Another impact is being computed."""
 
     code = "impact-busy"
     title = "Another impact is being computed"
 
 
-class Impact(BaseModel):
-    """What the board would be without an annotator who counts, or with one who does not; nothing has happened."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    annotator: str = Field(description="The key the votes carry.")
-    snapshot: int = Field(description="Number of the snapshot that it is about.")
-    what: Literal["left out", "let in"] = Field(description="let in: the annotator was outside the snapshot's fit.")
-    how: How = Field(description="influence: one Newton step from the fit; refit: fitted again.")
-    votes: int = Field(description="Votes of the annotator that the snapshot read.")
-    summary: list[str] = Field(description="The same in words, the most important first.")
-    models: list[ModelImpact] = Field(description="As ranked now.")
-
-
 @dataclass(frozen=True)
 class _Answer:
-    """What is kept of an impact.
+    """The computed part of an impact.
 
     Attributes
     ----------
     change : of the models in `model_ids`
     inside : whether the annotator was in the fit
-    votes : of the annotator, that the snapshot read
+    votes : of the annotator that the snapshot read
     """
 
-    change: Change
+    change: ScoreChange
     model_ids: NDArray[np.int32]
     inside: bool
     votes: int
 
 
 class Impacts:
-    """Says what an annotator does to the newest board; what was computed is kept while the process lives."""
+    """Computes how the newest leaderboard depends on an annotator, one at a time, and caches the answers."""
 
     def __init__(self, database: Database, limits: FitLimits | None = None) -> None:
         self._database = database
         self._fits = OnDemandFits(limits, busy=ImpactBusyError)
-        self._answers: OrderedDict[tuple[UUID, int, bool], _Answer] = OrderedDict()
-        self._lock = threading.Lock()
+        self._answers: LRUCache[tuple[UUID, int, bool], _Answer] = LRUCache(MOST_CACHED)
+        self._lock = threading.Lock()  # of the cache
 
     def impact(self, reference: str, *, exact: bool = False) -> Impact:
-        """Say how the newest snapshot's board would move without the annotator, or with one who does not count.
+        """Return the newest leaderboard without an annotator or, if the annotator is outside the fit, with them.
 
-        Everybody else stays in or out as they were. No transaction is open while the child computes.
+        Every other annotator stays in or out as before. No transaction is open while the child process computes.
 
         Raises
         ------
         NotFoundError, NoSnapshotError
         NotReproducibleError
-            The snapshot's votes or settings can no longer be told.
+            The snapshot's votes or settings are no longer known.
         ImpactBusyError
             Another impact is being computed.
         CannotFitError
@@ -94,56 +77,43 @@ class Impacts:
         with self._database.read() as conn:
             snapshot, annotator = find_snapshot(conn), find_annotator(conn, reference)
         key = snapshot.id, annotator.annotator_id, exact
-        answer = self._remembered(key)
+        with self._lock:
+            answer = self._answers.get(key)
         if answer is None:
             with self._fits.process() as process:
                 answer = process.run(self._prepare(snapshot, annotator, exact=exact))
-            self._remember(key, answer)
+            with self._lock:
+                self._answers[key] = answer
         with self._database.read() as conn:
-            return _report(annotator, snapshot, answer, read_published(conn, snapshot.id))
+            return _report(annotator, snapshot, answer, read_leaderboard(conn, snapshot.id))
 
     def stop(self) -> None:
         """End a fit under way."""
         self._fits.stop()
 
-    def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> "partial[_Answer]":
+    def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> Callable[[], _Answer]:
         with self._database.read() as conn:
             fit_input = load_past_fit_input(conn, snapshot)
             in_fit = np.isin(fit_input.annotator_ids, read_fitted(conn, snapshot.id))
         position = int(np.searchsorted(fit_input.annotator_ids, annotator.annotator_id))
-        return partial(_answer, fit_input, in_fit, position, exact=exact)
-
-    def _remembered(self, key: tuple[UUID, int, bool]) -> _Answer | None:
-        with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-            return self._answers.get(key)
-
-    def _remember(self, key: tuple[UUID, int, bool], answer: _Answer) -> None:
-        with self._lock:
-            self._answers[key] = answer
-            while len(self._answers) > MOST_REMEMBERED:
-                self._answers.popitem(last=False)
+        return partial(_compute, fit_input, in_fit, position, exact=exact)
 
 
-def _answer(fit_input: FitInput, in_fit: Mask, position: int, *, exact: bool) -> _Answer:
-    """Compute an impact; this is what the child does."""
+def _compute(fit_input: FitInput, in_fit: Mask, position: int, *, exact: bool) -> _Answer:
+    """Compute an impact. The child process runs this."""
     change = leave_out(fit_input, in_fit, position, exact=exact)
     return _Answer(change, fit_input.model_ids, bool(in_fit[position]), int((fit_input.annotator == position).sum()))
 
 
 def _report(annotator: FoundAnnotator, snapshot: Snapshot, answer: _Answer, board: Sequence[RowMapping]) -> Impact:
     models = compare_models(answer.change, answer.model_ids, board)
-    what: Literal["left out", "let in"] = "left out" if answer.inside else "let in"
     return Impact(
         id=annotator.id,
         annotator=annotator.annotator,
         snapshot=snapshot.number,
-        what=what,
+        what="left out" if answer.inside else "let in",
         how=answer.change.how,
         votes=answer.votes,
-        summary=list(tell_impact(models, what, answer.votes)),
-        models=sorted(
-            models, key=lambda row: (row.rank_before is None, row.rank_before or row.rank_after or 0, row.model)
-        ),
+        summary=list(describe_impact(models, inside=answer.inside, votes=answer.votes)),
+        models=models,
     )

@@ -7,12 +7,13 @@ from app.http.dependencies import ReadView, require
 from app.http.problems import problem_responses
 from app.leaderboard.row_files import rows_csv
 from app.review.rewards import service as rewards
-from app.review.rewards.service import Rewards
+from app.review.rewards.schemas import Rewards
 
 router = APIRouter(tags=["annotators"])
 
 Budget = Annotated[
-    Decimal, Query(gt=0, le=10**12, decimal_places=2, description="What is split, in whole cents: 1500 or 1500.25.")
+    Decimal,
+    Query(gt=0, le=10**12, decimal_places=2, description="The amount, in whole cents: 1500 or 1500.25."),
 ]
 
 
@@ -33,10 +34,10 @@ def get_rewards(
 ) -> Response:
     """Split a budget over the annotators.
 
-    In proportion to max(ability, 0) × votes that counted in the snapshot; the amounts add up to the budget to the
-    cent. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `no-snapshot`, `not-found`; `conflict`
-    where nobody has a positive ability, or the snapshot's annotators are not kept any more; `invalid` for a budget
-    that is no amount of money.
+    Shares are in proportion to max(ability, 0) × votes that counted in the snapshot. The amounts add up to the budget,
+    to the cent. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `no-snapshot`, `not-found`;
+    `conflict` where no annotator has a positive ability, or the snapshot's annotators were deleted; `invalid` for a
+    budget that is not an amount of money.
     """
     split = rewards.split_budget(conn, budget, snapshot)
     if format == "csv":

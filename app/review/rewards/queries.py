@@ -1,4 +1,4 @@
-"""What rewards are computed from: who was in a snapshot's fit, how able, with how many counted votes."""
+"""The annotators of a snapshot that earn a reward."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,9 +9,9 @@ from app.database.tables import annotators, snapshot_annotators
 
 
 def read_earners(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
-    """Return `id, annotator, ability, votes` of everyone whose votes shaped the board with a positive ability.
+    """Return `id, annotator, ability, votes` of the annotators in the fit with a positive ability.
 
-    In the order of the annotators' numbers, the same in every run.
+    The order is that of the annotators' numbers, the same in every run.
     """
     c = snapshot_annotators.c
     statement = (

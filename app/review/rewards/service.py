@@ -1,74 +1,40 @@
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
-from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.errors import ConflictError
 from app.review.rewards.queries import read_earners
+from app.review.rewards.schemas import Reward, Rewards
 from app.snapshots.service import SnapshotHead, find_snapshot
 
 CENT = Decimal("0.01")
 
 
-class Reward(BaseModel):
-    """One annotator's share of the budget."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    annotator: str = Field(description="The key the votes carry.")
-    ability: float = Field(description="In this snapshot; 1 is the typical annotator.")
-    votes: int = Field(description="Votes that counted in this snapshot.")
-    share: float = Field(description="ability × votes, divided by the sum over everyone.")
-    amount: Decimal = Field(description="In the budget's currency, to the cent.")
-
-
-class Rewards(BaseModel):
-    """A budget split over the annotators of one snapshot; the amounts add up to it exactly."""
-
-    model_config = ConfigDict(frozen=True)
-
-    snapshot: SnapshotHead
-    budget: Decimal
-    rewards: list[Reward] = Field(description="The largest first.")
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rewards as rows of a table."""
-        return [
-            {**row.model_dump(exclude={"id", "amount"}), "id": str(row.id), "amount": f"{row.amount:.2f}"}
-            for row in self.rewards
-        ]
-
-
 def split_budget(conn: Connection, budget: Decimal, snapshot: str | None = None) -> Rewards:
     """Split a budget in proportion to max(ability, 0) × counted votes.
 
-    Whoever is outside the fit (too few votes, excluded) or at or below ability 0 gets nothing. What rounding down to
-    cents leaves goes, a cent each, to those who lost most by it (the largest remainder method), so that the amounts
-    add up to the budget.
+    An annotator outside the fit (too few votes, or excluded) or with an ability of 0 or less gets nothing. Amounts are
+    rounded down to cents. The cents left over go, one each, to the annotators that lost most by rounding (the largest
+    remainder method). So the amounts add up to the budget.
 
     Raises
     ------
     NotFoundError, NoSnapshotError
     ConflictError
-        Nobody has earned anything, or the snapshot is so old that it has let go of most of its annotators.
+        No annotator has a positive ability, or the snapshot is so old that its annotators were deleted.
     """
     found = find_snapshot(conn, snapshot)
     if found.crowd_pruned_at is not None:
-        # the few rows that stay would share what all had earned
-        raise ConflictError(
-            f"the annotators of snapshot {found.number} are not kept: those of old ones are dropped in time"
-        )
+        # the few rows that remain would share what all annotators earned
+        raise ConflictError(f"the annotators of snapshot {found.number} are not kept: old snapshots drop them")
     earners = read_earners(conn, found.id)
     if not earners:
         raise ConflictError(
-            f"no annotator of snapshot {found.number} has a positive ability: there is nobody to reward"
+            f"no annotator of snapshot {found.number} has a positive ability: there is no one to reward"
         )
-    # Floats are exact fractions: no rounding but to the cent decides who gets what.
+    # Fractions hold floats exactly: amounts are rounded only to the cent.
     weights = [Fraction(one["ability"]) * one["votes"] for one in earners]
     amounts = split_exactly(int(budget / CENT), weights)
     total = sum(weights)
@@ -84,7 +50,7 @@ def split_budget(conn: Connection, budget: Decimal, snapshot: str | None = None)
 def split_exactly(whole: int, weights: Sequence[Fraction]) -> list[int]:
     """Split a whole number in proportion to positive weights, into whole numbers that add up to it.
 
-    Nobody is further than one from the exact share; of equal remainders the earlier one is served first.
+    Each part differs from its exact share by less than one. Of equal remainders the earlier one comes first.
     """
     total = sum(weights)
     exact = [whole * weight / total for weight in weights]

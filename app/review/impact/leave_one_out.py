@@ -1,7 +1,6 @@
-"""What a board would be without an annotator, or with one more: runs in the process that fits."""
+"""The scores without one annotator, or with one more. The child process runs this."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +11,27 @@ from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.influence import find_influence, leave_annotators_out
 from app.rating.loop.models import make_model_estimates
 from app.refits.fit.interface import FitInput
+from app.review.impact.schemas import How
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-How = Literal["influence", "refit"]
-
 LARGEST_TABLE = 20_000_000
-"""Annotators × models up to which influences are found, which come for everybody at once (160 MB)."""
+"""Most annotators × models for influences, which are computed for all annotators at once (160 MB)."""
 
 LARGEST_SHARE = 0.05
-"""Of the votes that count; leaving out more of them is no small change, and no single step foresees it."""
+"""Largest share of the counted votes that one Newton step may leave out; with more it is too coarse."""
 
 
 @dataclass(frozen=True)
-class Change:
-    """What leaving one annotator out, or letting one in, does to the scores.
+class ScoreChange:
+    """The scores before and after leaving one annotator out, or letting one in.
 
     Attributes
     ----------
     how : by influence, or by a true refit
-    before, after : Elo points of each model, NaN where it has no score, shape (n_models,)
-    rank : after a refit; None where influence tells no more than scores
+    before, after : Elo points of each model, NaN without a score, shape (n_models,)
+    rank : after a refit; None for influence, which gives only scores
     """
 
     how: How
@@ -42,17 +40,17 @@ class Change:
     rank: NDArray[np.int64] | None = None
 
 
-def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool) -> Change:
-    """Change of the scores if an annotator were left out; if outside the fit, let in.
+def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool) -> ScoreChange:
+    """Return the scores without an annotator or, for an annotator outside the fit, with them.
 
-    Everybody else stays in or out as they are. By influence, unless `exact` asks for a refit, or influence cannot
-    tell: of somebody outside the fit, of somebody with more than one in twenty of the votes that count or without whom
-    a model has no score any more, of too large a crowd.
+    Every other annotator stays in or out. One Newton step (influence) gives the scores where it is good enough. A refit
+    gives them with `exact`, for an annotator outside the fit, for one with more than one in twenty of the counted
+    votes, where a model would lose its score, and where there are too many annotators and models for influences.
 
     Parameters
     ----------
-    in_fit : who counts, shape (n_annotators,)
-    annotator : position among the input's
+    in_fit : annotators that count, shape (n_annotators,)
+    annotator : position among the input's annotators
 
     Raises
     ------
@@ -64,21 +62,21 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
     base = estimate(cells.where(in_fit[cells.annotator]), settings)
     before = make_model_estimates(base, settings).score
     if not (cells.annotator == annotator).any():
-        return Change("influence", before, before)
+        return ScoreChange("influence", before, before)
     if not exact and in_fit[annotator] and _is_small_change(base, annotator):
-        after = before + _foreseen(base, annotator)
+        after = before + _newton_step(base, annotator)
         if np.isfinite(after[base.identified]).all():
-            return Change("influence", before, after)
+            return ScoreChange("influence", before, after)
     other = in_fit.copy()
     other[annotator] = ~other[annotator]
     if not other[cells.annotator].any():
-        raise VotesError("nobody else's votes count: without this annotator's there is no board to compare with")
+        raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard")
     board = make_model_estimates(estimate(cells.where(other[cells.annotator]), settings, base.optimum), settings)
-    return Change("refit", before, board.score, board.rank)
+    return ScoreChange("refit", before, board.score, board.rank)
 
 
 def _is_small_change(base: Estimate, annotator: int) -> bool:
-    """Whether the same models keep a score without the annotator, who holds few of the votes of no too large crowd."""
+    """Return whether one Newton step is good enough, and all models keep their score without the annotator."""
     if len(base.small.annotators) * len(base.small.models) > LARGEST_TABLE:
         return False
     left = base.cells.where(base.cells.annotator != annotator)
@@ -88,11 +86,11 @@ def _is_small_change(base: Estimate, annotator: int) -> bool:
     return bool(np.array_equal(identified, base.identified))
 
 
-def _foreseen(base: Estimate, annotator: int) -> Floats:
-    """Change of the scores without the annotator, NaN without a score, shape (n_models,)."""
+def _newton_step(base: Estimate, annotator: int) -> Floats:
+    """Return the change of the scores without the annotator, NaN without a score, shape (n_models,)."""
     points = np.full(base.cells.n_models, np.nan)
     points[base.small.models] = 0.0
     row = np.flatnonzero(base.small.annotators == annotator)
-    if len(row):  # else none of the votes is between two models that have a score
+    if len(row):  # otherwise none of the votes is between two models with a score
         points[base.small.models] = leave_annotators_out(find_influence(base))[row[0]]
     return points

@@ -1,4 +1,4 @@
-"""What a published board expects of a vote: a win for either side, or a tie."""
+"""How likely a published leaderboard makes each outcome of a vote: a win for either side, or a tie."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -10,24 +10,24 @@ from scipy.special import expit
 from sqlalchemy import Connection
 
 from app.rating.solver.gauge import ELO_PER_NATURAL
-from app.review.queries import read_published
+from app.review.queries import read_leaderboard
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-LEAST = 1e-9  # of a probability: nothing is impossible
-_MOST_LOG_TIES = 12.0  # natural logarithm of how much likelier a tie may be than a win, for equals
+LEAST = 1e-9  # probability: no outcome is impossible
+_MOST_LOG_TIES = 12.0  # log of the largest ratio of tie to win between equal models
 
 
 @dataclass(frozen=True)
-class Published:
-    """The models of a snapshot's am-elo board as arrays, by number.
+class PublishedScores:
+    """The models of a snapshot's am-elo leaderboard as arrays, by number.
 
     Attributes
     ----------
     model_ids : ascending, shape (n_models,)
     score : Elo points, NaN without a score
-    votes, ties : counted votes that named the model, and how many of them were ties
+    votes, ties : counted votes on the model, and ties among them
     names : of the models, by number
     """
 
@@ -38,11 +38,11 @@ class Published:
     names: dict[int, str]
 
     def gap(self, model_a: Ids, model_b: Ids) -> Floats:
-        """How far the first model is above the second, natural units; NaN where one has no score."""
+        """Return the first model's score minus the second's, natural units; NaN where one has no score."""
         return (self._of(self.score, model_a) - self._of(self.score, model_b)) / ELO_PER_NATURAL
 
     def tie_share(self, model_a: Ids, model_b: Ids) -> Floats:
-        """Share of ties in the counted votes on either model, by whomever; NaN where there are none."""
+        """Return the share of ties in all counted votes on either model; NaN without votes."""
         ties = self._of(self.ties, model_a) + self._of(self.ties, model_b)
         votes = self._of(self.votes, model_a) + self._of(self.votes, model_b)
         with np.errstate(invalid="ignore"):
@@ -66,32 +66,32 @@ class Expected:
 
     @property
     def left_of_decided(self) -> Floats:
-        """Probability that the left wins, given that one of the two does."""
+        """Probability that the left model wins, given that the vote is not a tie."""
         share: Floats = self.left / (self.left + self.right)
         return share
 
     def of(self, outcome: NDArray[np.integer]) -> Floats:
-        """Probability of the outcome given, by its code."""
+        """Return the probability of each vote's outcome, by its code."""
         chance: Floats = np.choose(np.minimum(outcome, 2), (self.left, self.right, self.tie))
         return chance
 
 
-def published_board(conn: Connection, snapshot_id: UUID) -> Published:
-    """Read a snapshot's am-elo board."""
-    rows = read_published(conn, snapshot_id)
+def read_scores(conn: Connection, snapshot_id: UUID) -> PublishedScores:
+    """Read a snapshot's am-elo leaderboard."""
+    rows = read_leaderboard(conn, snapshot_id)
     numbers = [[np.nan if row[name] is None else row[name] for row in rows] for name in ("score", "votes", "ties")]
     score, votes, ties = (np.array(column, dtype=np.float64) for column in numbers)
     ids = np.array([row["model_id"] for row in rows], dtype=np.int64)
-    return Published(ids, score, votes, ties, {row["model_id"]: row["model"] for row in rows})
+    return PublishedScores(ids, score, votes, ties, {row["model_id"]: row["model"] for row in rows})
 
 
 def find_tie_weight(gap: Floats, tie_share: Floats) -> float:
-    """Return ν, how much likelier than a win a tie is between equals, so that these votes have the crowd's ties.
+    """Return ν, the ratio of tie to win between equal models that gives these votes the expected share of ties.
 
     Parameters
     ----------
-    gap : of each vote's models, natural units
-    tie_share : of the crowd on each vote's models
+    gap : between each vote's models, natural units
+    tie_share : share of ties among all annotators, on each vote's models
     """
     wanted = float(tie_share.mean()) if len(tie_share) else 0.0
 
@@ -106,9 +106,9 @@ def find_tie_weight(gap: Floats, tie_share: Floats) -> float:
 
 
 def expect(gap: Floats, ability: float, tie_weight: float) -> Expected:
-    """Return what is expected of votes by somebody of this ability.
+    """Return the probabilities of the outcomes for an annotator of this ability.
 
-    P(left) + P(tie)/2 = σ(ability · gap), as the scores say; how ties share in it is Davidson's (1970) model:
+    The scores give P(left) + P(tie)/2 = σ(ability · gap). Davidson's (1970) model gives the ties:
     P(left) : P(right) : P(tie) = x² : 1 : νx, solved for x.
     """
     p = np.clip(expit(ability * gap), LEAST, 1.0 - LEAST)

@@ -1,0 +1,184 @@
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.annotators.schemas import PastEvidence
+from app.votes.rules import Winner
+
+MOST_VOTES = 100_000
+"""Only this many votes of an annotator, the last ones, are compared with the leaderboard."""
+
+
+class Finding(BaseModel):
+    """The result of one test: how much likelier a bad behaviour makes the votes than an honest annotator does."""
+
+    model_config = ConfigDict(frozen=True)
+
+    test: str
+    log10_ratio: float = Field(description="Logarithm to base 10 of the likelihood ratio; 2 is a hundred times.")
+    about: str | None = Field(description="The model or the side that the test is about.")
+    words: str
+
+
+class Findings(BaseModel):
+    """What the newest refit found against the annotator."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rule: str | None = Field(description="What flags or excludes: `ability`, or a test's name; null for nothing.")
+    held: bool = Field(description="Whether the flag only remains from before: the figures are in the rule's margin.")
+    strength: float | None = Field(description="Logarithm to base 10 of the strongest test's likelihood ratio.")
+    findings: list[Finding] = Field(description="The strongest first; only tests that speak against the annotator.")
+
+
+class Comparison(BaseModel):
+    """What was observed, compared with what an ability makes likely."""
+
+    model_config = ConfigDict(frozen=True)
+
+    of: Literal["own", "typical"] = Field(description="The annotator's own ability, or the typical ability 1.")
+    accuracy: float | None = Field(description="Expected share of decided votes that follow the leaderboard.")
+    accuracy_z: float | None = Field(description="Observed minus expected, in standard deviations of chance.")
+    log_loss: float | None = Field(description="Expected −log of the probability of a decided vote, on average.")
+    observed_log_loss: float | None = Field(description="Observed −log of that probability, on average.")
+    log_loss_z: float | None = Field(description="Observed minus expected, in standard deviations of chance.")
+
+
+class Agreement(BaseModel):
+    """How the decided votes (no ties) between models with a score follow the leaderboard."""
+
+    model_config = ConfigDict(frozen=True)
+
+    votes: int = Field(description="Decided votes between models with a score.")
+    accuracy: float | None = Field(description="Share of them for the model with the higher score.")
+    expected: list[Comparison]
+
+
+class Sides(BaseModel):
+    """Whether the annotator prefers one side of the page."""
+
+    model_config = ConfigDict(frozen=True)
+
+    votes: int = Field(description="Decided votes between models with a score.")
+    left: float | None = Field(description="Share of them that the left model won.")
+    expected_left: float | None = Field(description="The share that the scores of the models shown make likely.")
+    p_value: float | None = Field(description="Probability of a share as far from the expected one, by chance.")
+
+
+class Ties(BaseModel):
+    """How often the annotator calls a tie."""
+
+    model_config = ConfigDict(frozen=True)
+
+    votes: int = Field(description="Votes between models with a score, ties included.")
+    share: float | None
+    expected: float | None = Field(description="The share among all annotators, on the same models.")
+    z: float | None = Field(description="Observed minus expected, in standard deviations of chance.")
+
+
+class ModelFigures(BaseModel):
+    """The annotator's decided votes on one model."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    votes: int = Field(description="Votes on the model, ties included.")
+    decided: int
+    wins: int = Field(description="Decided votes for it.")
+    expected_wins: float = Field(description="What the scores and the annotator's ability make likely.")
+    residual: float | None = Field(
+        description="Wins minus expected wins, in standard deviations of chance; beyond ±3 is unusual."
+    )
+
+
+class BusiestHour(BaseModel):
+    """The sixty minutes with the most votes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    since: datetime
+    votes: int
+
+
+class Burst(BaseModel):
+    """Votes that followed each other within 5 seconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    since: datetime
+    votes: int
+    seconds: float
+
+
+class Pace(BaseModel):
+    """How fast the votes came, by `voted_at` where given, otherwise by the arrival of live votes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    votes: int = Field(description="Votes whose time is known; unknown is that of votes sent together, undated.")
+    median_seconds: float | None = Field(description="Between one vote and the next.")
+    hasty: float | None = Field(description="Share of votes within 5 seconds of the one before.")
+    busiest_hour: BusiestHour | None
+    longest_burst: Burst | None = Field(description="Null where no vote came within 5 seconds of the one before.")
+
+
+class Chance(BaseModel):
+    """How likely a verdict was, by the newest leaderboard, which the annotator's votes helped to make."""
+
+    model_config = ConfigDict(frozen=True)
+
+    probability: float = Field(description="That this annotator, with the estimated ability, gives this verdict.")
+    typical_probability: float = Field(description="That a typical annotator, with ability 1, gives it.")
+    surprising: bool = Field(description="Whether a typical annotator gives it in fewer than one of ten cases.")
+
+
+class ListedVote(BaseModel):
+    """One vote of an annotator, without its metadata, under the models' current names."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    battle_id: str | None
+    model_a: str
+    model_b: str
+    winner: Winner
+    voted_at: datetime | None
+    received_at: datetime
+    retracted: bool = Field(description="Whether it was retracted; `GET /votes/{id}` has the author and the reason.")
+    replaced: bool = Field(description="Whether the annotator gave another verdict on the battle later.")
+    chance: Chance | None = Field(description="Null where a model has no score on the newest leaderboard.")
+
+
+class SurprisingVote(BaseModel):
+    """A vote that a typical annotator would hardly give."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    model_a: str
+    model_b: str
+    winner: Winner
+    voted_at: datetime | None = Field(description="As the sender said; null where unknown.")
+    chance: Chance
+
+
+class Case(BaseModel):
+    """The evidence for and against an annotator, compared with the newest leaderboard."""
+
+    model_config = ConfigDict(frozen=True)
+
+    snapshot: int = Field(description="Number of the snapshot whose leaderboard the votes are compared with.")
+    summary: list[str] = Field(description="What stands out, in sentences; empty where nothing does.")
+    strength: float = Field(description="Strength of the reason, by which the review queue is ordered.")
+    laboratory: Findings = Field(description="Results of the tests of the newest refit.")
+    ability_used: float = Field(description="Ability, or shadow ability, behind `own` figures; 1 if neither is known.")
+    votes_considered: int = Field(description=f"Votes that are not retracted, at most the last {MOST_VOTES:,}.")
+    agreement: Agreement
+    surprising: list[SurprisingVote] = Field(description="The ten that a typical annotator is least likely to give.")
+    sides: Sides
+    ties: Ties
+    pace: Pace
+    models: list[ModelFigures] = Field(description="The furthest from the expected wins first.")
+    history: list[PastEvidence] = Field(description="Ability and standing in the last 20 snapshots, newest first.")

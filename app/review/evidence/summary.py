@@ -1,0 +1,59 @@
+"""What stands out in an annotator's votes, in sentences."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC
+
+from app.annotators.schemas import VotesSummary
+from app.review.evidence.schemas import Agreement, ModelFigures, Pace, Sides, Ties
+
+_UNUSUAL = 3.0  # standard deviations of chance
+_UNLIKELY = 0.001  # probability
+_HASTY = 0.1  # share of votes
+_MODELS_NAMED = 3
+
+
+def describe_figures(
+    agreement: Agreement, sides: Sides, ties: Ties, pace: Pace, models: Sequence[ModelFigures]
+) -> Iterator[str]:
+    """Describe the figures that chance would hardly bring."""
+    typical = agreement.expected[1]
+    if agreement.accuracy is not None and typical.accuracy is not None and abs(typical.accuracy_z or 0.0) >= _UNUSUAL:
+        yield (
+            f"{_percent(agreement.accuracy)} of {agreement.votes:,} decided votes follow the leaderboard; "
+            f"{_percent(typical.accuracy)} is expected of a typical annotator (z = {typical.accuracy_z:+.1f})."
+        )
+    if sides.left is not None and sides.expected_left is not None and (sides.p_value or 0.0) <= _UNLIKELY:
+        expected = _percent(sides.expected_left)
+        yield f"The left model won {_percent(sides.left)} of the decided votes; {expected} is expected."
+    if ties.share is not None and ties.expected is not None and abs(ties.z or 0.0) >= _UNUSUAL:
+        yield f"{_percent(ties.share)} of the votes are ties; {_percent(ties.expected)} among all annotators."
+    if pace.longest_burst is not None and pace.hasty is not None and pace.hasty >= _HASTY:
+        burst = pace.longest_burst
+        yield (
+            f"{_percent(pace.hasty)} of the votes came within 5 seconds of the one before; the longest such run has "
+            f"{burst.votes:,} votes in {burst.seconds:,.0f} seconds."
+        )
+    for one in models[:_MODELS_NAMED]:
+        if abs(one.residual or 0.0) >= _UNUSUAL:
+            yield (
+                f"{one.model} won {one.wins:,} of {one.decided:,} decided votes; {one.expected_wins:,.1f} wins are "
+                f"expected ({one.residual:+.1f} standard deviations)."
+            )
+
+
+def describe_retracted(votes: VotesSummary, *, has_history: bool) -> Iterator[str]:
+    """Describe an annotator whose votes are all retracted."""
+    if votes.first_received_at is None or votes.last_received_at is None:
+        return
+    first, last = votes.first_received_at.astimezone(UTC).date(), votes.last_received_at.astimezone(UTC).date()
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    yield (
+        f"All {votes.votes:,} votes, on {votes.models:,} models and received {when}, are retracted: none is left to "
+        "compare with the leaderboard."
+    )
+    if not has_history:
+        yield "No snapshot has figures of the annotator: old snapshots drop them (settings, retention)."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
