@@ -4,11 +4,13 @@ import json
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from app.errors import FieldError
-from app.naming.aliases import ModelNames
 from app.naming.names import name_error
+
+if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
+    from app.naming.aliases import ModelNames
 
 Winner = Literal["model_a", "model_b", "tie", "tie (bothbad)"]
 WINNERS: tuple[Winner, ...] = get_args(Winner)
@@ -46,7 +48,7 @@ def metadata_error(metadata: dict[str, Any]) -> str | None:
     return f"must have at most {MAX_METADATA_LENGTH} characters as JSON" if length > MAX_METADATA_LENGTH else None
 
 
-def model_errors(names: ModelNames, model_a: str, model_b: str, voted_at: datetime | None) -> tuple[FieldError, ...]:
+def model_errors(names: "ModelNames", model_a: str, model_b: str, voted_at: datetime | None) -> tuple[FieldError, ...]:
     """Return why a vote on these two models cannot be recorded: both names mean one model, or one is unknown."""
     a, b = names.number(model_a, voted_at), names.number(model_b, voted_at)
     if a is not None and a == b:
