@@ -19,7 +19,7 @@ from app.snapshots.queries import list_tags, read_held
 from app.snapshots.service import Snapshot
 from app.snapshots.vote_sets import count_retracted, holds_foreign_rows, read_vote_set
 from app.votes.arrays import NO_DAY, VoteDates, read_votes
-from app.votes.tags import most_voted_tags
+from app.votes.queries import most_voted_tags
 
 
 class DanglingVotesError(StableArenaError):

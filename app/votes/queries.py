@@ -1,4 +1,4 @@
-"""Votes are added, never changed: one statement adds many, another finds what kept some of them out."""
+"""Votes are added, never changed. One statement adds many; another finds the votes that kept some of them out."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
-from app.database import packed
+from app.database.tables import retracted_votes, votes
 
 Pair = tuple[str, int]
-"""A battle and the number of an annotator who judged it."""
+"""A battle, and the number of an annotator who voted on it."""
 
-# %b sends the arrays in PostgreSQL's binary form, about half as long on the way as text.
+# %b sends the arrays in PostgreSQL's binary form, which is about half as long as text.
 _INSERT = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, api_key_id, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.api_key_id, %(import_id)b::uuid
@@ -50,9 +50,9 @@ _NO_TAGS = "{}"
 
 
 class VoteRow(NamedTuple):
-    """A vote as the table holds it; `metadata` is JSON text, `voted_at` has a time zone.
+    """A vote as the table stores it. `metadata` is JSON text.
 
-    `version` counts the verdicts that an annotator gave on the battle before this one.
+    `version` counts the annotator's earlier votes on the battle: 1 for a vote that replaces the first one.
     """
 
     id: UUID
@@ -70,7 +70,7 @@ class VoteRow(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordedVote:
-    """The vote that holds a (battle, annotator), also where somebody has retracted it."""
+    """The latest vote of an annotator on a battle, even if it is retracted."""
 
     id: UUID
     model_a_id: int
@@ -81,10 +81,10 @@ class RecordedVote:
 
 
 def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None) -> set[UUID]:
-    """Add the votes whose (battle, annotator, version) is free yet, and return the ids of those that were left out.
+    """Add the votes whose (battle, annotator, version) is free, and return the ids of the others.
 
-    Of two rows for the same place the first counts. A vote without a battle is always added. `import_id` is that of
-    the file which they all come from.
+    Of two rows with the same (battle, annotator, version) the first is added. A vote without a battle is always added.
+    `import_id` names the file that all of them come from.
     """
     ids, annotators, models_a, models_b, outcomes, battles, moments, tags, metadata, api_keys, versions = (
         list(column) for column in zip(*rows, strict=True)
@@ -92,13 +92,13 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
     statement, values = (
         _INSERT,
         {
-            "ids": packed.ids(ids),
-            "annotators": packed.integers(annotators),
-            "models_a": packed.integers(models_a),
-            "models_b": packed.integers(models_b),
-            "outcomes": packed.small_integers(outcomes),
+            "ids": ids,
+            "annotators": annotators,
+            "models_a": models_a,
+            "models_b": models_b,
+            "outcomes": outcomes,
             "battles": battles,
-            "api_keys": packed.ids(api_keys),
+            "api_keys": api_keys,
             "import_id": import_id,
         },
     )
@@ -108,25 +108,38 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
             "moments": moments,
             "tags": [_array_text(some) if some else _NO_TAGS for some in tags],
             "metadata": metadata,
-            "versions": packed.small_integers(versions),
+            "versions": versions,
         }
-    # Nearly always every row is added, and the count says so: no ids have to come back to be compared.
+    # Nearly always every row is added, and the count shows it. Then no ids have to be sent back and compared.
     if conn.exec_driver_sql(statement, values).rowcount == len(rows):
         return set()
-    return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": packed.ids(ids)}).scalars())
+    return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": ids}).scalars())
 
 
 def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVote]:
-    """Return the latest votes on record for (battle, annotator) pairs.
+    """Return the latest vote on record for each (battle, annotator) pair.
 
-    In a READ COMMITTED transaction these include the ones that `insert_votes` has just waited for.
+    In a READ COMMITTED transaction this includes votes of transactions that `insert_votes` has just waited for.
     """
     battles, annotators = zip(*pairs, strict=True)
     rows = conn.exec_driver_sql(_FIND, {"battles": list(battles), "annotators": list(annotators)})
     return {(battle, annotator): RecordedVote(*vote) for battle, annotator, *vote in rows}
 
 
+def most_voted_tags(conn: Connection, limit: int) -> list[str]:
+    """Return the tags with the most votes that are not retracted, in that order; tags with equal numbers by name."""
+    if limit == 0:
+        return []
+    tagged = (
+        select(func.unnest(votes.c.tags).label("tag"), votes.c.id).where(func.cardinality(votes.c.tags) > 0).subquery()
+    )
+    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == tagged.c.id).exists()
+    statement = select(tagged.c.tag).where(~retracted).group_by(tagged.c.tag)
+    statement = statement.order_by(func.count().desc(), tagged.c.tag.collate("C")).limit(limit)
+    return list(conn.execute(statement).scalars())
+
+
 def _array_text(items: Sequence[str]) -> str:
-    """Return PostgreSQL's text form of an array: arrays of unequal length cannot be sent as one of two dimensions."""
+    """Return PostgreSQL's text form of an array. Arrays of unequal lengths cannot be sent as one of two dimensions."""
     quoted = ('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in items)
     return "{" + ",".join(quoted) + "}"

@@ -27,8 +27,8 @@ from app.refits.reproduce import reproduce
 from app.refits.rows import fragility_rows
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
+from app.votes.queries import most_voted_tags
 from app.votes.retractions.service import retract_votes
-from app.votes.tags import most_voted_tags
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]
