@@ -4,7 +4,8 @@ from fastapi import Depends, FastAPI
 
 from app.annotators import endpoints as annotators
 from app.audit import endpoints as audit
-from app.auth import endpoints as keys
+from app.auth.keys import endpoints as keys
+from app.auth.tokens import endpoints as tokens
 from app.exports import endpoints as exports
 from app.http.dependencies import require_json
 from app.http.paths import PREFIX
@@ -55,6 +56,7 @@ def install_routes(app: FastAPI) -> None:
         policy,
         previews,
         keys,
+        tokens,
         exports,
         webhooks,
     ):

@@ -15,7 +15,7 @@ from app.annotators.schemas import (
     FoundAnnotator,
     PastEvidence,
 )
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.http.dependencies import ProcessServices, ReadView, Transaction, require
 from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses

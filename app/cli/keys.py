@@ -1,14 +1,15 @@
 """The command `stable-arena keys`: make, list, rotate and revoke API keys."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from app.auth.service import MAX_OVERLAP, SCOPES, KeyRecord, create_key, list_keys, revoke_key, rotate_key
+from app.auth.callers import SCOPES
+from app.auth.keys.schemas import MAX_OVERLAP, Key
+from app.auth.keys.service import create_key, list_keys, revoke_key, rotate_key
 from app.cli.options import Printed, PrintedOption
 from app.cli.outputs import write_json, write_tables
 from app.cli.session import changing, reading
@@ -46,7 +47,7 @@ def show(output_format: PrintedOption = "table") -> None:
     with reading() as conn:
         records = list_keys(conn)
     if output_format == "json":
-        write_json({"keys": [_plain(record) for record in records]})
+        write_json({"keys": [record.model_dump(mode="json") for record in records]})
     else:
         write_tables([_table(records)])
 
@@ -74,26 +75,15 @@ def revoke(key: Annotated[str, typer.Argument(help="The key's prefix or id, as l
     typer.echo(one_line(f"{record.prefix} ({record.name}) is revoked."))
 
 
-def _show_once(record: KeyRecord, secret: str, output_format: Printed) -> None:
+def _show_once(record: Key, secret: str, output_format: Printed) -> None:
     if output_format == "json":
-        write_json({**_plain(record), "key": secret})
+        write_json({**record.model_dump(mode="json"), "key": secret})
         return
     typer.echo(one_line(f"{record.name}: {', '.join(record.scopes)}. Keep the key, it is shown only now:"), err=True)
     typer.echo(secret)
 
 
-def _plain(record: KeyRecord) -> dict[str, Any]:
-    return {
-        **asdict(record),
-        "id": str(record.id),
-        "created_at": record.created_at.isoformat(),
-        "revoked_at": record.revoked_at.isoformat() if record.revoked_at else None,
-        "expires_at": record.expires_at.isoformat() if record.expires_at else None,
-        "replaced_by": str(record.replaced_by) if record.replaced_by else None,
-    }
-
-
-def _table(records: list[KeyRecord]) -> Table:
+def _table(records: list[Key]) -> Table:
     table = make_table("Prefix", "Name", "Scopes", "Created", "Expires", "Revoked")
     for record in records:
         times = (record.created_at, record.expires_at, record.revoked_at)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.file_chunks import read_chunk
 from app.database.timestamps import Timestamp

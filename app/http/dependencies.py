@@ -7,7 +7,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Connection
 
-from app.auth.service import Caller, Scope
+from app.auth.callers import Caller, Scope
 from app.database.engine import DatabaseBusyError
 from app.errors import NotAuthenticatedError, ScopeMissingError
 from app.http.problems import MediaTypeError

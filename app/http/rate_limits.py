@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.http.problems import RateLimitedError
 
 _MINUTE = 60.0

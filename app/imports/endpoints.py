@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
 
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.database.timestamps import StorableTimestamp

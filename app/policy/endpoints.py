@@ -2,7 +2,7 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.http.dependencies import ReadView, Transaction, require
 from app.http.problems import problem_responses
 from app.policy.schemas import PolicyChange, PolicyVersion

@@ -4,7 +4,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.database.timestamps import StorableTimestamp
 from app.http.dependencies import ReadView, Transaction, require
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor

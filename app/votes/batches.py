@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pydantic_core import to_json
 from sqlalchemy import Connection
 
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.errors import FieldError, UnavailableError
 from app.http.idempotency.service import IdempotencyClaim, StoredResponse, run_once
 from app.services import Services

@@ -7,7 +7,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
 
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.auth.tokens.service import ForeignAnnotatorError
 from app.http.dependencies import authorise, bearer_secret, database_turn, require, require_json, services_of
 from app.http.idempotency.headers import documented_key, read_claim, to_response

@@ -1,16 +1,17 @@
+import asyncio
 import re
-import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from httpx import Client
 
-from app.auth import known_callers as callers
-from app.auth.service import create_key, revoke_key
+from app.auth import known_callers
+from app.auth.keys.service import create_key, revoke_key
+from app.auth.known_callers import KnownCallers
 from app.database.engine import Database
+from app.errors import NotAuthenticatedError
 from app.main import create_app
 from app.settings import Settings
 
@@ -55,35 +56,44 @@ def test_an_unknown_key_of_the_right_form(client: Client, database: Database, as
     assert_problem(post(client, f"Bearer {secret}"), 401, "not-authenticated")
 
 
-def test_a_revoked_key_works_no_longer_than_it_is_remembered(
-    client: Client, database: Database, assert_problem: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with database.begin() as conn:
-        record, secret = create_key(conn, "to go", ["ingest"])
-    assert post(client, f"Bearer {secret}").status_code == 201
-    with database.begin() as conn:
-        revoke_key(conn, record.prefix)
-    later = time.monotonic() + 5.0
-    monkeypatch.setattr(callers, "time", SimpleNamespace(monotonic=lambda: later))
-    assert_problem(post(client, f"Bearer {secret}"), 401, "not-authenticated")
+def test_a_revoked_key_works_no_longer_than_it_is_remembered(database: Database, keys: dict[str, str]) -> None:
+    now = 100.0
+    known = KnownCallers(database, timer=lambda: now)
+
+    async def identify_again_and_again() -> None:
+        nonlocal now
+        for _ in range(3):
+            assert (await known.identify(keys["ingest"])).scopes == {"ingest"}
+        with database.begin() as conn:
+            revoke_key(conn, keys["ingest"].split("_")[1])
+        now += 4.99
+        assert (await known.identify(keys["ingest"])).scopes == {"ingest"}
+        now += 0.01
+        with pytest.raises(NotAuthenticatedError):
+            await known.identify(keys["ingest"])
+
+    asyncio.run(identify_again_and_again())
 
 
-def test_a_known_key_is_not_looked_up_again(
-    client: Client, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
+def test_a_known_key_is_looked_up_once(
+    database: Database, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    authenticate = callers.authenticate
+    looked_up: list[str] = []
+    authenticate = known_callers.authenticate
 
     def counted(conn: Any, secret: str) -> Any:
-        asked.append(secret)
+        looked_up.append(secret)
         return authenticate(conn, secret)
 
-    monkeypatch.setattr(callers, "authenticate", counted)
-    now = time.monotonic()
-    monkeypatch.setattr(callers, "time", SimpleNamespace(monotonic=lambda: now))
-    for _ in range(5):
-        assert post(client, f"Bearer {keys['ingest']}").status_code == 201
-    assert asked == [keys["ingest"]]
+    monkeypatch.setattr(known_callers, "authenticate", counted)
+    known = KnownCallers(database, timer=lambda: 100.0)
+
+    async def identify_at_once_and_later() -> None:
+        await asyncio.gather(*(known.identify(keys["ingest"]) for _ in range(5)))
+        await known.identify(keys["ingest"])
+
+    asyncio.run(identify_at_once_and_later())
+    assert looked_up == [keys["ingest"]]
 
 
 def _operations() -> list[tuple[str, str]]:

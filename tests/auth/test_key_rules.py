@@ -5,14 +5,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from app.audit.service import list_entries, verify_log
-from app.auth.service import (
-    KeyRecord,
-    authenticate,
-    create_key,
-    list_keys,
-    revoke_key,
-    rotate_key,
-)
+from app.auth.keys.schemas import Key
+from app.auth.keys.service import authenticate, create_key, list_keys, revoke_key, rotate_key
 from app.auth.tokens.service import authenticate_token, create_token
 from app.errors import BadInputError, ConflictError, NotAuthenticatedError, NotFoundError
 
@@ -106,7 +100,7 @@ def pass_time(conn: Connection, table: str, seconds: float) -> None:
     conn.execute(text(f"UPDATE {table} SET {changes}"))
 
 
-def record_of(conn: Connection, record: KeyRecord) -> KeyRecord:
+def record_of(conn: Connection, record: Key) -> Key:
     return next(one for one in list_keys(conn) if one.id == record.id)
 
 

@@ -13,7 +13,8 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from httpx import Client
 from sqlalchemy import text
 
-from app.auth.service import SCOPES, authenticate, create_key, revoke_key
+from app.auth.callers import SCOPES
+from app.auth.keys.service import authenticate, create_key, revoke_key
 from app.auth.tokens.service import create_token
 from app.database.engine import Database
 from app.main import create_app

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from httpx import Client, Response
 
-from app.auth.service import create_key
+from app.auth.keys.service import create_key
 from app.database.engine import Database
 from app.lab.simulate import simulate_votes
 from app.main import create_app

@@ -7,7 +7,8 @@ import pytest
 from fastapi import FastAPI
 from httpx import Client
 
-from app.auth.service import Caller, create_key
+from app.auth.callers import Caller
+from app.auth.keys.service import create_key
 from app.database.engine import Database
 from app.http import rate_limits
 from app.http.problems import RateLimitedError

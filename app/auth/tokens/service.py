@@ -4,8 +4,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from app.auth.key_secrets import digest, make_secret
-from app.auth.service import AnnotatorBinding, Caller, check_secret
+from app.auth.callers import AnnotatorBinding, Caller
+from app.auth.secrets import check_secret, digest, make_secret
 from app.auth.tokens import queries as store
 from app.database.ids import new_id
 from app.errors import BadInputError, FieldError, ScopeMissingError
@@ -23,7 +23,7 @@ class ForeignAnnotatorError(ScopeMissingError):
 
 @dataclass(frozen=True)
 class TokenRecord:
-    """What is on record about a token that is of use to whoever asked for it."""
+    """A token on record, as far as its owner needs to know it."""
 
     id: UUID
     expires_at: datetime
@@ -32,10 +32,10 @@ class TokenRecord:
 def create_token(
     conn: Connection, caller: Caller, *, lifetime: timedelta, annotator: str | None = None
 ) -> tuple[TokenRecord, str]:
-    """Add a token of the caller's key and return its record and the token itself, which nothing can show again.
+    """Add a token of the caller's key and return its record and the token itself, which cannot be shown again.
 
-    It posts votes for at most an hour, and no longer than its key works. It may be handed to a page in a browser:
-    bound to an `annotator` it cannot vote in anybody else's name. Tokens that have expired are deleted on the way.
+    It may post votes, for at most an hour and no longer than its key works. A page in a browser may hold it: bound to
+    an `annotator`, it can vote for this one only. Expired tokens are deleted at the same time.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def create_token(
     if annotator is not None and (error := name_error(annotator)) is not None:
         errors.append(FieldError("/annotator", error))
     if errors:
-        raise BadInputError("no token can be made of this", tuple(errors))
+        raise BadInputError("the token is not valid", tuple(errors))
     store.purge_expired(conn)
     while True:
         prefix, secret = make_secret("sat")
@@ -65,17 +65,17 @@ def create_token(
 
 
 def is_token(secret: str) -> bool:
-    """Whether this is meant to be a token, not a key."""
+    """Whether this has the form of a token, not of a key."""
     return secret.startswith("sat_")
 
 
 def authenticate_token(conn: Connection, secret: str) -> Caller:
-    """Return who holds this token: its key, with leave to post votes and for nothing else.
+    """Return the holder of this token: its key, allowed to post votes only.
 
     Raises
     ------
     NotAuthenticatedError
-        It is no token, mistyped, unknown or expired, or its key no longer works.
+        It is not a token, or is mistyped, unknown or expired, or its key no longer works.
     """
     row = check_secret(secret, lambda prefix: store.find_valid_token(conn, prefix))
     binding = AnnotatorBinding(secret.encode(), row["annotator"]) if row["annotator"] is not None else None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from app.auth.service import create_key
+from app.auth.keys.service import create_key
 from app.database.opening import open_database
 from app.errors import StableArenaError
 

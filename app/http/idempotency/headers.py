@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.errors import BadInputError, FieldError
 from app.http import problems
 from app.http.idempotency.service import IdempotencyClaim, StoredResponse

@@ -4,7 +4,7 @@ from typing import cast
 from fastapi import APIRouter, Request, Response, Security
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.auth.key_secrets import digest
+from app.auth.secrets import digest
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.http import process_metrics
 from app.http.dependencies import Credentials, ProcessServices, authorise, services_of

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from app.annotators.service import find_annotator
 from app.audit import service as audit
-from app.auth.service import Caller
+from app.auth.callers import Caller
 from app.errors import ConflictError, NotFoundError, ScopeMissingError
 from app.models.service import find_model
 from app.naming.names import name_error

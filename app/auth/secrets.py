@@ -2,10 +2,16 @@
 
 import binascii
 import hashlib
+import hmac
 import re
 import secrets
 import string
+from collections.abc import Callable
 from typing import Literal
+
+from sqlalchemy import RowMapping
+
+from app.errors import NotAuthenticatedError
 
 Kind = Literal["sa", "sat"]
 
@@ -41,6 +47,26 @@ def is_mistyped(secret: str) -> bool:
 def digest(secret: str) -> bytes:
     """Return what stands for a secret at rest; 131 random bits need no slow hash."""
     return hashlib.sha256(secret.encode()).digest()
+
+
+def check_secret(secret: str, find: Callable[[str], RowMapping | None]) -> RowMapping:
+    """Return the row that `find` returns for the secret's prefix, if its `secret_hash` is that of the secret.
+
+    Raises
+    ------
+    NotAuthenticatedError
+    """
+    prefix = prefix_of(secret)
+    if prefix is None:
+        raise NotAuthenticatedError("this is not an API key: keys look like sa_PREFIX_SECRET")
+    if is_mistyped(secret):
+        raise NotAuthenticatedError("the API key is mistyped or cut short")
+    row = find(prefix)
+    # Compared even if there is no such key, so that both answers take equally long.
+    expected = row["secret_hash"] if row is not None else b""
+    if not hmac.compare_digest(digest(secret), bytes(expected)) or row is None:
+        raise NotAuthenticatedError("the API key is unknown, expired or revoked")
+    return row
 
 
 def _random(length: int) -> str:

@@ -1,4 +1,4 @@
-"""API keys on record: never the key itself, only its SHA-256."""
+"""API keys on record. Only the SHA-256 of a key is stored."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,13 +31,13 @@ def is_valid() -> ColumnElement[bool]:
 
 
 def find_valid_key(conn: Connection, prefix: str) -> RowMapping | None:
-    """Return the record and `secret_hash` of the key with this prefix, unless it is revoked or expired."""
+    """Return the record and `secret_hash` of the valid key with this prefix."""
     statement = select(api_keys).where(api_keys.c.prefix == prefix, is_valid())
     return conn.execute(statement).mappings().one_or_none()
 
 
 def lock_key(conn: Connection, *, key_id: UUID | None = None, prefix: str | None = None) -> RowMapping | None:
-    """Return a key's record, which nobody else changes until the transaction ends; None if there is no such key."""
+    """Return a key's record and lock it until the transaction ends; None if there is no such key."""
     match = api_keys.c.id == key_id if key_id is not None else api_keys.c.prefix == prefix
     return conn.execute(select(*_RECORD).where(match).with_for_update(key_share=True)).mappings().one_or_none()
 
@@ -49,7 +49,7 @@ def revoke(conn: Connection, key_id: UUID) -> RowMapping:
 
 
 def replace(conn: Connection, key_id: UUID, replaced_by: UUID, expires_at: datetime) -> None:
-    """Let another key take the place of one that is locked, which works until `expires_at`."""
+    """Say that another key replaces a locked one, which works until `expires_at`."""
     statement = update(api_keys).where(api_keys.c.id == key_id)
     conn.execute(statement.values(replaced_by=replaced_by, expires_at=expires_at))
 

@@ -1,0 +1,73 @@
+from datetime import timedelta
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Response
+
+from app.auth.callers import Caller
+from app.auth.keys import service as keys
+from app.auth.keys.schemas import Key, MadeKey, NewKey, Rotation
+from app.http.dependencies import ReadView, Transaction, require
+from app.http.pagination import Page
+from app.http.problems import problem_responses
+
+router = APIRouter(prefix="/keys", tags=["keys"])
+
+
+@router.get("", dependencies=[require("admin")], responses=problem_responses(401, 403, 503))
+def list_keys(conn: ReadView) -> Page[Key]:
+    """List API keys, revoked ones too, without their secrets.
+
+    Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`.
+    """
+    return Page(items=keys.list_keys(conn), next_cursor=None)
+
+
+@router.post("", status_code=201, responses=problem_responses(401, 403, 422, 503))
+def post_key(body: NewKey, caller: Annotated[Caller, require("admin")], conn: Transaction, answer: Response) -> MadeKey:
+    """Make an API key.
+
+    The answer has the key. It is shown this once, because only its hash is stored. Needs scope `admin`. Posting twice
+    makes two keys. Problems: `not-authenticated`, `scope-missing`; `invalid` for a wrong name, scope, time or limit.
+    """
+    record, secret = keys.create_key(
+        conn,
+        body.name,
+        body.scopes,
+        expires_at=body.expires_at,
+        requests_per_minute=body.requests_per_minute,
+        actor=caller.name,
+    )
+    answer.headers["Cache-Control"] = "no-store"
+    return MadeKey(**record.model_dump(), key=secret)
+
+
+@router.post("/{key_id}/rotate", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503))
+def rotate_key(
+    key_id: UUID,
+    caller: Annotated[Caller, require("admin")],
+    conn: Transaction,
+    answer: Response,
+    body: Rotation | None = None,
+) -> MadeKey:
+    """Replace an API key by a new one of the same name, scopes and limit.
+
+    The old key works for `overlap_seconds` more, so that its users have time to change. A key with a lifetime is
+    replaced by one with the same lifetime. The answer has the new key, which is shown this once. Needs scope `admin`.
+    Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` for a key that is revoked, expired or
+    replaced already; `invalid` for an overlap out of range.
+    """
+    overlap = timedelta(seconds=(body or Rotation()).overlap_seconds)
+    record, secret = keys.rotate_key(conn, str(key_id), overlap=overlap, actor=caller.name)
+    answer.headers["Cache-Control"] = "no-store"
+    return MadeKey(**record.model_dump(), key=secret)
+
+
+@router.delete("/{key_id}", responses=problem_responses(401, 403, 404, 422, 503))
+def delete_key(key_id: UUID, caller: Annotated[Caller, require("admin")], conn: Transaction) -> Key:
+    """Revoke an API key and every token that was made with it.
+
+    It stops working within 5 seconds and stays on record. Revoking it again changes nothing. Needs scope `admin`.
+    Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    return keys.revoke_key(conn, str(key_id), actor=caller.name)

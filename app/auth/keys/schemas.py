@@ -1,0 +1,58 @@
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.auth.callers import Scope
+from app.database.timestamps import Timestamp
+from app.naming.names import MAX_NAME_LENGTH
+
+MAX_OVERLAP = timedelta(days=30)
+_MAX_PER_MINUTE = 10**9
+
+
+class Key(BaseModel):
+    """An API key without its secret."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    name: str = Field(description="Name of its owner.")
+    prefix: str = Field(description="Its first part, which identifies it in lists and logs.")
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None = Field(description="When it stops working; null for never.")
+    revoked_at: datetime | None
+    replaced_by: UUID | None = Field(description="The key that replaced it.")
+    requests_per_minute: int | None = Field(description="Its own limit; null for the service's.")
+
+
+class NewKey(BaseModel):
+    """A key to make."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(
+        min_length=1, max_length=MAX_NAME_LENGTH, description="Name of its owner; the audit log shows it."
+    )
+    scopes: list[Scope] = Field(min_length=1, max_length=10, description="What it may do; admin includes the others.")
+    expires_at: Timestamp | None = Field(None, description="When it stops working, with a time zone.")
+    requests_per_minute: int | None = Field(
+        None, ge=1, le=_MAX_PER_MINUTE, description="A limit of its own in place of the service's."
+    )
+
+
+class MadeKey(Key):
+    """A key that was just made. It is shown this once."""
+
+    key: str = Field(description="What the caller sends: Authorization: Bearer …")
+
+
+class Rotation(BaseModel):
+    """How a key is replaced."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    overlap_seconds: int = Field(
+        3600, ge=0, le=int(MAX_OVERLAP.total_seconds()), description="How long the old key works beside the new one."
+    )
