@@ -11,7 +11,8 @@ from app.cli.progress import showing_stages
 from app.cli.session import open_session
 from app.cli.texts import counted, one_line
 from app.imports.local import ImportReceipt, import_file
-from app.imports.service import ImportFault, ImportOptions
+from app.imports.schemas import ImportFault
+from app.imports.service import ImportOptions
 
 _SHOWN = 10
 

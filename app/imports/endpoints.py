@@ -17,7 +17,8 @@ from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import MediaTypeError, problem_responses
 from app.imports import service as imports
 from app.imports.formats.schemas import find_schema
-from app.imports.service import Import, ImportDetails, ImportOptions
+from app.imports.schemas import Import, ImportDetails
+from app.imports.service import ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
 from app.leaderboard.row_files import rows_csv
 from app.naming.names import name_error
@@ -39,18 +40,20 @@ _Position = TypeAdapter(tuple[StorableTimestamp, UUID])
 
 def _options(
     schema: Annotated[
-        str | None, Query(description="Name of the file's format; by default it is told from the columns.")
+        str | None, Query(description="Name of the file's format; by default it is detected from the columns.")
     ] = None,
     annotator_column: Annotated[
-        str | None, Query(description="Column that says who voted; by default annotator, judge, user_id and the like.")
+        str | None,
+        Query(description="Column with the annotator; by default annotator, judge, user_id and similar names."),
     ] = None,
-    pool_annotators: Annotated[bool, Query(description="Take every vote as one annotator's, named pooled.")] = False,
-    skip_invalid: Annotated[
-        bool, Query(description="Leave out records that are no votes instead of refusing the file.")
+    pool_annotators: Annotated[
+        bool, Query(description="Treat all votes as those of one annotator, named pooled.")
     ] = False,
+    skip_invalid: Annotated[bool, Query(description="Leave out invalid records instead of refusing the file.")] = False,
     again: Annotated[bool, Query(description="Import the file even if it was imported before.")] = False,
     dry_run: Annotated[
-        bool, Query(description="Check and count the records, record nothing; what only the record can tell is null.")
+        bool,
+        Query(description="Check and count the records without storing them; counts that need stored votes are null."),
     ] = False,
 ) -> ImportOptions:
     if schema is not None:
@@ -58,7 +61,7 @@ def _options(
     if annotator_column is not None and "\x00" in annotator_column:
         raise BadInputError("/annotator_column: must not contain the character U+0000")
     if pool_annotators and annotator_column is not None:
-        raise BadInputError("either the votes are pooled or a column says who voted, not both")
+        raise BadInputError("pool_annotators and annotator_column exclude each other")
     return ImportOptions(schema, annotator_column, pool_annotators, skip_invalid, again, dry_run)
 
 
@@ -83,29 +86,31 @@ async def post_import(
     services: ProcessServices,
     options: Annotated[ImportOptions, Depends(_options)],
     filename: Annotated[
-        str, Query(min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="What to call the file.")
+        str, Query(min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="Name of the file.")
     ] = "upload",
     format: Annotated[  # noqa: A002  the parameter's public name
         Literal["csv", "jsonl", "parquet"] | None,
-        Query(description="What the body is; by default told from `filename`, then from Content-Type."),
+        Query(description="Kind of the body; by default detected from `filename`, then from Content-Type."),
     ] = None,
 ) -> Import:
     """Import a file of votes.
 
     The body is the file: CSV, JSON lines (both also compressed with gzip or zstd) or Parquet, in any format that the
-    documentation lists. 202 means that it was received whole; a worker checks every record, then records the votes.
-    Follow `Location` to see it end. The same file again, told by its SHA-256, answers 200 with the earlier import, and
-    takes it on where it was cut short.
+    documentation lists. 202 means that the whole file was received. A worker then checks every record and stores the
+    votes; `Location` shows its progress. A file with the SHA-256 of an earlier one answers 200 with the earlier import,
+    and continues it if it was interrupted.
 
-    Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`; `body-too-large`; `media-type` where nothing
-    says what the body is; `invalid`; `database-unreachable`, `database-busy`: send it again later.
+    Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`; `body-too-large`; `media-type` where the kind
+    of the body is unknown; `invalid`; `database-unreachable`, `database-busy`: send it again later.
     """
     if fault := name_error(filename):
         raise BadInputError(f"filename {fault}", (FieldError("/filename", fault),))
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     kind = format or kind_of_name(filename) or MEDIA_TYPES.get(media_type)
     if kind is None:
-        raise MediaTypeError(f"say what the body is: Content-Type {', '.join(MEDIA_TYPES)}, or ?format= or ?filename=")
+        raise MediaTypeError(
+            f"unknown kind of body: set Content-Type to one of {', '.join(MEDIA_TYPES)}, or ?format= or ?filename="
+        )
     upload = Upload(services.database, file_name=filename, kind=kind, options=options, requested_by=caller.name)
     import_id, is_new = await _receive(request, upload)
     response.headers["Location"] = request.app.url_path_for("get_import", import_id=str(import_id))
@@ -114,11 +119,11 @@ async def post_import(
 
 
 async def _receive(request: Request, upload: Upload) -> tuple[UUID, bool]:
-    """Take the body in; whatever stops it leaves nothing behind."""
+    """Receive the body; if that fails, delete the pieces."""
     slots = services_of(request).request_slots
     try:
         async for piece in _pieces(request):
-            async with slots:  # held while a piece is written, not while the next one travels
+            async with slots:  # held while a piece is written, not while the next one arrives
                 await asyncio.to_thread(upload.write, piece)
         async with slots:
             return await asyncio.to_thread(upload.finish)
@@ -159,7 +164,7 @@ def list_imports(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) ->
     responses=problem_responses(401, 403, 404, 422, 503),
 )
 def get_import(import_id: UUID, conn: ReadView) -> ImportDetails:
-    """Show how far an import is, what became of its records, and the first of its faults.
+    """Show the progress of an import, its counts, and its first errors.
 
     Needs scope `ingest` or `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
@@ -181,10 +186,10 @@ def get_import_errors(
     services: ProcessServices,
     format: Annotated[Literal["csv", "jsonl"], Query()] = "csv",  # noqa: A002  the parameter's public name
 ) -> StreamingResponse:
-    """Download what is wrong with the records of a file.
+    """Download the errors in the records of a file.
 
-    One line a record: its number, its place, `invalid` or `conflict`, and why; at most 100,000. Who voted is not
-    repeated. Needs scope `ingest` or `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    One line for each record: number, place, `invalid` or `conflict`, and the reason; at most 100,000. Annotators are
+    not named. Needs scope `ingest` or `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     imports.find_import(conn, import_id)
     media_type = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"

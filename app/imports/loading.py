@@ -1,4 +1,4 @@
-"""The second of an import's readings: its votes go in, chunk by chunk, each with the count of what is done."""
+"""The second reading of an import: stores the votes chunk by chunk, each with the number of records done."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,17 +23,18 @@ from app.votes.bulk import load_votes
 log = structlog.get_logger()
 
 CLAIMS = "claims"
-"""Among an import's counts, never shown: how often it was begun since it last got any further."""
+"""A hidden entry of an import's counts: how often it was started since it last made progress."""
 
 _ATTEMPTS = 10
 
 
 class ImportLoad:
-    """Takes an import on from where it is, by whoever it was brought there, until it is done.
+    """Continues an import from the records done so far until it is finished.
 
-    A chunk's votes, its faults and the number of records done commit together, under a lock on the import's row: killed
-    at any point, nothing is lost or recorded twice, and two processes with the same file may even share the work.
-    Names are added in a transaction of their own, so that nobody who votes on a new model waits for a chunk.
+    The votes of a chunk, its errors and the number of records done commit together, under a lock on the import's row. A
+    process can be killed at any point: no vote is lost or stored twice, and two processes with the same file can share
+    the work. New names are added in a transaction of their own, so that other votes on a new model need not wait for
+    the chunk.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class ImportLoad:
         self._expect_new = True
 
     def begin(self, survey: Survey) -> None:
-        """Record what the file holds and which of its records are left out; nothing happens if that is on record."""
+        """Store the counts of the survey and its errors, unless they are stored already."""
         counts = {"rows": survey.rows, "rejected": survey.unreadable, "skipped": survey.skipped}
         counts |= dict.fromkeys(("created", "replaced", *OF_THE_RECORD), 0)
         with self._database.begin() as conn:
@@ -61,7 +62,7 @@ class ImportLoad:
                 store.add_faults(conn, self._id, [_fault(r, f.pointer, f.detail) for r, f in survey.faults])
 
     def run(self, reader: VoteReader) -> bool:
-        """Record the votes and finish the import; False where it was stopped on the way, to be taken on later."""
+        """Store the votes and finish the import; return False where it was stopped, to be continued later."""
         with self._database.read() as conn:
             done = self._row(conn)["rows_done"]
         first = 0
@@ -76,7 +77,7 @@ class ImportLoad:
         return True
 
     def _load(self, votes: pl.DataFrame, end: int) -> int:
-        """Record the votes of a chunk that ends before record `end`; return how many records are done then."""
+        """Store the votes of a chunk that ends before record `end`; return the number of records done."""
         for attempt in range(_ATTEMPTS):
             try:
                 return self._load_once(votes, end)
@@ -105,7 +106,7 @@ class ImportLoad:
         created, left_out = load_votes(conn, votes, import_id=self._id, expect_new=self._expect_new)
         self._expect_new = not left_out
         repeats = receive_left_out(conn, left_out, import_id=self._id)
-        counts = Counter(row["counts"])  # of an import that an earlier version began, some are not there
+        counts = Counter(row["counts"])  # an import from an earlier version lacks some counts
         counts.pop(CLAIMS, None)
         counts["created"] += created + repeats.replaced
         counts["replaced"] += repeats.replaced
@@ -136,7 +137,7 @@ class ImportLoad:
 
     def _row(self, conn: Connection) -> RowMapping:
         row = store.get_import(conn, self._id)
-        assert row is not None  # noqa: S101  imports are dropped before they run, never after
+        assert row is not None  # noqa: S101  an import that runs is never dropped
         return row
 
 

@@ -1,4 +1,4 @@
-"""Importing a file of this machine: what was killed half-way is taken on when the same file is imported again."""
+"""Imports a file of this machine; an interrupted import continues when the same file is imported again."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -13,14 +13,15 @@ from app.errors import StableArenaError
 from app.imports import queries as store
 from app.imports.formats import VoteReader, file_sha256
 from app.imports.loading import ImportLoad
-from app.imports.service import OF_THE_RECORD, ImportCounts, ImportFault, ImportOptions
+from app.imports.schemas import ImportCounts, ImportFault
+from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, refuse_faulty, survey_file
 
 MAX_CONFLICTS_LISTED = 1_000
 
 
 class ImportBrokenError(StableArenaError):
-    """Another process that worked on the same file gave up."""
+    """Another process that imported the same file failed."""
 
     code = "import-broken"
     title = "The import failed"
@@ -28,16 +29,16 @@ class ImportBrokenError(StableArenaError):
 
 @dataclass(frozen=True)
 class ImportReceipt:
-    """What became of a file.
+    """The result of an import.
 
     Attributes
     ----------
-    import_id : the import on record, the earlier one for a file that was imported before; None for a dry run
-    counts : what became of its records; for a file that was imported before, of that import's
+    import_id : of this import, or of the earlier one for a file that was imported before; None for a dry run
+    counts : the records of each kind, in this import or the earlier one
     already_imported : whether nothing was done because the same file had been imported
-    resumed : whether an import that had been cut short was taken on
-    faults : the first records that are no votes, where the file was only looked at
-    conflicts : the first 1,000 conflicts, their place in the file and what they contradict
+    resumed : whether this continued an interrupted import
+    faults : the first invalid records, of a dry run
+    conflicts : the first 1,000 conflicts, with their places in the file and the votes that they contradict
     """
 
     import_id: UUID | None
@@ -57,22 +58,22 @@ def import_file(
     stage: Callable[[str], None] = lambda _: None,
     progress: Callable[[float], None] | None = None,
 ) -> ImportReceipt:
-    """Record the votes of a file in chunks that each commit; owns its transactions.
+    """Store the votes of a file in chunks that each commit; owns its transactions.
 
-    The file is read twice: nothing is written before every record of it was checked. A file that was imported before,
-    told by its SHA-256, is left alone unless `options.again`; one whose import was cut short is taken on with the
-    options it began with. A row for a (battle, annotator) that is on record already is a duplicate or, with another
-    verdict, a conflict; both leave the record as it was, unless the policy has other verdicts replace earlier ones.
+    The file is read twice: nothing is written before every record was checked. A file with the same SHA-256 as an
+    earlier one is not imported again unless `options.again`; an interrupted import of it continues with its own
+    options. A vote of an annotator on a battle that has a stored vote is a duplicate or, with another outcome, a
+    conflict; neither changes the stored vote, unless the policy lets later votes replace earlier ones.
 
     Parameters
     ----------
-    stage : told the name of each stage as it begins.
+    stage : called with the name of each stage when it begins.
     progress : called with the share of the stage that is done, 0 to 1.
 
     Raises
     ------
     BadInputError
-        It is no vote file, some records are no votes and are not to be skipped, or none is a vote.
+        It is no vote file, it has invalid records and `skip_invalid` is off, or no record is a vote.
     """
     stage("Reading")
     reader = VoteReader(path, options.reading())
@@ -87,7 +88,7 @@ def import_file(
     survey = None
     if not resumed:
         survey = _surveyed(database, reader, progress)
-        refuse_faulty(survey, path.name, skip_invalid=options.skip_invalid)  # before anything is on record
+        refuse_faulty(survey, path.name, skip_invalid=options.skip_invalid)  # before anything is stored
     found = _open(database, path.name, sha256, options, requested_by)
     if found["state"] == "done":
         return ImportReceipt(found["id"], ImportCounts(**found["counts"]), already_imported=True)
@@ -106,12 +107,12 @@ def import_file(
 
 def _surveyed(database: Database, reader: VoteReader, progress: Callable[[float], None] | None) -> Survey:
     survey = survey_file(database, reader, progress=progress)
-    assert survey is not None  # noqa: S101  nobody stops it
+    assert survey is not None  # noqa: S101  it is not stopped
     return survey
 
 
 def _open(database: Database, name: str, sha256: bytes, options: ImportOptions, requested_by: str) -> RowMapping:
-    """Return the import of this file to work on, which somebody may have begun or even finished meanwhile."""
+    """Return the import of this file, which another process may have started or finished meanwhile."""
     with database.begin() as conn:
         store.lock_file(conn, sha256)
         found = store.find_import(conn, sha256)
@@ -132,9 +133,9 @@ def _receipt(database: Database, import_id: UUID, *, resumed: bool) -> ImportRec
     with database.read() as conn:
         row = store.get_import(conn, import_id)
         rows = store.list_faults(conn, import_id, limit=MAX_CONFLICTS_LISTED, kind="conflict")
-    assert row is not None  # noqa: S101  nobody drops an import that ran
+    assert row is not None  # noqa: S101  an import that ran is never dropped
     if row["state"] != "done":
-        raise ImportBrokenError(f"another process gave the import up: {row['detail']}")
+        raise ImportBrokenError(f"another process failed to import the same file: {row['detail']}")
     conflicts = tuple(ImportFault(**fault) for fault in rows)
     return ImportReceipt(import_id, ImportCounts(**row["counts"]), resumed=resumed, conflicts=conflicts)
 

@@ -1,4 +1,4 @@
-"""The numbers that stand for names, for a column of votes at a time."""
+"""Replaces the names of models and annotators by their numbers, for a column of votes at a time."""
 
 from datetime import datetime
 
@@ -10,19 +10,19 @@ from app.naming.service import naming_of, resolve_annotators, resolve_models
 from app.votes.rules import model_errors
 
 ModelFault = tuple[int, str]
-"""A record's number and what is wrong with its models."""
+"""A record's number and the error in its models."""
 
 
 def check_models(conn: Connection, votes: pl.DataFrame) -> list[ModelFault]:
-    """Return the records whose models could not be recorded now; nothing is added."""
+    """Return the records whose models could not be stored now; adds nothing."""
     names = read_names(conn, _names_in(votes))
     return _faulty(_with_models(votes, names), names, refuse=naming_of(conn).unknown_models == "refuse")
 
 
 def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, list[ModelFault]]:
-    """Return the votes with `annotator_id`, `model_a_id` and `model_b_id`, adding who and what is new.
+    """Return the votes with `annotator_id`, `model_a_id` and `model_b_id`; adds new annotators and models.
 
-    Votes on models that cannot be recorded are left out and returned as faults.
+    Votes on models that cannot be stored are left out and returned as faults.
     """
     models = resolve_models(conn, _named_in(votes, read_names(conn, _names_in(votes))))
     votes = _with_models(votes, models)
@@ -39,7 +39,7 @@ def _names_in(votes: pl.DataFrame) -> list[str]:
 
 
 def _named_in(votes: pl.DataFrame, known: ModelNames) -> set[Named]:
-    """Return the models as the votes name them; when matters only for names that are, at times, another's."""
+    """Return the names in the votes, with the time of the vote where the name is an alias at some times."""
     named: set[Named] = {(name, None) for name in _names_in(votes) if name not in known.aliases}
     for side in ("model_a", "model_b"):
         named.update(
@@ -56,9 +56,9 @@ def _numbers(votes: pl.DataFrame, side: str, names: ModelNames) -> pl.Series:
     numbers = votes[side].replace_strict(dict(names.own), default=None, return_dtype=pl.Int32).alias(f"{side}_id")
     if not names.aliases:
         return numbers
-    at_times = votes[side].is_in(list(names.aliases)).arg_true()
-    pairs: list[tuple[str, datetime | None]] = votes[at_times].select(side, "voted_at").rows()
-    return numbers.scatter(at_times, [names.number(name, moment) for name, moment in pairs])
+    aliased = votes[side].is_in(list(names.aliases)).arg_true()
+    pairs: list[tuple[str, datetime | None]] = votes[aliased].select(side, "voted_at").rows()
+    return numbers.scatter(aliased, [names.number(name, timestamp) for name, timestamp in pairs])
 
 
 def _faulty(votes: pl.DataFrame, names: ModelNames, *, refuse: bool) -> list[ModelFault]:
@@ -67,7 +67,9 @@ def _faulty(votes: pl.DataFrame, names: ModelNames, *, refuse: bool) -> list[Mod
     if refuse:
         bad = bad | a.is_null() | b.is_null()
     faults = dict[int, str]()
-    for row, model_a, model_b, moment in votes.filter(bad).select("row", "model_a", "model_b", "voted_at").iter_rows():
-        fault = model_errors(names, model_a, model_b, moment)[0]
+    for row, model_a, model_b, timestamp in (
+        votes.filter(bad).select("row", "model_a", "model_b", "voted_at").iter_rows()
+    ):
+        fault = model_errors(names, model_a, model_b, timestamp)[0]
         faults.setdefault(row, f"{fault.pointer[1:]} {fault.detail}")
     return list(faults.items())

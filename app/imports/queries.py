@@ -1,4 +1,4 @@
-"""The record of imports: which file, how far it is, and what was wrong with its records."""
+"""The stored imports: their files, their progress, and the errors in their records."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,12 +17,12 @@ _dry = imports.c.options["dry_run"].as_boolean()
 
 
 def lock_file(conn: Connection, sha256: bytes) -> None:
-    """Wait until no other transaction decides about the same file, and keep others out until this one ends."""
+    """Lock a file by its hash until the end of the transaction."""
     conn.execute(select(func.pg_advisory_xact_lock(int.from_bytes(sha256[:8], signed=True))))
 
 
 def find_import(conn: Connection, sha256: bytes) -> RowMapping | None:
-    """Return the newest import of a file with this hash that has recorded votes, or still may."""
+    """Return the newest import of a file with this hash that has stored votes, or still can."""
     counts = or_(imports.c.state.in_((*RUNNABLE, "done")), and_(imports.c.state == "failed", imports.c.rows_done > 0))
     statement = select(imports).where(imports.c.sha256 == sha256, counts, func.coalesce(_dry, False).is_(False))
     return conn.execute(statement.order_by(imports.c.created_at.desc()).limit(1)).mappings().one_or_none()
@@ -42,33 +42,33 @@ def list_imports(conn: Connection, *, limit: int, before: tuple[datetime, UUID] 
 
 
 def add_import(conn: Connection, import_id: UUID, values: Mapping[str, Any]) -> None:
-    """Put an import on record, so that its votes can name it."""
+    """Add an import, so that its votes can refer to it."""
     conn.execute(insert(imports).values(id=import_id, counts={}, **values))
 
 
 def lock_import(conn: Connection, import_id: UUID) -> RowMapping:
-    """Return an import and let nobody else go on with it until this transaction ends."""
+    """Return an import, and lock it until the end of the transaction."""
     return conn.execute(select(imports).where(imports.c.id == import_id).with_for_update()).mappings().one()
 
 
 def change_import(conn: Connection, import_id: UUID, **values: Any) -> None:
-    """Record how far an import is."""
+    """Change columns of an import."""
     conn.execute(update(imports).where(imports.c.id == import_id).values(values))
 
 
 def begin_import(conn: Connection, import_id: UUID, **values: Any) -> None:
-    """Record that an import runs; when it first did stays."""
+    """Set an import to running; keep the time of its first start."""
     started = func.coalesce(imports.c.started_at, func.clock_timestamp())
     change_import(conn, import_id, state="running", started_at=started, finished_at=None, **values)
 
 
 def end_import(conn: Connection, import_id: UUID, state: str, **values: Any) -> None:
-    """Record how an import ended."""
+    """Set the final state of an import."""
     change_import(conn, import_id, state=state, finished_at=func.clock_timestamp(), **values)
 
 
 def add_faults(conn: Connection, import_id: UUID, faults: Sequence[Mapping[str, Any]]) -> None:
-    """Record what is wrong with records: `record, place, kind, detail`; of one record the first fault stays."""
+    """Add errors of records: `record, place, kind, detail`; only the first error of a record is kept."""
     if faults:
         statement = insert_or(import_faults).on_conflict_do_nothing()
         conn.execute(statement, [{"import_id": import_id, **fault} for fault in faults])
@@ -77,7 +77,7 @@ def add_faults(conn: Connection, import_id: UUID, faults: Sequence[Mapping[str, 
 def list_faults(
     conn: Connection, import_id: UUID, *, limit: int, after: int = -1, kind: str | None = None
 ) -> Sequence[RowMapping]:
-    """Return the faults of an import by record, those of records after this one, of this kind alone if one is given."""
+    """Return the errors of an import by record, after this record, optionally of one kind."""
     c = import_faults.c
     statement = select(c.record, c.place, c.kind, c.detail).where(c.import_id == import_id, c.record > after)
     if kind is not None:
@@ -86,20 +86,20 @@ def list_faults(
 
 
 def count_faults(conn: Connection, import_id: UUID) -> int:
-    """Return how many faults of an import are on record."""
+    """Return the number of stored errors of an import."""
     statement = select(func.count()).select_from(import_faults).where(import_faults.c.import_id == import_id)
     return conn.execute(statement).scalar_one()
 
 
 def unplaced_records(conn: Connection, import_id: UUID) -> Sequence[int]:
-    """Return the records whose faults have no place yet."""
+    """Return the records whose errors have no place yet."""
     c = import_faults.c
     statement = select(c.record).where(c.import_id == import_id, c.place == "")
     return conn.execute(statement.order_by(c.record)).scalars().all()
 
 
 def set_places(conn: Connection, import_id: UUID, places: Mapping[int, str]) -> None:
-    """Say where in the file these records are."""
+    """Set the places of these records."""
     conn.exec_driver_sql(
         """
         UPDATE import_faults AS f SET place = found.place
@@ -111,7 +111,7 @@ def set_places(conn: Connection, import_id: UUID, places: Mapping[int, str]) -> 
 
 
 def runnable_imports(conn: Connection) -> Sequence[UUID]:
-    """Return the imports that wait or were left half done and whose file is here, the oldest first."""
+    """Return the queued and interrupted imports whose file is stored, the oldest first."""
     here = select(file_chunks.c.file_id).where(file_chunks.c.file_id == imports.c.id, file_chunks.c.number == 0)
     statement = select(imports.c.id).where(imports.c.state.in_(RUNNABLE), here.exists())
     return conn.execute(statement.order_by(imports.c.created_at, imports.c.id)).scalars().all()

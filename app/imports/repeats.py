@@ -1,4 +1,4 @@
-"""What becomes of a file's votes on battles that their annotators have judged already: as with votes that are sent."""
+"""Handles votes of a file on battles that have a vote of the same annotator, by the rules for sent votes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from app.votes.bulk import LeftOut, read_left_out
 from app.votes.repeats.service import receive_repeated, replaces_conflicts
 
 RecordFault = tuple[int, str]
-"""A record's number and what is wrong with it."""
+"""A record's number and the error in it."""
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """What became of votes that were not added at first.
+    """The votes that were left out because their annotator has a vote on their battle.
 
     Attributes
     ----------
-    replaced : recorded all the same, in the place of earlier ones
-    duplicates : on record already
-    retracted : of these, whose vote on record is retracted
-    conflicts : that contradict the record and do not change it
+    replaced : stored, in place of an earlier vote
+    duplicates : stored already
+    retracted : duplicates whose stored vote is retracted
+    conflicts : votes that contradict a stored vote and do not replace it
     """
 
     replaced: int
@@ -33,20 +33,20 @@ class Repeats:
 
 
 def receive_left_out(conn: Connection, left_out: Sequence[LeftOut], *, import_id: UUID) -> Repeats:
-    """Settle the votes that `load_votes` left out in this transaction: those that may replace others do."""
+    """Resolve the votes that `load_votes` left out in this transaction; replace earlier votes where the policy says."""
     contradicted = {(one.battle_id, one.annotator_id) for one in left_out if one.contradicts}
     if not (contradicted and replaces_conflicts(conn)):
         return _as_on_record(left_out)
-    # What comes after a vote that replaces another is compared with that one.
-    in_dispute = [one for one in left_out if (one.battle_id, one.annotator_id) in contradicted]
+    # a later vote is compared with the one that replaced the stored vote
+    disputed = [one for one in left_out if (one.battle_id, one.annotator_id) in contradicted]
     others = _as_on_record([one for one in left_out if (one.battle_id, one.annotator_id) not in contradicted])
-    rows = read_left_out(conn, [one.record for one in in_dispute])
+    rows = read_left_out(conn, [one.record for one in disputed])
     receipts = receive_repeated(conn, [row for _, row in rows], import_id=import_id)
-    fates = Counter(receipt.status for receipt in receipts.values())
+    statuses = Counter(receipt.status for receipt in receipts.values())
     return Repeats(
-        replaced=fates["created"],
-        duplicates=others.duplicates + fates["duplicate"],
-        # A duplicate has nothing else to say than that.
+        replaced=statuses["created"],
+        duplicates=others.duplicates + statuses["duplicate"],
+        # the detail of a duplicate says that its stored vote is retracted
         retracted=others.retracted + sum(r.status == "duplicate" and r.detail is not None for r in receipts.values()),
         conflicts=[
             (record, f"{receipts[row.id].detail}: vote {receipts[row.id].id}")

@@ -19,8 +19,8 @@ from app.database.leases import acquire_lease, drop_lease, release_lease
 from app.errors import BadInputError, StableArenaError, UnavailableError
 from app.imports import queries as store
 from app.imports.formats import VoteReader
-from app.imports.formats.column_names import ColumnsError
 from app.imports.formats.schemas import KNOWN_COLUMNS
+from app.imports.formats.schemas.choosing import ColumnsError
 from app.imports.loading import CLAIMS, ImportLoad
 from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, refuse_faulty, survey_file
@@ -28,7 +28,7 @@ from app.imports.survey import Survey, refuse_faulty, survey_file
 log = structlog.get_logger()
 
 MAX_CLAIMS = 3
-"""How often an import is begun without getting any further: reading some files kills whoever does."""
+"""How often an import is started without progress: reading some files kills the worker."""
 
 _UPLOAD_TAKES_AT_MOST = timedelta(hours=24)
 

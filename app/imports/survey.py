@@ -1,4 +1,4 @@
-"""The first of an import's two readings: what a file holds and what in it could not be recorded; nothing is written."""
+"""The first reading of an import: counts the records and finds the errors; stores nothing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from app.imports.service import MAX_FAULTS_STORED
 
 @dataclass(frozen=True)
 class Survey:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes
     ----------
-    rows : its records.
-    skipped : those that say that nobody voted.
-    unreadable : those that are no votes, whatever is on record.
-    unknown : those on models that could not be recorded now.
-    faults : record number and fault of the first 100,000 of either.
+    rows : number of records.
+    skipped : records without a vote.
+    unreadable : invalid records.
+    unknown : records on models that could not be stored now.
+    faults : record number and error of the first 100,000 invalid or unknown records.
     """
 
     rows: int
@@ -42,12 +42,12 @@ def survey_file(
     progress: Callable[[float], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Survey | None:
-    """Read a file whole, check every record, and return what it holds; None where it was stopped on the way.
+    """Read a whole file and check every record; return None where it was stopped.
 
     Raises
     ------
     BadInputError
-        It is no vote file, or broken somewhere.
+        It is no vote file, or it is damaged.
     """
     total = reader.count() if progress else 0
     rows = skipped = unreadable = 0
@@ -72,7 +72,7 @@ def survey_file(
 
 
 def refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
-    """Refuse a file with records that are no votes, or without any that is.
+    """Refuse a file with invalid records, or without a valid one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""An import whose file arrives piece by piece from elsewhere; a job runner takes it on once it is whole."""
+"""An import whose file is uploaded in pieces; a job runner imports the complete file."""
 
 import hashlib
 from dataclasses import asdict
@@ -21,18 +21,18 @@ _COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
 def kind_of_name(file_name: str) -> str | None:
-    """Return csv, jsonl or parquet, by the name's ending; None for another."""
+    """Return csv, jsonl or parquet, by the ending of the name; None for another."""
     suffixes = [suffix.lower() for suffix in PurePath(file_name).suffixes if suffix.lower() not in (".gz", ".zst")]
     kind = suffixes[-1][1:] if suffixes else ""
     return kind if f".{kind}" in SOURCES else None
 
 
 class Upload:
-    """Receives a file; owns its transactions, each of them short. Used by one thread at a time.
+    """Receives a file; owns its transactions, which are short. Only one thread at a time may use it.
 
     Parameters
     ----------
-    kind : csv, jsonl or parquet; whether it is compressed is told from its first bytes.
+    kind : csv, jsonl or parquet; compression is detected from the first bytes.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Upload:
         self._suffix = f".{kind}"
 
     def write(self, content: bytes) -> None:
-        """Keep the next piece; one of about a megabyte is best."""
+        """Store the next piece, best of about a megabyte."""
         if not self._pieces and self._kind != "parquet":
             endings = (ending for magic, ending in _COMPRESSED.items() if content.startswith(magic))
             self._suffix += next(endings, "")
@@ -60,10 +60,10 @@ class Upload:
         self._pieces += 1
 
     def finish(self) -> tuple[UUID, bool]:
-        """Hand the file over; return the import's id and whether anything is left to be done.
+        """Queue the complete file; return the id of the import and whether there is work to do.
 
-        A file that was imported before, told by its SHA-256, is not kept unless `again`: the earlier import is
-        returned, which is taken on with this file where it was cut short.
+        A file with the same SHA-256 as an earlier one is not kept unless `again`: the earlier import is returned. If
+        that was interrupted, it continues with this file.
 
         Raises
         ------
@@ -85,13 +85,13 @@ class Upload:
             return earlier["id"], earlier["state"] != "done"
 
     def abandon(self) -> None:
-        """Forget what has been received, unless it was handed over already."""
+        """Delete the pieces received, unless the file was queued."""
         with self._database.begin() as conn:
             if store.get_import(conn, self._id) is None:
                 drop_chunks(conn, self._id)
 
     def _add(self, conn: Connection, sha256: bytes) -> None:
-        """Put the import on record, only now: such rows are for ever."""
+        """Add the import. Only complete files are added, because imports are never deleted."""
         options = {**asdict(self._options), "suffix": self._suffix}
         values = {"file_name": self._name, "sha256": sha256, "bytes": self._bytes, "options": options}
         store.add_import(conn, self._id, {**values, "state": "queued", "requested_by": self._requested_by})

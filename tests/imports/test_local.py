@@ -11,7 +11,8 @@ from app.errors import BadInputError
 from app.imports.formats import csv
 from app.imports.loading import ImportLoad
 from app.imports.local import ImportReceipt, import_file
-from app.imports.service import ImportFault, ImportOptions, every_fault
+from app.imports.schemas import ImportFault
+from app.imports.service import ImportOptions, every_fault
 from app.naming.service import Naming
 from app.policy.service import current_policy, set_policy
 from app.votes import bulk as vote_loading

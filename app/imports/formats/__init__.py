@@ -1,4 +1,4 @@
-"""Vote files: CSV, JSONL and Parquet in, checked votes and the places of the faulty ones out."""
+"""Reads vote files: CSV, JSONL and Parquet in, checked votes and the places of the invalid records out."""
 
 from app.imports.formats.indexing import IndexedVotes, encode
 from app.imports.formats.reading import ReadOptions, VoteFile, VoteReader, file_sha256, read_vote_file

@@ -1,22 +1,22 @@
-"""What makes a record a vote: every rule over a batch of records, and what to say where one is broken."""
+"""Checks a batch of records: the rules that make a record a vote, and the messages for broken rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
 
-from app.imports.formats.documents import parse_metadata, parse_tags
-from app.imports.formats.moments import MOMENT, moment_fault, parse_moments
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
 from app.imports.formats.schemas.schema import SAY_MORE
 from app.imports.formats.sources import RawBatch
+from app.imports.formats.timestamps import TIMESTAMP, parse_timestamps, timestamp_fault
+from app.imports.formats.values import parse_metadata, parse_tags
 from app.naming.names import name_error
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id")
 OPTIONAL = ("battle_id", "voted_at", "tags", "metadata", "annotator", "model_a", "model_b", "winner")
 SHOWN_CHARACTERS = 80
 _PLAIN_NAME = r"^[!-~]([ -~]{0,498}[!-~])?$"
-"""Printable ASCII of a name's length: what is surely a name, so that only the others are looked at one by one."""
+"""Printable ASCII of a valid length is a valid name; only other names are checked one by one."""
 
 VOTE_COLUMNS: pl.Schema = pl.Schema(
     {
@@ -25,7 +25,7 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "model_b": pl.String(),
         "outcome": pl.Int8(),
         "battle_id": pl.String(),
-        "voted_at": MOMENT,
+        "voted_at": TIMESTAMP,
         "tags": pl.List(pl.String()),
         "metadata": pl.String(),
         "row": pl.Int64(),
@@ -34,20 +34,20 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
 """The columns of checked votes; battle_id, voted_at, tags and metadata may be null."""
 
 RecordFault = tuple[int, Input | None, str]
-"""A record's number, where in it (None: in the record as a whole), and what is wrong there."""
+"""A record's number, its field (None: the whole record), and the error."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A batch after the checks.
+    """A checked batch.
 
     Attributes
     ----------
-    votes : as `VOTE_COLUMNS` says; `row` is the record's number.
-    records : how many records the batch had.
-    skipped : records that say that nobody voted.
-    rejected : records that are no votes.
-    faults : the first of those.
+    votes : with the columns `VOTE_COLUMNS`; `row` is the record's number.
+    records : number of records in the batch.
+    skipped : records without a vote.
+    rejected : invalid records.
+    faults : the errors of the first invalid records.
     """
 
     votes: pl.DataFrame
@@ -59,7 +59,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class _Broken:
-    """One rule's verdict: the rows that break it and what to say of one of them."""
+    """A rule with the rows that break it, and the message for a row."""
 
     field: Input | None
     rows: pl.Series
@@ -67,26 +67,27 @@ class _Broken:
 
 
 def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -> Checked:
-    """Sort a batch into votes, records that are none, and faulty records, each named once for its first broken rule.
+    """Sort a batch into votes, records without a vote, and invalid records, each with its first broken rule.
 
-    `first_row` is the record number of the batch's first record. A record that makes several votes is faulty whole.
+    `first_row` is the number of the batch's first record. Where a record makes several votes, one invalid vote makes
+    the whole record invalid.
     """
     schema = form.schema
     records = raw.frame.height
     frame = _prepared(raw.frame, form, first_row)
     unreadable = raw.unusable.get("winner", {})
     uncertain = {**raw.ambiguous, **unreadable}
-    nobody = _text(frame["winner"]).is_in(list(schema.no_vote)) & ~_rows(frame, uncertain, first_row)
-    frame = frame.filter(~nobody)
+    no_vote = _text(frame["winner"]).is_in(list(schema.no_vote)) & ~_rows(frame, uncertain, first_row)
+    frame = frame.filter(~no_vote)
 
     outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
-    moments = parse_moments(frame["voted_at"], schema.clock)
+    timestamps = parse_timestamps(frame["voted_at"], schema.clock)
     tags, bad_tags = _parsed(frame["tags"], parse_tags)
     documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
     broken = [
         _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
-        *_broken_rules(frame, schema, outcome, moments),
+        *_broken_rules(frame, schema, outcome, timestamps),
         _Broken("tags", _at(bad_tags, frame.height), lambda row: bad_tags[row]),
         _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
     ]
@@ -97,7 +98,7 @@ def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -
         "annotator", "model_a", "model_b",
         outcome.alias("outcome"),
         pl.when(pl.col("battle_id") != "").then("battle_id"),
-        moments.alias("voted_at"), tags.alias("tags"),
+        timestamps.alias("voted_at"), tags.alias("tags"),
         _with_raw_winner(frame["winner"], documents),
         "row",
     )  # fmt: skip
@@ -107,14 +108,14 @@ def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -
     return Checked(
         votes=votes.cast(VOTE_COLUMNS),
         records=records,
-        skipped=int(nobody.sum()),
+        skipped=int(no_vote.sum()),
         rejected=len(bad_records),
         faults=_first_faults(frame["row"], faulty, broken, max_faults),
     )
 
 
 def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
-    """Return the records numbered, every field of a vote in its column."""
+    """Return the records with their numbers, and every field of a vote in its column."""
     frame = frame.with_columns(pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64).alias("row"))
     if form.annotator is None:
         frame = frame.with_columns(pl.lit(POOLED_ANNOTATOR).alias("annotator"))
@@ -124,7 +125,7 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
     return frame.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
 
 
-def _broken_rules(frame: pl.DataFrame, schema: Schema, outcome: pl.Series, moments: pl.Series) -> list[_Broken]:
+def _broken_rules(frame: pl.DataFrame, schema: Schema, outcome: pl.Series, timestamps: pl.Series) -> list[_Broken]:
     same = (frame["model_a"] == frame["model_b"]).fill_null(value=False)
     return [
         *(_bad_names(frame[name], name) for name in NAMES),
@@ -132,8 +133,8 @@ def _broken_rules(frame: pl.DataFrame, schema: Schema, outcome: pl.Series, momen
         _Broken("winner", outcome.is_null(), lambda row: _winner_fault(frame["winner"][row], schema)),
         _Broken(
             "voted_at",
-            moments.is_null() & _is_given(frame["voted_at"]),
-            lambda row: f"{_shown(frame['voted_at'][row])} {moment_fault(frame['voted_at'][row], schema.clock)}",
+            timestamps.is_null() & _is_given(frame["voted_at"]),
+            lambda row: f"{_shown(frame['voted_at'][row])} {timestamp_fault(frame['voted_at'][row], schema.clock)}",
         ),
     ]
 
@@ -153,7 +154,7 @@ def _unusable(frame: pl.DataFrame, name: Input | None, why: dict[int, str], firs
 
 
 def _rows(frame: pl.DataFrame, why: dict[int, str], first_row: int) -> pl.Series:
-    """Find what was made of these records of the batch."""
+    """Mark the rows that were made of these records of the batch."""
     return frame["row"].is_in([first_row + row for row in why])
 
 
@@ -163,7 +164,7 @@ def _at(why: dict[int, str], height: int) -> pl.Series:
 
 
 def _bad_names(values: pl.Series, name: Input) -> _Broken:
-    """Find the names that are none; a battle may go without."""
+    """Find invalid names; only battle_id may be missing."""
     optional = name == "battle_id"
     suspects = values.filter(~values.str.contains(_PLAIN_NAME).fill_null(value=False)).unique()
     bad = {text: fault for text in suspects if (fault := name_error(text or ""))}
@@ -182,7 +183,7 @@ def _winner_fault(word: str | None, schema: Schema) -> str:
 
 
 def _parsed(values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Series, dict[int, str]]:
-    """Return the parsed values (null where there is no text) and why some could not be parsed."""
+    """Return the parsed values (null where there is no text), and the errors by row."""
     dtype = VOTE_COLUMNS[values.name]
     if values.null_count() == len(values):
         return pl.Series(values.name, [None], dtype).new_from_index(0, len(values)), {}
@@ -197,16 +198,16 @@ def _parsed(values: pl.Series, parse: Callable[[str], object]) -> tuple[pl.Serie
 
 
 def _with_raw_winner(words: pl.Series, documents: pl.Series) -> pl.Series:
-    """Keep a word that says more than its outcome code in the metadata, which are JSON objects as text or null."""
+    """Add an outcome word that says more than its code to the metadata, which are JSON texts or null."""
     more = words.is_in(SAY_MORE)
     if not more.any():
         return documents.alias("metadata")
-    said = pl.concat_str(pl.lit('{"raw_winner":"'), "word", pl.lit('"'))
+    raw_winner = pl.concat_str(pl.lit('{"raw_winner":"'), "word", pl.lit('"'))
     empty = pl.col("document").fill_null("{}") == "{}"
     others = pl.concat_str(pl.lit(","), pl.col("document").str.slice(1))
     rest = pl.when(empty).then(pl.lit("}")).otherwise(others)
     both = pl.DataFrame({"word": words, "document": documents, "more": more})
-    return both.select(metadata=pl.when("more").then(pl.concat_str(said, rest)).otherwise("document")).to_series()
+    return both.select(metadata=pl.when("more").then(pl.concat_str(raw_winner, rest)).otherwise("document")).to_series()
 
 
 def _text(values: pl.Series) -> pl.Series:

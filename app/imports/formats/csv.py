@@ -1,4 +1,4 @@
-"""CSV files: polars reads them; the lines behind its records are looked up when there is something to say."""
+"""CSV files: polars reads them; line numbers are looked up only for messages."""
 
 import csv
 from collections import Counter
@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from app.errors import BadInputError
-from app.imports.formats.column_names import ColumnsError
 from app.imports.formats.records import Record, csv_records
 from app.imports.formats.schemas import Input
+from app.imports.formats.schemas.choosing import ColumnsError
 from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8
 
 ROWS_PER_BATCH = 50_000
@@ -27,11 +27,11 @@ class CsvSource:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The header's names; raises BadInputError where one stands twice, or it is none."""
+        """The names in the header; raises BadInputError where one is repeated, or the header is invalid."""
         header = next(self._records(), None)
         if header is None:
             raise BadInputError(f"{self._path} is empty")
-        if "\x00" in header.text:  # UTF-16 without its mark still looks like text
+        if "\x00" in header.text:  # UTF-16 without a byte order mark looks like text
             raise not_utf8(self._path)
         if not header.is_well_quoted:
             raise BadInputError(f"{self._path}, line {header.line}: {self._misquoted(header)}")
@@ -53,11 +53,11 @@ class CsvSource:
             raise BadInputError(f"{self._path}, line {header.line}: {reason}") from None
 
     def has(self, column: str) -> bool:
-        """Whether the header names it."""
+        """Whether the header has the column."""
         return column in self.columns
 
     def count(self) -> int:
-        """Return the number of records, blank lines among them."""
+        """Return the number of records, including blank lines."""
         try:
             return int(self._scan().select(pl.len()).collect().item())
         except UNREADABLE as error:
@@ -66,8 +66,8 @@ class CsvSource:
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the records in order, without blank lines.
 
-        Every column is read and the wanted ones kept: asked for a few columns only, polars would not notice a
-        record with too many fields.
+        Reads every column and selects afterwards: with a selection of columns, polars does not notice a record with too
+        many fields.
         """
         start = 0
         try:
@@ -93,7 +93,7 @@ class CsvSource:
         return pl.scan_csv(self._path, infer_schema=False, glob=False)
 
     def _records(self) -> Iterator[Record]:
-        """Yield the header and what follows; blank lines before the header are no records to polars."""
+        """Yield the header and the records after it; polars skips blank lines before the header."""
         in_body = False
         try:
             for record in csv_records(self._path):
@@ -110,7 +110,7 @@ class CsvSource:
 
     @cached_property
     def _blank_records(self) -> list[int]:
-        """Polars' numbers of the records that are blank lines, which it cannot tell from lines of commas."""
+        """Return the numbers of the records that are blank lines; polars gives the same nulls for a line of commas."""
         return [number for number, record in enumerate(self._body()) if record.is_blank]
 
     def _without_blank_lines(self, batch: pl.DataFrame, start: int) -> pl.DataFrame:
@@ -121,7 +121,7 @@ class CsvSource:
         return batch.filter(~(nothing & numbers.is_in(self._blank_records)))
 
     def _explained(self, error: BaseException) -> BadInputError:
-        """Find the record at which polars gave up, as it names none."""
+        """Find the record that polars cannot read, because its error does not say which."""
         for record in self._body():
             if not record.is_well_quoted:
                 return BadInputError(f"{self._path}, line {record.line}: {self._misquoted(record)}")
@@ -140,8 +140,8 @@ class CsvSource:
     @staticmethod
     def _misquoted(record: Record) -> str:
         if record.text.count('"') % 2:
-            return "a quote is opened and never closed (a quote inside a field is written twice, in quotes)"
-        return "a quote inside a field must be written twice, and the field stand in quotes"
+            return "a quote is opened and never closed (a quote inside a field is written twice, in a quoted field)"
+        return "a quote inside a field must be written twice, in a quoted field"
 
 
 def _select(frame: pl.DataFrame, wanted: Mapping[Input, str]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""How much a file may grow when it is decompressed, and how long its lines may be: looked at before it is read."""
+"""Limits how much a file may grow by decompression, and how long its lines may be, before it is read."""
 
 import zlib
 from collections.abc import Iterator
@@ -9,21 +9,21 @@ from app.errors import BadInputError
 
 MAX_EXPANDED_BYTES = 8 * 1024**3
 MAX_LINE_BYTES = 64 * 1024**2
-"""Longest line that is read; arena logs carry whole conversations in a line."""
+"""Longest line; arena logs have whole conversations in a line."""
 
 _PIECE = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _LITTLE_EXPANDED = 256 * 1024**2
 _PLAUSIBLE_RATIO = 200
-"""What text may gain from zstd where its expanded size is not little; bombs gain thousands."""
+"""Largest compression ratio of zstd for large files; decompression bombs reach thousands."""
 
 
 def check_expansion(path: Path, *, max_bytes: int | None = None) -> None:
-    """Refuse a text file that would become too large, or whose lines are too long, without keeping any of it.
+    """Refuse a text file that would expand too much, or has too long lines, in bounded memory.
 
     Parameters
     ----------
-    max_bytes : of the text; by default 8 GiB.
+    max_bytes : largest size of the text; by default 8 GiB.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def _check_size(path: Path, size: int, limit: int) -> None:
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content of a gzip file, one member after the other, in pieces of bounded size."""
+    """Yield the content of a gzip file, member by member, in pieces of bounded size."""
     left = b""
     while left or (left := file.read(_PIECE)):
         member = zlib.decompressobj(wbits=31)
@@ -75,11 +75,11 @@ def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _zstd_bound(file: BinaryIO, limit: int) -> int:
-    """Return a bound of what a zstd file expands to, read off the headers of its blocks: no block exceeds 128 KiB.
+    """Return a bound of the expanded size of a zstd file, from its block headers: a block has at most 128 KiB.
 
     Raises
     ------
-    ValueError : the file is broken, or gains more than text does.
+    ValueError : the file is damaged, or its compression ratio is implausible for text.
     """
     bound, size = 0, file.seek(0, 2)
     file.seek(0)
@@ -93,7 +93,7 @@ def _zstd_bound(file: BinaryIO, limit: int) -> int:
         bound += _frame_bound(file, limit - bound)
         if bound > limit:
             return bound
-    if file.tell() > size:  # headers were read, what they announce was passed over
+    if file.tell() > size:  # the content of the last blocks is missing
         raise ValueError("it ends in the middle")
     if bound > max(_LITTLE_EXPANDED, _PLAUSIBLE_RATIO * size):
         raise ValueError(f"it expands to more than {_PLAUSIBLE_RATIO} times its size")

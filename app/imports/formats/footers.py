@@ -1,6 +1,6 @@
-"""What a Parquet file's footer says of its row groups, read before any of them is: polars tells nobody.
+"""Reads the sizes of a Parquet file's row groups from its footer, which polars does not offer.
 
-A footer is a Thrift struct in the compact protocol; see the file format's `parquet.thrift` for the numbers of fields.
+A footer is a Thrift struct in the compact protocol; the format's `parquet.thrift` has the numbers of the fields.
 """
 
 from collections.abc import Collection, Iterator
@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 MAX_FOOTER_BYTES = 32 * 1024**2
 BYTES_PER_VALUE = 16
-"""What a value takes in memory at least, however little it takes in the file: a text is seen through 16 bytes."""
+"""Least memory of a value, however small it is in the file: polars uses 16 bytes for the view of a text."""
 
 _MAGIC = b"PAR1"
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
@@ -20,12 +20,12 @@ _LONG_LIST = 15
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Some rows that are decoded together.
+    """Rows that are decoded together.
 
     Attributes
     ----------
-    rows : how many.
-    size : about how many bytes the columns that were asked about take once decoded.
+    rows : number of rows.
+    size : approximate bytes of the wanted columns once decoded.
     """
 
     rows: int
@@ -33,11 +33,11 @@ class RowGroup:
 
 
 def read_row_groups(path: Path, columns: Collection[str]) -> list[RowGroup]:
-    """Return the row groups in order, their sizes counting these top-level columns.
+    """Return the row groups in order, with the sizes of these top-level columns.
 
     Raises
     ------
-    ValueError : the footer is broken, or has more than `MAX_FOOTER_BYTES`; one line saying what it is.
+    ValueError : the footer is damaged, or has more than `MAX_FOOTER_BYTES`.
     OSError
     """
     with path.open("rb") as file:
@@ -80,7 +80,7 @@ def _row_group(footer: "_Compact", columns: Collection[str]) -> RowGroup:
 
 
 def _column_size(footer: "_Compact", columns: Collection[str]) -> int:
-    """Return what a column chunk takes once decoded, 0 where it is not among the columns."""
+    """Return the decoded size of a column chunk, 0 where it is not among the columns."""
     size = 0
     for field, kind in footer.fields():
         if (field, kind) == (3, _STRUCT):  # meta_data
@@ -106,9 +106,9 @@ def _decoded_size(footer: "_Compact", columns: Collection[str]) -> int:
 
 
 class _Compact:
-    """Reads Thrift's compact protocol; a field that `fields` yields is to be read or skipped before the next.
+    """Reads Thrift's compact protocol; the caller reads or skips each field of `fields` before the next.
 
-    What ends in the middle raises IndexError, what is no footer ValueError.
+    Raises IndexError where the content ends too early, ValueError where it is no footer.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -116,7 +116,7 @@ class _Compact:
         self._at = 0
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield the number and type of each field of a struct; none may be there twice, or readers would differ."""
+        """Yield the number and type of each field of a struct; refuse a repeated field, whose meaning is unclear."""
         field, seen = 0, set[int]()
         while head := self._byte():
             step, kind = head >> 4, head & 15
@@ -127,7 +127,7 @@ class _Compact:
             yield field, kind
 
     def structs(self) -> Iterator[int]:
-        """Count through a list of structs; each is to be read before the next."""
+        """Iterate over a list of structs; the caller reads each before the next."""
         return self._items(_STRUCT)
 
     def texts(self) -> list[bytes]:
@@ -135,14 +135,14 @@ class _Compact:
         return [self._binary() for _ in self._items(_BINARY)]
 
     def count(self) -> int:
-        """Return an integer that counts something."""
+        """Return a non-negative integer."""
         number = self._integer()
         if number < 0:
             raise ValueError("its footer has a negative count")
         return number
 
     def skip(self, kind: int) -> None:
-        """Pass over a value."""
+        """Skip a value."""
         if kind in (_TRUE, _FALSE):  # a field's type is its value
             return
         if kind in _INTEGERS:

@@ -13,7 +13,7 @@ class IndexedVotes:
 
     Attributes
     ----------
-    annotators, models : names in sorted order; a position is the index.
+    annotators, models : names in sorted order; the index of a name is its position.
     annotator, model_a, model_b : int32 arrays, shape (n_votes,)
     outcome : float64 array, shape (n_votes,); W of each vote.
     """
@@ -27,7 +27,7 @@ class IndexedVotes:
 
 
 def encode(frame: pl.DataFrame) -> IndexedVotes:
-    """Return the votes of `VoteFile.frame` with names numbered in sorted order, whatever the votes' order."""
+    """Return the votes of `VoteFile.frame`, names numbered in sorted order, whatever the order of the votes."""
     annotators = frame["annotator"].unique().sort()
     models = pl.concat([frame["model_a"], frame["model_b"].alias("model_a")]).unique().sort()
     return IndexedVotes(

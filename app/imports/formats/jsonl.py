@@ -1,4 +1,4 @@
-"""JSON lines: one object a line. Python decodes them: polars' reader mends what has to be refused."""
+"""JSON lines: one object on each line. Python decodes them, because polars' reader accepts invalid lines."""
 
 import json
 from collections import Counter
@@ -14,20 +14,20 @@ from app.errors import BadInputError
 from app.imports.formats.records import LINES_PER_BATCH, scan_lines
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8
-from app.imports.formats.text_values import text_of
+from app.imports.formats.values import text_of
 
 LOOKED_AT_FOR_COLUMNS = 100
-"""Objects whose keys are taken for the file's columns; later ones may still bring optional fields."""
+"""Objects whose keys make the file's columns; later objects may have more optional fields."""
 
 
 class JsonlSource:
-    """A file with one JSON object a line, plain or compressed; blank lines are skipped."""
+    """A file with one JSON object on each line, plain or compressed; blank lines are skipped."""
 
     kind = "jsonl"
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._twice: str | None = None
+        self._repeated: str | None = None
         self._decoder = json.JSONDecoder(object_pairs_hook=self._as_object)
 
     @cached_property
@@ -36,7 +36,7 @@ class JsonlSource:
         return list(dict.fromkeys(key for record in self._first for key in record))
 
     def has(self, column: str) -> bool:
-        """Whether any of the first objects has such a key, or something at such a path."""
+        """Whether one of the first objects has the key, or a value at the path."""
         return any(_holds(record, column) for record in self._first)
 
     def count(self) -> int:
@@ -47,19 +47,19 @@ class JsonlSource:
             raise self._explained(error) from error
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
-        """Yield the records in order; one that gives a name twice is ambiguous, wherever in it.
+        """Yield the records in order; an object with a repeated name makes its record ambiguous.
 
         Raises
         ------
-        BadInputError : a line is not a JSON object, or the file not UTF-8; names the line.
+        BadInputError : a line is not a JSON object, or the file is not UTF-8.
         """
         lines = self._lines()
         while True:
             some, ambiguous = list[dict[str, Any]](), dict[int, str]()
             for line, text in islice(lines, LINES_PER_BATCH):
-                record, twice = self._decoded(line, text)
-                if twice is not None:
-                    ambiguous[len(some)] = f"an object has the name {twice[:100]!r} more than once"
+                record, repeated = self._decoded(line, text)
+                if repeated is not None:
+                    ambiguous[len(some)] = f"an object has the name {repeated[:100]!r} more than once"
                 some.append(record)
             if not some:
                 return
@@ -87,8 +87,8 @@ class JsonlSource:
             raise self._explained(error) from error
 
     def _decoded(self, line: int, text: str) -> tuple[dict[str, Any], str | None]:
-        """Return a line's object, and a name that is given twice in it or in what it holds."""
-        self._twice = None
+        """Return the object of a line, and a name that is repeated in it or in an object inside it."""
+        self._repeated = None
         try:
             record = self._decoder.decode(text)
         except RecursionError:
@@ -97,13 +97,13 @@ class JsonlSource:
             raise BadInputError(f"{self._path}, line {line}: not JSON: {first_line(error)}") from None
         if not isinstance(record, dict):
             raise BadInputError(f"{self._path}, line {line}: not a JSON object")
-        return record, self._twice
+        return record, self._repeated
 
     def _as_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
         if len(content) < len(pairs):
             times = Counter(name for name, _ in pairs)
-            self._twice = next(name for name in times if times[name] > 1)
+            self._repeated = next(name for name in times if times[name] > 1)
         return content
 
     def _explained(self, error: BaseException) -> BadInputError:
@@ -136,7 +136,7 @@ def _holds(record: dict[str, Any], path: str) -> bool:
 
 
 def _value_at(record: dict[str, Any], path: str) -> Any:
-    """Return what stands under a key, or at a path such as `states.0.model_name`; None where nothing does."""
+    """Return the value of a key, or at a path such as `states.0.model_name`; None without one."""
     if path in record or "." not in path:
         return record.get(path)
     here: Any = record

@@ -1,4 +1,4 @@
-"""Parquet files: typed columns, so what is no text is turned to text or refused column by column."""
+"""Parquet files: converts typed columns to text, or refuses them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -9,19 +9,19 @@ import polars as pl
 
 from app.errors import BadInputError
 from app.imports.formats.footers import RowGroup, read_row_groups
-from app.imports.formats.moments import storable_moments
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import UNREADABLE, RawBatch, first_line
-from app.imports.formats.text_values import text_of
+from app.imports.formats.timestamps import storable_timestamps
+from app.imports.formats.values import text_of
 
 ROWS_PER_BATCH = 50_000
 MAX_GROUP_ROWS = 2 * 1024**2
-"""Most rows of a row group: one is decoded whole. Writers make groups of 120 thousand to a million rows."""
+"""Most rows of a row group, which is decoded as a whole. Writers make groups of 120,000 to a million rows."""
 MAX_GROUP_BYTES = 1024**3
-"""Most that the columns of a vote may take of a row group once it is decoded."""
+"""Most bytes of the columns of a vote in a decoded row group."""
 
 _INEXPRESSIBLE = object()
-"""Stands for a value of which polars can make nothing in Python."""
+"""Marks a value that polars cannot convert to Python."""
 
 
 class ParquetSource:
@@ -38,7 +38,7 @@ class ParquetSource:
         return self._schema.names()
 
     def has(self, column: str) -> bool:
-        """Whether there is such a column, or something at such a path inside one."""
+        """Whether there is the column, or a value at the path inside one."""
         return _reach(self._schema, column) is not None
 
     def count(self) -> int:
@@ -49,11 +49,11 @@ class ParquetSource:
             raise self._explained(error) from error
 
     def check_size(self, wanted: Mapping[Input, str], *, max_bytes: int) -> None:
-        """Refuse a file that would become too large, told from its footer: what repeats takes next to no room in it.
+        """Refuse a file that would expand too much, by its footer: repeated values take hardly any space in the file.
 
         Raises
         ------
-        BadInputError : a row group, or the file as a whole, holds too much.
+        BadInputError : a row group, or the whole file, is too large.
         """
         groups = self._row_groups(wanted)
         rows, size = (
@@ -71,7 +71,7 @@ class ParquetSource:
             raise BadInputError(f"{self._path} expands to more than {max_bytes:,} bytes: write it as several files")
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
-        """Yield the rows in order; numbers and moments become text, other types are refused value by value."""
+        """Yield the rows in order; numbers become text, and values of other types are refused one by one."""
         found = {name: _reach(self._schema, column) for name, column in wanted.items()}
         nothing = pl.lit(None, pl.String)
         columns = [(nothing if value is None else value).alias(name) for name, value in found.items()]
@@ -108,7 +108,7 @@ class ParquetSource:
 
 
 def _read_at_once(groups: Sequence[RowGroup]) -> Iterator[int]:
-    """Yield how many rows to read at a time: polars reads many groups ahead, whatever they hold."""
+    """Yield the number of rows of each read, because polars reads many groups ahead, however large."""
     rows = size = 0
     for group in groups:
         if rows and (rows + group.rows > MAX_GROUP_ROWS or size + group.size > MAX_GROUP_BYTES):
@@ -122,7 +122,7 @@ def _as_text(frame: pl.DataFrame) -> RawBatch:
     columns: dict[Input, pl.Series] = {}
     unusable: dict[Input, dict[int, str]] = {}
     name: Input
-    for name in frame.columns:  # type: ignore[assignment]  # they were named so when they were selected
+    for name in frame.columns:  # type: ignore[assignment]  # the names of the selection
         columns[name], why = _column_text(name, frame[name])
         if why:
             unusable[name] = why
@@ -130,11 +130,11 @@ def _as_text(frame: pl.DataFrame) -> RawBatch:
 
 
 def _column_text(name: Input, values: pl.Series) -> tuple[pl.Series, dict[int, str]]:
-    """Return the column as text (or moments) and why some rows are not."""
+    """Return the column as text (or timestamps), and the errors by row."""
     dtype = values.dtype
     if name == "voted_at" and dtype in (pl.Datetime, pl.Date):
-        return storable_moments(values)
-    if dtype.is_temporal():  # looked at one by one, some have no counterpart in Python
+        return storable_timestamps(values)
+    if dtype.is_temporal():  # some values have no counterpart in Python
         kind = str(dtype.base_type()).lower()
         why = dict.fromkeys(values.is_not_null().arg_true(), f"must be text, is a {kind}")
         return pl.Series(name, [None], pl.String).new_from_index(0, len(values)), why
@@ -146,7 +146,7 @@ def _column_text(name: Input, values: pl.Series) -> tuple[pl.Series, dict[int, s
     for row, value in enumerate(_in_python(values)):
         if value is _INEXPRESSIBLE:
             texts.append(None)
-            why[row] = "holds a moment or a duration that is out of all bounds"
+            why[row] = "holds a timestamp or a duration that is out of all bounds"
             continue
         try:
             texts.append(convert(value))
@@ -157,7 +157,7 @@ def _column_text(name: Input, values: pl.Series) -> tuple[pl.Series, dict[int, s
 
 
 def _in_python(values: pl.Series) -> list[object]:
-    """Return the values, `_INEXPRESSIBLE` for those that are it; halving finds them, they are rare."""
+    """Return the values, `_INEXPRESSIBLE` for those that Python cannot represent; bisects, because these are rare."""
     try:
         return values.to_list()
     except (ValueError, OverflowError, pl.exceptions.PanicException):

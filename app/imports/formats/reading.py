@@ -7,12 +7,12 @@ import polars as pl
 
 from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
-from app.imports.formats.column_names import ColumnsError
 from app.imports.formats.csv import CsvSource
 from app.imports.formats.expansion import MAX_EXPANDED_BYTES, check_expansion
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.schemas import Form, choose_form
+from app.imports.formats.schemas.choosing import ColumnsError
 from app.imports.formats.sources import VoteSource
 
 MAX_FAULTS = 1_000
@@ -30,13 +30,13 @@ SOURCES: dict[str, Callable[[Path], VoteSource]] = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is to be understood.
+    """The options of reading a file.
 
     Attributes
     ----------
-    schema : name of the format; by default the first of `SCHEMAS` that the columns fit.
-    annotator_column : the column that says who voted; by default the first of the known ones.
-    pooled : take every vote as one annotator's, whatever the file says.
+    schema : name of the format; by default the first of `SCHEMAS` that fits the columns.
+    annotator_column : the column with the annotator; by default the first known one.
+    pooled : treat all votes as those of one annotator.
     """
 
     schema: str | None = None
@@ -45,19 +45,19 @@ class ReadOptions:
 
 
 class VoteReader:
-    """A file of votes, read in batches of bounded size, as often as one likes.
+    """A vote file, read in batches of bounded size; it can be read several times.
 
     Parameters
     ----------
-    path : its name's ending says what it is; CSV and JSONL may be compressed (.gz, .zst).
-    ending : that of a file whose name says nothing.
-    max_expanded_bytes : the most that its text may have; see `check_expansion` and `ParquetSource.check_size`.
+    path : the ending of its name gives the kind; CSV and JSONL may be compressed (.gz, .zst).
+    ending : replaces the ending of the name.
+    max_expanded_bytes : largest size of the text; see `check_expansion` and `ParquetSource.check_size`.
 
     Raises
     ------
     BadInputError
-        The file as a whole is no vote file: not there, empty, of unknown kind, too large, columns missing or
-        repeated. Reading it raises the same where it is not UTF-8, or broken at some line.
+        The file is no vote file: missing, empty, of unknown kind, too large, or with missing or repeated columns.
+        Reading it raises the same where it is not UTF-8, or has a damaged line.
     """
 
     def __init__(
@@ -87,19 +87,19 @@ class VoteReader:
 
     @property
     def form(self) -> Form:
-        """The format that the file was found to have."""
+        """The detected format of the file."""
         return self._form
 
     def count(self) -> int:
-        """Return about how many records there are; for progress only."""
+        """Return the approximate number of records, for progress."""
         return self._source.count()
 
     def batches(self, *, max_faults: int) -> Iterator[Checked]:
-        """Yield the records in order, checked; no more than `max_faults` faults of the whole file are listed.
+        """Yield the records in order, checked; lists at most `max_faults` errors of the whole file.
 
         Raises
         ------
-        BadInputError : see the class; also where there is not one record.
+        BadInputError : see the class; also for a file without a record.
         """
         read = listed = 0
         for raw in self._source.batches(self._form.columns):
@@ -111,11 +111,11 @@ class VoteReader:
             raise BadInputError(f"{self.path} has no votes")
 
     def places(self, records: Collection[int]) -> dict[int, str]:
-        """Return where in the file these records are (`line 7`), by their number: the frame's column `row`."""
+        """Return the places in the file (`line 7`) of these records, by their number in the column `row`."""
         return self._source.places(records) if records else {}
 
     def placed(self, found: Sequence[RecordFault]) -> list[FieldError]:
-        """Return the faults with their places as a user would look for them: `line 7, winner`."""
+        """Return the errors with their places in the file: `line 7, winner`."""
         columns = self._form.columns
         places = self.places([row for row, _, _ in found])
         return [
@@ -126,24 +126,24 @@ class VoteReader:
 
 @dataclass(frozen=True)
 class VoteFile:
-    """The votes of a file, and what in it is none or counts no more.
+    """The votes of a file, and its other records.
 
-    An annotator judges a battle once: of several votes with the same battle_id the first counts, as in the service.
+    An annotator votes on a battle once: of several votes with the same battle_id the first counts, as in the service.
 
     Attributes
     ----------
     path : the file.
-    schema : name of the format it was read as.
-    annotator_column : the column that says who voted; None where everyone was pooled.
-    frame : one row a vote, in file order: annotator, model_a, model_b (text), outcome (0 model_a, 1 model_b,
+    schema : name of its format.
+    annotator_column : the column with the annotator; None for pooled votes.
+    frame : one row for each vote, in file order: annotator, model_a, model_b (text), outcome (0 model_a, 1 model_b,
         2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text), metadata (JSON text), each of
         these four null where not given, and row, the record's number in the file from 0.
-    rows_read : records in the file, skipped and faulty ones included, blank lines not.
-    skipped : records that say that nobody voted.
-    rejected : records that are no votes.
-    duplicates : votes left out because their annotator had judged their battle before.
-    faults : the first 1,000 rejected records, one place and reason each.
-    pooled : whether everyone was taken as one annotator, named "pooled".
+    rows_read : records in the file, including skipped and invalid ones, without blank lines.
+    skipped : records without a vote.
+    rejected : invalid records.
+    duplicates : votes left out because their annotator has an earlier vote on the battle.
+    faults : the first 1,000 invalid records, with one place and reason each.
+    pooled : whether all votes count as those of one annotator, named "pooled".
     """
 
     path: Path
@@ -166,7 +166,7 @@ def read_vote_file(
     pooled: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> VoteFile:
-    """Read a CSV, JSONL or Parquet file of votes whole, keeping only the columns of a vote.
+    """Read a whole CSV, JSONL or Parquet file of votes, and keep the columns of a vote.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def read_vote_file(
     Raises
     ------
     BadInputError
-        See `VoteReader`. Faulty records do not raise, they are listed in the result.
+        See `VoteReader`. Invalid records are listed in the result.
     """
     reader = VoteReader(path, ReadOptions(schema, annotator_column, pooled))
     total = reader.count() if progress else 0

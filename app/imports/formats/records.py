@@ -1,4 +1,4 @@
-"""The physical lines behind a text file's records: asked only when something is to be said about a place."""
+"""The lines of a text file's records, for the places in messages."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 LINES_PER_BATCH = 5_000
-"""Lines held at once; arena logs carry whole conversations in a line."""
+"""Lines in memory at once; arena logs have whole conversations in a line."""
 
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip, zstd
 
@@ -24,7 +24,7 @@ class Record(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
-        """Whether the line holds nothing at all."""
+        """Whether the line is empty."""
         return not self.text
 
     @property
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
     @property
     def n_fields(self) -> int:
-        """Fields of a well quoted CSV record: commas outside quotes, and one."""
+        """Number of fields of a well quoted CSV record: the commas outside quotes, plus one."""
         return 1 + sum(part.count(",") for part in self.text.split('"')[::2])
 
 
@@ -43,7 +43,7 @@ def scan_lines(path: Path) -> Iterator[str]:
 
     Raises
     ------
-    polars.exceptions.ComputeError, OSError : not UTF-8, or a broken compressed file.
+    polars.exceptions.ComputeError, OSError : not UTF-8, or a damaged compressed file.
     """
     first = True
     for batch in pl.scan_lines(path, glob=False).collect_batches(chunk_size=LINES_PER_BATCH):
@@ -53,7 +53,7 @@ def scan_lines(path: Path) -> Iterator[str]:
 
 
 def csv_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a CSV file: lines, joined while a quote is open. Blank lines are records too."""
+    """Yield the records of a CSV file: lines, joined while a quote is open, including blank lines."""
     yield from _join_quoted(scan_lines(path))
 
 

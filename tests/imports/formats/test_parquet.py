@@ -31,7 +31,7 @@ def test_numbers_and_categories_become_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "moments",
+    "timestamps",
     [
         pl.Series([datetime(2026, 1, 31, 12), None]),  # noqa: DTZ001  naive on purpose: the file has no zone
         pl.Series([datetime(2026, 1, 31, 12, tzinfo=UTC), None]),
@@ -39,8 +39,8 @@ def test_numbers_and_categories_become_text(tmp_path: Path) -> None:
         pl.Series(["2026-01-31 12:00", ""]),
     ],
 )
-def test_moments_are_utc(tmp_path: Path, moments: pl.Series) -> None:
-    votes = read_vote_file(parquet(tmp_path, timestamp=moments)).frame
+def test_moments_are_utc(tmp_path: Path, timestamps: pl.Series) -> None:
+    votes = read_vote_file(parquet(tmp_path, timestamp=timestamps)).frame
     assert votes["voted_at"].to_list() == [datetime(2026, 1, 31, 12, tzinfo=UTC), None]
 
 
@@ -151,7 +151,7 @@ OUTSIDE = "must lie between the years 1970 and 9999"
 
 
 @pytest.mark.parametrize(
-    ("moments", "fine"),
+    ("timestamps", "fine"),
     [
         (pl.Series([0, 2**50, None]).cast(pl.Datetime("us")), 3),
         (pl.Series([253402128000 * 10**6, 2**58]).cast(pl.Datetime("us", "UTC")), 1),
@@ -161,12 +161,14 @@ OUTSIDE = "must lie between the years 1970 and 9999"
         (pl.Series([0, 2932895, 2932896, -1, 2**31 - 1], dtype=pl.Int32).cast(pl.Date), 2),
     ],
 )
-def test_moments_that_cannot_be_stored_are_faults_of_their_rows(tmp_path: Path, moments: pl.Series, fine: int) -> None:
+def test_moments_that_cannot_be_stored_are_faults_of_their_rows(
+    tmp_path: Path, timestamps: pl.Series, fine: int
+) -> None:
     path = tmp_path / "v.parquet"
     votes = pl.select(annotator=pl.lit("k"), model_a=pl.lit("a"), model_b=pl.lit("b"), winner=pl.lit("tie"))
-    votes.join(moments.to_frame("timestamp"), how="cross").write_parquet(path)
+    votes.join(timestamps.to_frame("timestamp"), how="cross").write_parquet(path)
     file = read_vote_file(path)
-    bad = range(fine, len(moments))
+    bad = range(fine, len(timestamps))
     assert [(fault.pointer, fault.detail) for fault in file.faults] == [(f"row {i}, timestamp", OUTSIDE) for i in bad]
     assert file.frame.height == fine
     assert all(at is None or 1970 <= at.year <= 9999 for at in file.frame["voted_at"])
@@ -180,4 +182,4 @@ def test_wild_moments_elsewhere_are_faults_too(tmp_path: Path, wild: pl.Series) 
     kind = str(wild.dtype.base_type()).lower()
     assert [fault.detail for fault in file.faults] == [f"must be text, is a {kind}"] * 2
     file = read_vote_file(parquet(tmp_path, metadata=wild.to_frame("at").to_struct("metadata")))
-    assert [(fault.pointer, fault.detail[:17]) for fault in file.faults] == [("row 1, metadata", "holds a moment or")]
+    assert [(fault.pointer, fault.detail[:17]) for fault in file.faults] == [("row 1, metadata", "holds a timestamp")]

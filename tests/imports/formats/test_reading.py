@@ -46,11 +46,11 @@ def test_any_other_word_is_a_fault_and_never_a_tie(write: Write, word: str) -> N
         ('k,"a\nb",b,tie', "model_a", "must not contain the character U+000A"),
         (f"k,a,{'b' * 501},tie", "model_b", "must have at most 500 characters, has 501"),
         ("k,a,a,tie", "model_b", "is 'a' on both sides"),
-        ("k,a,b,tie,yesterday", "timestamp", "'yesterday' is no moment (ISO 8601 such as 2026-01-31T12:00:00Z)"),
-        ("k,a,b,tie,1700000000", "timestamp", "is no moment"),
-        ("k,a,b,tie,1712010151123", "timestamp", "is no moment"),
-        ("k,a,b,tie,2026-02-30", "timestamp", "is no moment"),
-        ("k,a,b,tie,0001-01-01T00:00:00+10:00", "timestamp", "is no moment"),
+        ("k,a,b,tie,yesterday", "timestamp", "'yesterday' is not a timestamp (ISO 8601 such as 2026-01-31T12:00:00Z)"),
+        ("k,a,b,tie,1700000000", "timestamp", "is not a timestamp"),
+        ("k,a,b,tie,1712010151123", "timestamp", "is not a timestamp"),
+        ("k,a,b,tie,2026-02-30", "timestamp", "is not a timestamp"),
+        ("k,a,b,tie,0001-01-01T00:00:00+10:00", "timestamp", "is not a timestamp"),
         ("k,a,b,tie,0001-01-01", "timestamp", "'0001-01-01' must lie between the years 1970 and 9999"),
         ("k,a,b,tie,1900-01-01T00:00:00Z", "timestamp", "must lie between the years 1970 and 9999"),
         ("k,a,b,tie,1969-12-31T23:59:59.999999", "timestamp", "must lie between the years 1970 and 9999"),
@@ -70,7 +70,7 @@ def test_a_faulty_record_is_named_once_with_its_first_fault(write: Write, record
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "timestamp"),
     [
         ("2026-01-31T12:00:00Z", datetime(2026, 1, 31, 12, tzinfo=UTC)),
         ("2026-01-31 12:00:00.5", datetime(2026, 1, 31, 12, 0, 0, 500_000, tzinfo=UTC)),
@@ -81,9 +81,9 @@ def test_a_faulty_record_is_named_once_with_its_first_fault(write: Write, record
         ('""', None),
     ],
 )
-def test_moments(write: Write, text: str, moment: datetime | None) -> None:
+def test_moments(write: Write, text: str, timestamp: datetime | None) -> None:
     file = read_vote_file(write("v.csv", HEADER + f"k,a,b,tie,{text}\n"))
-    assert file.frame["voted_at"].to_list() == [moment]
+    assert file.frame["voted_at"].to_list() == [timestamp]
 
 
 @pytest.mark.parametrize("year", [*range(1, 9999, 613), 1969, 1970, 9998, 9999])
@@ -134,7 +134,7 @@ def test_the_lmarena_33k_row(write: Write) -> None:
         ("arena_user_1", "q1", 3, datetime(2023, 4, 24, 15, 53, 11, 132_200, tzinfo=UTC))
     ]
     assert [fault.pointer for fault in file.faults] == ["line 4, tstamp", "line 5, tstamp"]
-    assert file.faults[1].detail == "'1e18' is no moment (seconds since 1970)"
+    assert file.faults[1].detail == "'1e18' is not a timestamp (seconds since 1970)"
 
 
 def test_without_an_annotator_pooling_must_be_asked_for(write: Write) -> None:
@@ -157,7 +157,7 @@ def test_a_format_asked_for_by_name(write: Write) -> None:
     assert read_vote_file(path, schema="votes").schema == "votes"
     with pytest.raises(BadInputError, match="missing columns: question_id, tstamp"):
         read_vote_file(path, schema="lmarena-33k")
-    with pytest.raises(BadInputError, match="no vote file format 'x'; known are open-webui, "):
+    with pytest.raises(BadInputError, match="unknown vote file format 'x'; known are open-webui, "):
         read_vote_file(path, schema="x")
 
 

@@ -1,4 +1,4 @@
-"""Which columns a vote file may have and what they mean: one entry of `SCHEMAS` per known format."""
+"""The formats of vote files, their columns and their meaning: one entry of `SCHEMAS` for each format."""
 
 from app.imports.formats.schemas.choosing import KNOWN_COLUMNS, SCHEMAS, Form, choose_form, find_schema
 from app.imports.formats.schemas.schema import POOLED_ANNOTATOR, Clock, Input, Schema

@@ -1,17 +1,17 @@
-"""Which format a file has, and which of its columns says who voted."""
+"""Detects the format of a file, and its column with the annotator."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.errors import BadInputError
-from app.imports.formats.column_names import ColumnsError
 from app.imports.formats.schemas import lmarena, services
 from app.imports.formats.schemas.schema import Input, Schema
 
 ANNOTATOR_COLUMNS = (
     "annotator", "judge", "judge_hash", "worker", "user_id", "userId", "voter_id", "visitor_id", "judger", "judge_id",
 )  # fmt: skip
-"""Columns that name a person or a judge, in order of preference; a session or an address counts only when asked for."""
+"""Columns that name a person or a judge, by preference; a session or an address is not one unless the user says so."""
 
 SCHEMAS: tuple[Schema, ...] = (
     services.OPEN_WEBUI,
@@ -34,24 +34,48 @@ SCHEMAS: tuple[Schema, ...] = (
     lmarena.BIGCODE_ARENA,
     lmarena.FASTCHAT_LOG,
 )
-"""The formats, in the order in which they are tried: what asks for more columns comes before what asks for fewer, and
-what has a column named winner before what reads another one."""
+"""The formats in the order in which they are tried: those with more columns before those with fewer, and those with a
+column named winner before those with another one."""
 
 _PATHS = {path for one in SCHEMAS for path in (*one.required.values(), *one.optional.values(), *one.marks)}
 KNOWN_COLUMNS = frozenset(ANNOTATOR_COLUMNS) | _PATHS | {path.partition(".")[0] for path in _PATHS}
-"""Every column that some format has, and so no person's name."""
+"""The columns of all formats; none of them is the name of a person."""
+
+
+class ColumnsError(BadInputError):
+    """The columns are not those of a vote file.
+
+    The detail names them. In a file without a header they are data, maybe names of people, so `discreet` leaves unknown
+    ones out.
+    """
+
+    def __init__(self, before: str, columns: Sequence[str], after: str = "") -> None:
+        super().__init__(f"{before}{', '.join(columns) or 'none'}{after}")
+        self._before, self._columns, self._after = before, columns, after
+
+    def of_file(self, path: Path) -> "ColumnsError":
+        """Return the same error with the name of the file in front."""
+        return ColumnsError(f"{path}: {self._before}", self._columns, self._after)
+
+    def discreet(self, known: Collection[str]) -> str:
+        """Return the detail with the known columns and the number of others, fit to be stored and logged."""
+        shown = [column for column in self._columns if column in known]
+        others = len(self._columns) - len(shown)
+        if others:
+            shown.append(f"{others} unknown")
+        return f"{self._before}{', '.join(shown) or 'none'}{self._after}"
 
 
 @dataclass(frozen=True)
 class Form:
-    """A format as one file has it: the schema, and the column that says who voted (None: everyone is pooled)."""
+    """The format of a file: the schema, and the column with the annotator (None: votes are pooled)."""
 
     schema: Schema
     annotator: str | None
 
     @property
     def columns(self) -> dict[Input, str]:
-        """What is read → the file's column."""
+        """Our name → the file's column."""
         who: dict[Input, str] = {"annotator": self.annotator} if self.annotator else {}
         return {**who, **self.schema.required, **self.schema.optional}
 
@@ -65,23 +89,23 @@ def choose_form(
     annotator_column: str | None = None,
     pooled: bool = False,
 ) -> Form:
-    """Return the format that a file has.
+    """Return the format of a file.
 
     Parameters
     ----------
-    columns : the names to show where something is missing.
-    has : whether the file has a column, or something at a path such as `data.rating`.
+    columns : the names for the error where one is missing.
+    has : whether the file has a column, or a value at a path such as `data.rating`.
     kind : of file: csv, jsonl or parquet.
-    name : the format that was asked for, None to tell it from the columns.
-    annotator_column : the column that was asked for, None to look for a known one.
+    name : of the format; None detects it from the columns.
+    annotator_column : None takes a known one.
 
     Raises
     ------
     BadInputError
-        `name` is no format; columns are missing (it names them); nothing says who voted (it says what to choose from).
+        `name` is no format; columns are missing; or there is no column with the annotator.
     """
     if pooled and annotator_column is not None:
-        raise BadInputError("either the votes are pooled or a column says who voted, not both")
+        raise BadInputError("pool_annotators and annotator_column exclude each other")
     if name is not None:
         fallback = find_schema(name)
         candidates: Sequence[Schema] = (fallback,)
@@ -91,14 +115,14 @@ def choose_form(
     annotator = next((column for column in wanted if has(column)), None)
     schema = next((schema for schema in candidates if not schema.missing(has)), None)
     if schema is None:
-        nobody = [] if annotator or pooled else [wanted[0]]
-        raise ColumnsError(f"missing columns: {', '.join(nobody + fallback.missing(has))} (found: ", columns, ")")
+        no_annotator = [] if annotator or pooled else [wanted[0]]
+        raise ColumnsError(f"missing columns: {', '.join(no_annotator + fallback.missing(has))} (found: ", columns, ")")
     if annotator is None and not pooled:
         raise ColumnsError(
             f"there is no {wanted[0]} column (found: ",
             columns,
-            "): without it all votes can only be taken as one pooled annotator's (--pool-annotators), or a column be "
-            "named that says who voted (--annotator-column; a session is not a person)",
+            "): name the column with the annotator (--annotator-column; a session is not a person), or treat all votes "
+            "as those of one annotator (--pool-annotators)",
         )
     return Form(schema, None if pooled else annotator)
 
@@ -114,4 +138,4 @@ def find_schema(name: str) -> Schema:
         if schema.name == name:
             return schema
     known = ", ".join(schema.name for schema in SCHEMAS)
-    raise BadInputError(f"there is no vote file format {name!r}; known are {known}")
+    raise BadInputError(f"unknown vote file format {name!r}; known are {known}")

@@ -1,30 +1,30 @@
-"""What some formats say in several columns, or in names instead of words, as the fields of a vote."""
+"""Converts columns of some formats to the fields of a vote."""
 
 import json
 
 import polars as pl
 
 FIRST, SECOND = "model_a's name", "model_b's name"
-"""The words that stand for a winner named by name."""
+"""Outcome words for a winner that is given by its name."""
 
 _FLAGS = {"true": "1", "t": "1", "1.0": "1", "false": "0", "f": "0", "0.0": "0"}
 FORMULA_STARTS = r"^[=+\-@\t\r']"
-"""What a text begins with that a spreadsheet would take for a formula, or that was escaped because it might."""
+"""First characters of texts that a spreadsheet reads as formulas, and of texts that were escaped for that."""
 
 
 def from_one_hot(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner off three columns: 1,0,0 is model_a's win."""
+    """Read the winner from three columns: 1,0,0 means that model_a won."""
     flags = [_flag(name) for name in ("won_a", "won_b", "tied")]
     return frame.with_columns(winner=pl.concat_str(flags, separator=","))
 
 
 def from_name(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner off its name."""
+    """Read the winner from its name."""
     return frame.with_columns(winner=_side())
 
 
 def from_name_or_equal(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read the winner off its name, or a tie off a flag; both at once contradict each other."""
+    """Read the winner from its name, or a tie from a flag; both together are an error."""
     equal, named = _flag("equal"), _text("winner")
     contradiction = pl.concat_str(pl.lit("both_equal and "), named)
     tie = pl.when(named == "").then(pl.lit("both_equal")).otherwise(contradiction)
@@ -34,12 +34,12 @@ def from_name_or_equal(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_chosen(frame: pl.DataFrame) -> pl.DataFrame:
-    """Say that model_a won: the format has a column for the chosen one."""
+    """Set model_a as the winner: the format has a column for the chosen model."""
     return frame.with_columns(winner=pl.lit("chosen"))
 
 
 def from_fastchat_log(frame: pl.DataFrame) -> pl.DataFrame:
-    """Take the models that answered, failing them the ones shown; whatever is no vote has no winner."""
+    """Take the models that answered, or else the models shown; acts other than votes have no winner."""
     votes = ("leftvote", "rightvote", "tievote", "bothbad_vote")
     sides = [
         pl.when(_text(f"model_{side}") != "")
@@ -53,10 +53,10 @@ def from_fastchat_log(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def from_feedback(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make one vote against each sibling of the rated answer; without a sibling there is none."""
+    """Make one vote against each sibling of the rated answer; none without siblings."""
     siblings = pl.Series("model_b", [_names(text) for text in frame["siblings"]], pl.List(pl.String))
     alone = siblings.list.len() == 0
-    # One row stays of a record without siblings, so that it can be counted.
+    # a record without siblings keeps one row, so that it is counted
     votes = frame.drop("model_b", strict=False).with_columns(siblings, alone.alias("alone"))
     votes = votes.explode("model_b", empty_as_null=True, keep_nulls=True)
     return votes.with_columns(
@@ -66,7 +66,7 @@ def from_feedback(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_apostrophes(frame: pl.DataFrame) -> pl.DataFrame:
-    """Undo what our own CSV exports do to texts that a spreadsheet would take for formulas."""
+    """Remove the apostrophe that our CSV exports put before texts that a spreadsheet reads as formulas."""
     escaped = "^'" + FORMULA_STARTS[1:]
     texts = ("annotator", "model_a", "model_b", "battle_id")
     return frame.with_columns(
@@ -89,12 +89,12 @@ def _text(column: str) -> pl.Expr:
 
 
 def _flag(column: str) -> pl.Expr:
-    """Return 1, 0, nothing, or whatever else stands there."""
+    """Return 1 or 0; other texts unchanged."""
     return _text(column).str.to_lowercase().replace(_FLAGS)
 
 
 def _names(text: str | None) -> list[str]:
-    """Return the siblings' names; one that is none where they are not a list, so that the record is faulty."""
+    """Return the siblings' names; an invalid name where they are not a list, so that the record is invalid."""
     if not text:
         return []
     try:

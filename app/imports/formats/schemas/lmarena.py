@@ -1,4 +1,4 @@
-"""The formats of LMArena and of what grew out of it."""
+"""The formats of LMArena and related data sets."""
 
 from app.imports.formats.schemas import derive
 from app.imports.formats.schemas.schema import BOTH_BAD, TIE, A, B, Input, Schema
@@ -21,7 +21,7 @@ FASTCHAT_LOG = Schema(
     no_vote=frozenset({""}),
     derive=derive.from_fastchat_log,
 )
-"""What FastChat's server writes: a line for every act of a user, few of them votes."""
+"""The log of FastChat's server: a line for every act of a user, few of them votes."""
 
 LMARENA_33K = Schema(
     name="lmarena-33k",
@@ -44,7 +44,7 @@ LMARENA_140K = Schema(
     marks=frozenset({"evaluation_session_id"}),
     clock="either",
 )
-"""arena-human-preference-140k and expert-5k; they say which session voted, not who."""
+"""arena-human-preference-140k and expert-5k; they have sessions, not annotators."""
 
 KAGGLE_55K = Schema(
     name="lmarena-55k",
@@ -70,7 +70,7 @@ SEARCH_ARENA = Schema(
 )
 
 MT_BENCH = Schema(name="mt-bench", required=_SIDES, marks=frozenset({"question_id", "turn"}))
-"""Its question_id is a question that many pairs of models were asked, not a battle."""
+"""Its question_id is a question for many pairs of models, not a battle."""
 
 BIGCODE_ARENA = Schema(
     name="bigcode-arena",

@@ -1,4 +1,4 @@
-"""What a format is: its columns under our names, its words, and what has to be made of them."""
+"""The description of a format: its columns, its outcome words, and their conversion."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Input = Literal[
     "annotator", "model_a", "model_b", "winner", "battle_id", "voted_at", "tags", "metadata",
     "won_a", "won_b", "tied", "equal", "siblings", "shown_a", "shown_b",
 ]  # fmt: skip
-"""What is read of a record: the fields of a vote, and what some formats need to tell them."""
+"""The inputs that are read from a record: the fields of a vote, and other columns from which formats derive them."""
 
 POOLED_ANNOTATOR = "pooled"
 
@@ -38,21 +38,21 @@ SAY_MORE: tuple[str, ...] = ("both_good", "both_equal")
 
 @dataclass(frozen=True)
 class Schema:
-    """One format of vote files. Who voted is no part of it: that column is looked for in every format alike.
+    """One format of vote files. The column with the annotator is detected separately, for all formats alike.
 
     Attributes
     ----------
-    name : how the format is asked for by name.
-    required : what is read → the file's column (`data.rating` and `models.0` reach into objects and lists); all of
-        them must be there for the format to match.
-    optional : what is read → the file's column, where it is there.
-    marks : columns that are not read but tell the format from others.
-    kind : the only kind of file that has this format; None for any.
+    name : of the format.
+    required : input → the file's column (`data.rating` and `models.0` reach into objects and lists); a file of this
+        format has all of them.
+    optional : input → the file's column, where the file has it.
+    marks : columns that are not read, but distinguish the format from others.
+    kind : the only kind of file with this format; None for any.
     clock : how `voted_at` is written: ISO 8601 (without an offset: UTC), seconds since 1970, or either.
     winners : the file's outcome words → outcome codes.
-    no_vote : words that say that nobody voted, the empty text standing for a missing one.
-    derive : makes the fields of a vote from what was read; may make several votes of one record, whose number stands
-        in the column `row`.
+    no_vote : words of records without a vote; the empty text is a missing word.
+    derive : makes the fields of a vote from the inputs; it may make several votes of one record, whose number is in the
+        column `row`.
     """
 
     name: str
@@ -66,5 +66,5 @@ class Schema:
     derive: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 
     def missing(self, has: Callable[[str], bool]) -> list[str]:
-        """Return the columns that the format needs and the file has not."""
+        """Return the required columns that the file does not have."""
         return [column for column in (*self.required.values(), *sorted(self.marks)) if not has(column)]

@@ -11,7 +11,7 @@ OUR_EXPORT = Schema(
     kind="csv",
     derive=derive.without_apostrophes,
 )
-"""Votes that this service exported as CSV: names that look like formulas have an apostrophe in front."""
+"""Votes that this service exported as CSV: names that look like formulas begin with an apostrophe."""
 
 OURS = Schema(
     name="votes",
@@ -69,7 +69,7 @@ EVALICA = Schema(
     required={"model_a": "left", "model_b": "right", "winner": "winner"},
     winners={"left": A, "right": B, "tie": TIE},
 )
-"""evalica's and llmfao's files."""
+"""Files of evalica and llmfao."""
 
 CROWD_KIT = Schema(
     name="crowd-kit",
@@ -87,4 +87,4 @@ OPEN_WEBUI = Schema(
     no_vote=frozenset({""}),
     derive=derive.from_feedback,
 )
-"""Open WebUI's feedback: a thumb up or down for one of several answers, a vote against each of the others."""
+"""Open WebUI's feedback: a thumb up or down for one of several answers is a vote against each other answer."""

@@ -1,0 +1,134 @@
+"""Converts values of JSON and Parquet to text without guessing, and parses tags and metadata."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+
+from app.imports.formats.schemas import Input
+from app.votes.rules import metadata_error, tag_errors
+
+MAX_EXACT_FLOAT = 2.0**53
+"""Up to this value floats represent every whole number exactly."""
+
+
+def name_text(value: object) -> str | None:
+    """Return a name or outcome word as text; null stays null, a whole number becomes its digits.
+
+    Raises
+    ------
+    ValueError : NaN, a fraction, true, false, a list, an object or half of a surrogate pair.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _encodable(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise ValueError("must not be NaN")
+        if value.is_integer() and abs(value) <= MAX_EXACT_FLOAT:
+            return str(int(value))  # pandas turns whole numbers into floats where one is missing
+        raise ValueError(f"must be text, is the number {value!r}")
+    kinds = {bool: "true or false", list: "a list", dict: "an object"}
+    raise ValueError(f"must be text, is {kinds.get(type(value), type(value).__name__)}")
+
+
+def timestamp_text(value: object) -> str | None:
+    """Return a timestamp as text; a number keeps all its digits.
+
+    Raises
+    ------
+    ValueError : true, false, a list, an object or half of a surrogate pair.
+    """
+    if isinstance(value, float):
+        return repr(value)
+    return name_text(value)
+
+
+def document_text(value: object) -> str | None:
+    """Return tags or metadata as text: text unchanged, lists and objects as JSON.
+
+    Raises
+    ------
+    ValueError : a number, true, false, or half of a surrogate pair.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _encodable(value)
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=str)
+    raise ValueError(f"must be text, a list or an object, is {value!r}")
+
+
+def flag_text(value: object) -> str | None:
+    """Return a flag as text: true, false, or as `name_text`.
+
+    Raises
+    ------
+    ValueError : NaN, a fraction, a list or an object.
+    """
+    return str(value).lower() if isinstance(value, bool) else name_text(value)
+
+
+def _encodable(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"must not contain the lone surrogate U+{ord(value[error.start]):04X}") from None
+    return value
+
+
+_SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
+    "voted_at": timestamp_text,
+    "tags": document_text,
+    "metadata": document_text,
+    "siblings": document_text,
+    "won_a": flag_text,
+    "won_b": flag_text,
+    "tied": flag_text,
+    "equal": flag_text,
+}
+
+
+def text_of(name: Input) -> Callable[[object], str | None]:
+    """Return the function that converts values of this input to text."""
+    return _SPECIAL.get(name, name_text)
+
+
+def parse_tags(text: str) -> list[str]:
+    """Return the tags of a JSON list, or of texts separated by semicolons.
+
+    Raises
+    ------
+    ValueError : neither of the two, too many tags, or an invalid tag.
+    """
+    tags = _decoded(text) if text.lstrip().startswith(("[", "{")) else [tag.strip() for tag in text.split(";")]
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise ValueError("must be a list of texts")
+    for fault in tag_errors(tags):
+        raise ValueError(fault.detail if fault.pointer == "/tags" else f"a tag {fault.detail}")
+    return tags
+
+
+def parse_metadata(text: str) -> str:
+    """Return the metadata, a JSON object, as compact JSON text that PostgreSQL's jsonb accepts.
+
+    Raises
+    ------
+    ValueError : not a JSON object, or one that metadata must not be.
+    """
+    metadata = _decoded(text)
+    if not isinstance(metadata, dict):
+        raise ValueError("must be a JSON object")  # noqa: TRY004  an error in the text, not in a type
+    if fault := metadata_error(metadata):
+        raise ValueError(fault)
+    return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
+
+
+def _decoded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
