@@ -11,7 +11,7 @@ from app.cli.outputs import choose_format, move_output
 from app.cli.session import open_session
 from app.cli.texts import counted
 from app.exports.service import Filters, Format, What, check_filters, write_export
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod
 
 
 def export(

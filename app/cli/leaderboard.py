@@ -18,7 +18,7 @@ from app.leaderboard.formats import make_catalog
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod
 
 Format = Literal["table", "json", "csv", "parquet"]
 _Asked = Literal["table", "json", "csv", "parquet", "arena-catalog"]

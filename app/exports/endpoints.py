@@ -16,7 +16,7 @@ from app.exports.service import Export, Filters, Format, What
 from app.http.dependencies import ProcessServices, ReadView, Transaction, require
 from app.http.problems import problem_responses
 from app.naming.names import name_error
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod
 from app.votes.schemas import Name
 
 router = APIRouter(prefix="/exports", tags=["exports"])

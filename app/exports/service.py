@@ -18,7 +18,7 @@ from app.exports import queries as store
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.service import LeaderboardVersion, check_leaderboard, choose_leaderboard, read_published
 from app.models.service import find_model
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import find_snapshot
 from app.snapshots.vote_sets import read_vote_set
 

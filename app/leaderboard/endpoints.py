@@ -10,7 +10,7 @@ from app.http.etags import tag_matches
 from app.http.problems import problem_responses
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod
 
 router = APIRouter(tags=["leaderboard"])
 

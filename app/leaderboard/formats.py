@@ -9,8 +9,8 @@ from app.leaderboard.queries import read_rows
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import ArenaCatalog, CatalogRating, Category, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, read_published
-from app.snapshots.freshness import Freshness
 from app.snapshots.queries import list_leaderboards
+from app.snapshots.schemas import Freshness
 
 ALL_VOTES = "full"
 """The category of all votes, as arena-catalog names it. It hides a tag of this name, which `tag=full` still shows."""

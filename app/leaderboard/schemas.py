@@ -2,9 +2,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from app.snapshots.freshness import Freshness
-from app.snapshots.methods import LeaderboardMethod
-from app.snapshots.service import SnapshotHead
+from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
 
 LeaderboardFormat = Literal["json", "csv", "parquet", "arena-catalog"]
 

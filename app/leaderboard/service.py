@@ -10,10 +10,10 @@ from sqlalchemy import Connection, RowMapping
 from app.leaderboard import queries as store
 from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
 from app.leaderboard.schemas import Leaderboard, LeaderboardFormat, LeaderboardRow, Place, PublishedLeaderboard
-from app.snapshots.freshness import CountNewVotes, Freshness, judge_freshness
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.freshness import CountNewVotes, judge_freshness
 from app.snapshots.queries import list_leaderboards
-from app.snapshots.service import NoSuchLeaderboardError, SnapshotHead, find_snapshot, missing_snapshot, parse_reference
+from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
+from app.snapshots.service import NoSuchLeaderboardError, find_snapshot, missing_snapshot, parse_reference
 from app.snapshots.vote_sets import new_votes_since
 
 _NAMED_TAGS = 50  # that a problem lists

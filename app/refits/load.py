@@ -15,8 +15,8 @@ from app.policy.service import current_policy, past_policy
 from app.rating.data.arrays import OUTCOME_VALUES, Mask
 from app.rating.settings import LoopSettings
 from app.refits.fit.interface import FitInput, Ids
-from app.snapshots.queries import list_tags, read_held
-from app.snapshots.service import Snapshot
+from app.snapshots.queries import list_leaderboards, read_held
+from app.snapshots.schemas import Snapshot
 from app.snapshots.vote_sets import count_retracted, holds_foreign_rows, read_vote_set
 from app.votes.arrays import NO_DAY, VoteDates, read_votes
 from app.votes.queries import most_voted_tags
@@ -79,8 +79,7 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         raise NotReproducibleError("votes were restored from a dump: the vote sets name another cluster's rows")
     actions = last_actions(conn, snapshot.vote_set)
     annotator_ids = _ids([number for number, _, _ in read_standings(conn)])
-    # Which annotators were flagged before is known only of those whom the release margin kept flagged. No other
-    # standing depended on it.
+    # Of the earlier flags only those that the release margin kept are stored. No other standing depended on them.
     held = set(read_held(conn, snapshot.id))
     return _load(
         conn,
@@ -89,7 +88,7 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
         annotator_ids=annotator_ids,
         overrides=[OVERRIDES[actions[i]] if i in actions else None for i in annotator_ids.tolist()],
         rule_standings=["flagged" if i in held else "active" for i in annotator_ids.tolist()],
-        tags=list_tags(conn, snapshot.id),
+        tags=sorted({tag for _, tag in list_leaderboards(conn, snapshot.id) if tag}),
         vote_set=snapshot.vote_set,
         past=True,
     )

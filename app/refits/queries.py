@@ -1,4 +1,4 @@
-"""The record of refits: asked for, run, and how each ended."""
+"""The record of refits: requests, runs, and how each ended."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,9 +19,9 @@ _REQUEST_LOCK = 20_250_303
 
 
 def queue_refit(conn: Connection, *, trigger: str, requested_by: str, accept_exclusions: bool) -> UUID:
-    """Return the refit that waits to be run, after adding one if there is none.
+    """Return the refit that waits to run, after adding one if there is none.
 
-    A refit that accepts exclusions makes the waiting one accept them too.
+    A request that accepts exclusions makes the waiting refit accept them too.
     """
     conn.execute(select(func.pg_advisory_xact_lock(_REQUEST_LOCK)))
     # The row lock keeps a runner from claiming the refit before the caller's transaction has committed.
@@ -38,12 +38,12 @@ def queue_refit(conn: Connection, *, trigger: str, requested_by: str, accept_exc
 
 
 def refit_is_queued(conn: Connection) -> bool:
-    """Whether a refit waits to be run."""
+    """Whether a refit waits to run."""
     return _any(conn, select(refits.c.id).where(refits.c.state == "queued"))
 
 
 def refit_is_running(conn: Connection) -> bool:
-    """Whether a refit is on record as running; its worker may be long dead."""
+    """Whether a refit is on record as running. Its worker may have died."""
     return _any(conn, select(refits.c.id).where(refits.c.state.in_(RUNNING)))
 
 
@@ -59,8 +59,8 @@ def claim_refit(conn: Connection, epoch: int) -> RowMapping | None:
 
 
 def advance_refit(conn: Connection, refit_id: UUID, epoch: int, state: str, seconds: dict[str, float]) -> None:
-    """Move a running refit to its next state; `seconds` are the times of the stages behind it."""
-    end_when_silent(conn, MOMENT_SECONDS)  # its row is what the next holder of the lease has to mark as lost
+    """Move a running refit to its next state; `seconds` are the times of the stages so far."""
+    end_when_silent(conn, MOMENT_SECONDS)  # the next holder of the lease may have to update this row
     conn.execute(
         update(refits)
         .where(refits.c.id == refit_id, refits.c.epoch == epoch, refits.c.state.in_(RUNNING))
@@ -69,7 +69,7 @@ def advance_refit(conn: Connection, refit_id: UUID, epoch: int, state: str, seco
 
 
 def ask_to_cancel(conn: Connection, refit_id: UUID) -> bool:
-    """End a refit that waits, or ask a running one to end; False if it has ended or there is none."""
+    """End a waiting refit, or mark a running one to be ended; False if it has ended or does not exist."""
     open_refit = refits.c.finished_at.is_(None) & (refits.c.id == refit_id)
     asked = update(refits).where(open_refit).values(cancel_requested_at=func.clock_timestamp())
     if not conn.execute(asked).rowcount:
@@ -80,12 +80,12 @@ def ask_to_cancel(conn: Connection, refit_id: UUID) -> bool:
 
 
 def cancel_is_asked(conn: Connection, refit_id: UUID) -> bool:
-    """Whether somebody wants the refit to end."""
+    """Whether the refit is to be ended."""
     return _any(conn, select(refits.c.id).where(refits.c.id == refit_id, refits.c.cancel_requested_at.is_not(None)))
 
 
 def typical_seconds(conn: Connection) -> float | None:
-    """Return how long the newest refit that published took, None where none has."""
+    """Return how long the last refit that published took, None if none has."""
     took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
     statement = select(took).where(refits.c.state == "done").order_by(refits.c.finished_at.desc()).limit(1)
     seconds = conn.execute(statement).scalar_one_or_none()
@@ -95,7 +95,7 @@ def typical_seconds(conn: Connection) -> float | None:
 def end_refit(
     conn: Connection, refit_id: UUID, epoch: int, state: str, *, seconds: dict[str, float], detail: str | None = None
 ) -> bool:
-    """Record how a refit of this epoch ended; one that is done stays done, and the answer is False."""
+    """Record how a refit of this epoch ended. A refit that is done stays done; then this returns False."""
     end_when_silent(conn, MOMENT_SECONDS)
     statement = (
         update(refits)
@@ -106,7 +106,7 @@ def end_refit(
 
 
 def fail_lost_refits(conn: Connection, epoch: int) -> int:
-    """Mark as failed what earlier holders of the lease left running; return how many there were."""
+    """Mark refits that earlier holders of the lease left running as failed; return how many."""
     statement = (
         update(refits)
         .where(refits.c.state.in_(RUNNING), refits.c.epoch < epoch)
@@ -130,7 +130,7 @@ class Ended(NamedTuple):
 
 
 def last_ended(conn: Connection, within: timedelta) -> Ended | None:
-    """Return how the last refit to end did, `recently` meaning less than `within` ago; None if none has ended."""
+    """Return how the last refit ended; `recently` means less than `within` ago. None if none has ended."""
     recent = refits.c.finished_at > func.clock_timestamp() - literal(within, Interval)
     statement = (
         select(refits.c.state, recent)

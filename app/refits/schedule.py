@@ -13,7 +13,7 @@ REFIT_LEASE = "refit"
 
 
 def work_waits(conn: Connection) -> bool:
-    """Whether a worker has something to do: a refit asked for, due, or left behind by a worker that was lost."""
+    """Whether a worker has something to do: a refit that was requested, is due, or was left behind by a lost worker."""
     if refit_is_queued(conn):
         return True
     left_behind = refit_is_running(conn) and lease_is_free(conn, REFIT_LEASE)
@@ -21,16 +21,16 @@ def work_waits(conn: Connection) -> bool:
 
 
 def refit_is_due(conn: Connection) -> bool:
-    """Whether a refit is wanted now, for whatever reason."""
+    """Whether a refit is due now."""
     return due_trigger(conn) is not None
 
 
 def due_trigger(conn: Connection) -> Literal["schedule", "votes"] | None:
-    """Say what wants a refit now, None where nothing does.
+    """Return why a refit is due now, None if it is not.
 
-    schedule: the last one, however it ended, is `refit_interval_seconds` past and there is something new (a vote, a
-    decision, a policy) that the last board has not seen. votes: after a refit that published, `refit_after_votes` new
-    votes have come in. Before the first board it waits until one can be fitted.
+    schedule: the last refit ended `refit_interval_seconds` ago or longer, and there is something new that the newest
+    snapshot has not seen (a vote, a decision, a policy). votes: the last refit published, and `refit_after_votes` new
+    votes have come in since. Before the first snapshot: an annotator has more votes than `min_votes`.
     """
     policy = current_policy(conn).settings
     ended = last_ended(conn, timedelta(seconds=policy.refit_interval_seconds))

@@ -5,7 +5,7 @@ from app.http.dependencies import OptionalReader, ReadView
 from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.snapshots import service as snapshots
-from app.snapshots.service import Snapshot, SnapshotDetail
+from app.snapshots.schemas import Snapshot, SnapshotDetail
 
 router = APIRouter(prefix="/snapshots", tags=["leaderboard"])
 
@@ -27,7 +27,7 @@ def list_snapshots(
 
 @router.get("/{reference}", responses=problem_responses(401, 403, 404, 503))
 def get_snapshot(reference: str, _reader: OptionalReader, conn: ReadView) -> SnapshotDetail:
-    """Show how one snapshot was made, by its id or its number, and which boards it has.
+    """Show how a snapshot was made, by its id or its number, and the leaderboards that it has.
 
     Their rows are at `/leaderboard?snapshot=`. Public, unless the service is set to require scope `read`. Problems:
     `not-found`.

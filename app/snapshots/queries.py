@@ -1,4 +1,4 @@
-"""Published snapshots: written once, in the publishing transaction, and only read after it."""
+"""Published snapshots: written once, in the publishing transaction, and only read afterwards."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -40,12 +40,12 @@ def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
 
 
 def insert_leaderboards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add the models of every board, rows of `snapshot_models` without the snapshot."""
+    """Add the models of every leaderboard: rows of `snapshot_models` without the snapshot."""
     conn.execute(insert(snapshot_models), [{"snapshot_id": snapshot_id, **row} for row in rows])
 
 
 def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, list[Any]]) -> None:
-    """Add the pairs of models, columns of `snapshot_matchups` of equal length without the snapshot."""
+    """Add the pairs of models: columns of `snapshot_matchups`, of equal length, without the snapshot."""
     fresh = table_of_arrays(pairs, _PAIR_TYPES)
     columns = [fresh.c[name] for name in _PAIR_TYPES]
     rows = select(literal(snapshot_id), *columns)
@@ -53,7 +53,7 @@ def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, lis
 
 
 def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:
-    """Return the snapshot published last, or last up to a moment; None before the first."""
+    """Return the snapshot published last, or last up to a time; None before the first."""
     statement = select(snapshots).order_by(snapshots.c.number.desc()).limit(1)
     if as_of is not None:
         statement = statement.where(snapshots.c.published_at <= as_of)
@@ -89,7 +89,7 @@ def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:
 
 
 def read_held(conn: Connection, snapshot_id: UUID) -> list[int]:
-    """Return the annotators, by number, whom the refit marked only because they were marked before."""
+    """Return the ids of the annotators that only the release margin keeps flagged or excluded."""
     return list(conn.execute(select(snapshots.c.held).where(snapshots.c.id == snapshot_id)).scalar_one())
 
 
@@ -100,22 +100,15 @@ def list_leaderboards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, st
     return sorted((row.method, row.tag) for row in conn.execute(statement))
 
 
-def list_tags(conn: Connection, snapshot_id: UUID) -> list[str]:
-    """Return the tags that the snapshot has boards for, by name."""
-    c = snapshot_models.c
-    statement = select(c.tag).distinct().where(c.snapshot_id == snapshot_id, c.tag != "")
-    return sorted(conn.execute(statement).scalars())
-
-
 def read_models(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
     """Return every method's models as they were inserted."""
     return conn.execute(select(snapshot_models).where(snapshot_models.c.snapshot_id == snapshot_id)).mappings().all()
 
 
 def read_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
-    """Return the annotators as they were inserted, with their effective standing in place of the override.
+    """Return the annotators as they were inserted, with the standing that holds in place of the override.
 
-    None of an old snapshot that has let go of most of them: what is left is no crowd.
+    An old snapshot, which keeps few of its rows, has none.
     """
     whole = select(snapshots.c.id).where(snapshots.c.id == snapshot_id, snapshots.c.crowd_pruned_at.is_(None))
     c = snapshot_annotators.c

@@ -1,4 +1,4 @@
-"""Sets of votes, named exactly: which transactions' rows a refit saw, and what has been recorded since."""
+"""Vote sets: the transactions whose rows a refit saw, and what has been recorded since."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ class _PgSnapshot(UserDefinedType[str]):
 
 
 def read_vote_set(conn: Connection) -> str:
-    """Name exactly the transactions whose rows this REPEATABLE READ transaction sees, as `pg_snapshot` text."""
+    """Return the transactions whose rows this REPEATABLE READ transaction sees, as `pg_snapshot` text."""
     return str(conn.execute(select(literal_column("pg_current_snapshot()::text"))).scalar_one())
 
 
@@ -36,8 +36,8 @@ def seen_by(recorded_in: ColumnElement[str], vote_set: str) -> ColumnElement[boo
 def unseen_by(recorded_in: ColumnElement[str], vote_set: str) -> ColumnElement[bool]:
     """Whether a row was recorded by a transaction that `vote_set` did not see.
 
-    A transaction that began before the snapshot and committed after it is unseen, whatever its id: comparing ids
-    alone would lose its rows for ever. The first condition says nothing new; it lets an index do the work.
+    A transaction that began before the snapshot and committed after it is unseen, whatever its id. Comparing ids alone
+    would lose its rows for ever. The first condition follows from the second; it is there for the index.
     """
     first_unsure = func.pg_snapshot_xmin(cast(vote_set, _PgSnapshot()))
     return and_(recorded_in >= first_unsure, not_(seen_by(recorded_in, vote_set)))
@@ -105,7 +105,7 @@ def holds_foreign_rows(conn: Connection) -> bool:
 def anyone_has_more_votes_than(conn: Connection, votes_wanted: int) -> bool:
     """Whether any annotator has more than so many votes that are not retracted.
 
-    Reads every vote: for a service's first minutes only.
+    Reads every vote: use it in a service's first minutes only.
     """
     retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == votes.c.id).exists()
     rich = select(votes.c.annotator_id).where(not_(retracted)).group_by(votes.c.annotator_id)

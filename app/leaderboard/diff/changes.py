@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from app.leaderboard.diff.queries import count_annotator_changes
 from app.leaderboard.diff.schemas import AnnotatorChanges, Causes
 from app.policy.service import past_policy
-from app.snapshots.service import Snapshot
+from app.snapshots.schemas import Snapshot
 
 
 def find_causes(conn: Connection, old: Snapshot, new: Snapshot) -> Causes:

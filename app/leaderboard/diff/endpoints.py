@@ -6,7 +6,7 @@ from app.http.dependencies import OptionalReader, ReadView
 from app.http.problems import problem_responses
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod
 
 router = APIRouter(tags=["leaderboard"])
 

@@ -2,8 +2,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.snapshots.methods import LeaderboardMethod
-from app.snapshots.service import SnapshotHead
+from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
 
 
 class ModelChange(BaseModel):

@@ -12,8 +12,8 @@ from app.leaderboard.diff.schemas import ModelChange, SnapshotDiff
 from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow
 from app.leaderboard.service import check_leaderboard
-from app.snapshots.methods import LeaderboardMethod
-from app.snapshots.service import Snapshot, SnapshotHead, find_snapshot
+from app.snapshots.schemas import LeaderboardMethod, Snapshot, SnapshotHead
+from app.snapshots.service import find_snapshot
 
 _SHOWN = ("score", "rank", "component", "identified", "votes")
 

@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from app.http.pagination import Page
-from app.snapshots.service import SnapshotHead
+from app.snapshots.schemas import SnapshotHead
 
 
 class Matchup(BaseModel):

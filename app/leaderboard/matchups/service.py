@@ -10,7 +10,7 @@ from app.leaderboard.matchups import queries as store
 from app.leaderboard.matchups.schemas import Matchup
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.service import find_row
-from app.snapshots.service import SnapshotHead
+from app.snapshots.schemas import SnapshotHead
 
 Position = tuple[int, int]
 """A pair's place in the order of pairs: the numbers of its models."""

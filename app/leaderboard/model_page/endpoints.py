@@ -7,7 +7,7 @@ from app.http.problems import problem_responses
 from app.leaderboard.model_page.schemas import ModelDetail
 from app.leaderboard.model_page.service import describe_model
 from app.models.service import find_model
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod
 
 router = APIRouter(tags=["models"])
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.leaderboard.fragility import Gap
 from app.leaderboard.matchups.schemas import Matchup
 from app.models.schemas import Alias, Model
-from app.snapshots.methods import LeaderboardMethod
+from app.snapshots.schemas import LeaderboardMethod
 
 CHART_LENGTH = 200
 HISTORY_LENGTH = 100

@@ -22,8 +22,8 @@ from app.leaderboard.model_page.schemas import (
 )
 from app.models.schemas import FoundModel
 from app.models.service import get_model, list_aliases
-from app.snapshots.methods import LeaderboardMethod
 from app.snapshots.queries import newest_snapshot
+from app.snapshots.schemas import LeaderboardMethod
 
 _NORMAL_95 = 1.959964
 

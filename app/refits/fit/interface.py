@@ -68,7 +68,7 @@ class FitInput:
 
     @property
     def keep_always(self) -> Mask:
-        """Annotators whom the rule cannot flag or exclude, shape (n_annotators,)."""
+        """Annotators that the rule cannot flag or exclude, shape (n_annotators,)."""
         return np.isin(self.overrides, ("active", "trusted"))
 
     @property
@@ -79,7 +79,7 @@ class FitInput:
 
     @property
     def was_low(self) -> Mask:
-        """Annotators whom the rule had flagged or excluded before, shape (n_annotators,)."""
+        """Annotators that the rule had flagged or excluded before, shape (n_annotators,)."""
         return np.isin(self.rule_standings, ("flagged", "excluded"))
 
 

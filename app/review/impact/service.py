@@ -21,7 +21,8 @@ from app.review.impact.impact_table import compare_models, describe_impact
 from app.review.impact.leave_one_out import Mask, ScoreChange, leave_out
 from app.review.impact.schemas import Impact
 from app.review.queries import read_fitted, read_leaderboard
-from app.snapshots.service import Snapshot, find_snapshot
+from app.snapshots.schemas import Snapshot
+from app.snapshots.service import find_snapshot
 
 MOST_CACHED = 500  # impacts; each is as long as the leaderboard
 

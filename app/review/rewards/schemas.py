@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.snapshots.service import SnapshotHead
+from app.snapshots.schemas import SnapshotHead
 
 
 class Reward(BaseModel):

@@ -7,7 +7,8 @@ from sqlalchemy import Connection
 from app.errors import ConflictError
 from app.review.rewards.queries import read_earners
 from app.review.rewards.schemas import Reward, Rewards
-from app.snapshots.service import SnapshotHead, find_snapshot
+from app.snapshots.schemas import SnapshotHead
+from app.snapshots.service import find_snapshot
 
 CENT = Decimal("0.01")
 

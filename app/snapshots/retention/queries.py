@@ -1,4 +1,7 @@
-"""What old snapshots let go of: crowds, matchups, boards by tag; never the boards of all votes, never a change told."""
+"""Deletes rows of old snapshots: annotators, matchups and leaderboards by tag.
+
+Leaderboards of all votes stay, and so do the rows that show when an annotator's standing changed.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -29,8 +32,8 @@ _PRUNABLE = text(
     """
 )
 
-# A row stays where the annotator's standing differs from that in the snapshot before or after, as far as those still
-# have a row: one that was let go of said the same as its neighbour. And where a decision was taken on it.
+# A row stays if the annotator's standing differs from that in the snapshot before or after, or if a decision was taken
+# on it. A neighbour that is pruned already may lack the row; then it had the same standing as its own neighbour.
 _DELETE_PIECE = text(
     """
     DELETE FROM snapshot_annotators AS own
@@ -61,22 +64,22 @@ _END_OF_PIECE = text(
 
 
 def list_prunable(conn: Connection, *, whole: timedelta, daily: timedelta, at_most: int) -> Sequence[UUID]:
-    """Return snapshots to be pruned, the oldest first.
+    """Return the snapshots to prune, the oldest first.
 
-    Kept whole are those of the time `whole`; the last of each day (UTC) of the time `daily`; the last of each month;
-    and the newest.
+    Kept whole are: snapshots younger than `whole`; the last of each day (UTC) if younger than `daily`; the last of each
+    month; and the newest.
     """
     return conn.execute(_PRUNABLE, {"whole": whole, "daily": daily, "most": at_most}).scalars().all()
 
 
 def last_pruned(conn: Connection) -> UUID | None:
-    """Return the snapshot whose pruning began last, which may have been cut short."""
+    """Return the snapshot whose pruning began last. It may have been cut short."""
     statement = select(snapshots.c.id).where(snapshots.c.crowd_pruned_at.is_not(None))
     return conn.execute(statement.order_by(snapshots.c.crowd_pruned_at.desc()).limit(1)).scalar_one_or_none()
 
 
 def begin_pruning(conn: Connection, snapshot_id: UUID) -> None:
-    """Say of a snapshot that it is not whole any more, and delete its matchups and its boards by tag."""
+    """Mark a snapshot as pruned, and delete its matchups and its leaderboards by tag."""
     here = snapshots.c.id == snapshot_id
     conn.execute(
         update(snapshots)
@@ -99,9 +102,9 @@ def neighbours(conn: Connection, snapshot_id: UUID) -> tuple[UUID | None, UUID |
 def prune_piece(
     conn: Connection, snapshot_id: UUID, near: tuple[UUID | None, UUID | None], *, after: int, rows: int
 ) -> int | None:
-    """Go through the next rows of a snapshot's annotators, those with ids above `after`, and delete what need not stay.
+    """Delete what need not stay of a snapshot's next annotators: the first `rows` with an id above `after`.
 
-    Returns the last id gone through, None where there were no more.
+    Returns the last id, None if there were no more rows.
     """
     last: int | None = conn.execute(
         _END_OF_PIECE, {"snapshot": snapshot_id, "after": after, "rows": rows}

@@ -19,12 +19,12 @@ _SNAPSHOTS_AT_A_TIME = 500
 
 @dataclass(frozen=True)
 class Retention:
-    """How long snapshots keep their annotators and matchups; the models' scores are kept for ever.
+    """How long snapshots keep their annotators and matchups. The scores of models are kept for ever.
 
     Attributes
     ----------
-    whole : every snapshot younger than this is kept whole
-    daily : of those younger than this the last one of each day (UTC), of older ones the last one of each month
+    whole : snapshots younger than this are kept whole
+    daily : of older snapshots, the last of each day (UTC) is kept whole up to this age, then the last of each month
     """
 
     whole: timedelta = timedelta(days=7)
@@ -32,10 +32,10 @@ class Retention:
 
 
 class Pruner:
-    """Prunes old snapshots, a few rows at a time, one process at a time among all on the database.
+    """Prunes old snapshots, a few rows at a time. Of all processes on the database one at a time prunes.
 
-    It owns its transactions, each short, and touches nothing that a publication writes. Cut short at any point it is
-    taken on by whoever comes next. A snapshot says since when it has not been whole (`crowd_pruned_at`).
+    It owns its transactions, each short, and touches no row that a publication writes. If it is cut short, the next run
+    continues. A snapshot records when its pruning began (`crowd_pruned_at`).
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Pruner:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Let go, from another thread, of what is under way."""
+        """End the run under way, from another thread."""
         self._stopped.set()
 
     def prune(self) -> int:
-        """Prune what is due; return how many snapshots were.
+        """Prune the snapshots that are due; return how many.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Pruner:
         return list(store.list_prunable(conn, whole=self._retention.whole, daily=daily, at_most=_SNAPSHOTS_AT_A_TIME))
 
     def _prune_one(self, snapshot_id: UUID, epoch: int) -> bool:
-        """Prune one snapshot; False where it was cut short."""
+        """Prune one snapshot; False if it was cut short."""
         with self._database.begin() as conn:
             near = store.neighbours(conn, snapshot_id)
             store.begin_pruning(conn, snapshot_id)

@@ -1,0 +1,62 @@
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+LeaderboardMethod = Literal["am-elo", "m-elo", "m-elo-all", "elo"]
+"""- am-elo: the snapshot's own fit.
+- m-elo: Bradley-Terry on the same votes.
+- m-elo-all: Bradley-Terry on every vote that counts, those of pending and excluded annotators too.
+- elo: the mean of Elo over random orders of the same votes, where that is cheap."""
+
+
+class SnapshotHead(BaseModel):
+    """The names of a snapshot, and the votes behind it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    number: int = Field(description="Grows with every publication; gaps are possible.")
+    published_at: datetime
+    policy_version: int
+    votes_read: int = Field(description="Votes on record when it was made.")
+    votes_used: int = Field(description="Votes that count in it.")
+    votes_hash: str = Field(description="SHA-256 of the votes read, the same for the same votes in any order.")
+
+
+class Snapshot(SnapshotHead):
+    """A snapshot without its rows: everything that is needed to make it again."""
+
+    refit_id: UUID
+    settings: dict[str, Any] = Field(description="The settings the fit ran with.")
+    diagnostics: dict[str, Any] = Field(description="What the refit reports about the fit and the votes.")
+    vote_set: str = Field(description="The database transactions whose votes were read, as a pg_snapshot.")
+    code_version: str
+    crowd_pruned_at: datetime | None = Field(
+        description="When its matchups and most of its annotators' rows were deleted to save space; null if never. "
+        "Rows are kept whose standing differs from the snapshot before or after, or on which a decision was taken."
+    )
+
+
+class SnapshotDetail(Snapshot):
+    """A snapshot without its rows, and the leaderboards that it has."""
+
+    boards: list[LeaderboardMethod] = Field(description="The methods with a leaderboard of all votes.")
+    tags: list[str] = Field(description="The tags with an am-elo leaderboard, by name.")
+
+
+class Freshness(BaseModel):
+    """How old a published leaderboard is, and whether new votes wait for the next one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    published_at: datetime
+    age_seconds: float = Field(description="Since it was published, by the database's clock.")
+    votes_not_in_board: int = Field(description="Votes recorded since; the next refit reads them.")
+    stale: bool = Field(
+        description="Whether votes wait and the leaderboard is older than the policy's stale_after_seconds."
+    )
+    next_refit_due_at: datetime | None = Field(
+        description="Time of the next scheduled refit; in the past while it runs. Null while no new votes wait."
+    )
