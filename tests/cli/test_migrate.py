@@ -35,6 +35,7 @@ def test_migrating_an_empty_database(run_cli: RunCli, empty_database_url: str, m
     assert run_cli("keys", "list").exit_code == 0
 
 
+@pytest.mark.own_database
 def test_going_back_and_forth(run_cli: RunCli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database_url)
     for revision in ("9999", "head", "-1", "", needed_revision() + "0"):
