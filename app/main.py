@@ -3,13 +3,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 import app as package
 from app.auth.known_callers import KnownCallers
 from app.database.engine import Database
 from app.database.opening import open_database
 from app.database.schema import needed_revision
-from app.http.cors import install_cors
 from app.http.head import HeadAsGet
 from app.http.limits import BodyLimit
 from app.http.openapi import install_openapi, operation_id
@@ -17,7 +17,7 @@ from app.http.parameters import refuse_unknown_parameters
 from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
 from app.http.rate_limits import RateLimitHeaders, RateLimits
-from app.http.request_log import RequestTrail
+from app.http.request_log import RequestLogMiddleware
 from app.leaderboard.cache import LeaderboardCache
 from app.monitoring.metrics.endpoints import MetricsReaders, keep_setting_gauges
 from app.monitoring.metrics.service import FiguresReader
@@ -62,8 +62,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         uploads={f"{PREFIX}/imports": settings.imports.max_bytes},
     )
     app.add_middleware(RateLimitHeaders)
-    app.add_middleware(RequestTrail, hide_keys=settings.pseudonym_key is not None)
-    install_cors(app, settings.server.cors_origins)
+    app.add_middleware(RequestLogMiddleware, hide_keys=settings.pseudonym_key is not None)
+    if settings.server.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.server.cors_origins,
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-None-Match", "X-Request-ID"],
+            expose_headers=[
+                "ETag", "Idempotency-Replayed", "Location", "RateLimit", "RateLimit-Policy", "Retry-After",
+                "X-Request-ID",
+            ],
+            max_age=600,
+        )  # fmt: skip  # credentials stay off: callers show keys and tokens, not cookies
     return app
 
 

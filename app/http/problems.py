@@ -230,7 +230,7 @@ def _render(
 
 
 def _shown_path(scope: Scope) -> str:
-    """Return the path as `RequestTrail` lets it be shown."""
+    """Return the path as `RequestLogMiddleware` lets it be shown."""
     return str(scope.get("state", {}).get("shown_path", scope["path"]))
 
 

@@ -18,8 +18,8 @@ _CALLER_LEFT = 499  # what proxies write down where nobody was left to be answer
 _ID_FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class RequestTrail:
-    """Gives every request an id, in the log, in the answer and in problems, and the bare failure its answer.
+class RequestLogMiddleware:
+    """Gives every request an id, which the log, the answer and problems show, and answers unexpected failures.
 
     The caller's own X-Request-ID is kept if it is short and plain; else the request gets a new one. What no
     handler knew is logged here with its traceback and told to the caller as nothing but the id. The log never has the

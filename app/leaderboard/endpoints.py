@@ -4,22 +4,15 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import AfterValidator
 
 from app.database.timestamps import Timestamp
-from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ProcessServices, database_turn
-from app.http.etags import tag_matches
 from app.http.problems import problem_responses
+from app.leaderboard.responses import refuse_two_choices, respond
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion
 from app.snapshots.schemas import LeaderboardMethod
 
 router = APIRouter(tags=["leaderboard"])
 
-MEDIA_TYPES: dict[LeaderboardFormat, str] = {
-    "json": "application/json",
-    "csv": "text/csv; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-    "arena-catalog": "application/json",
-}
 _METHODS = ", ".join(get_args(LeaderboardMethod))
 
 
@@ -80,26 +73,10 @@ async def get_leaderboard(
         async with database_turn(request):
             state = await cache.past(snapshot, as_of)
     version, content = await cache.read(LeaderboardVersion(state, method, tag or None, others), format)
-    headers = {"ETag": version.etag(format), "Cache-Control": "no-cache"}
-    if tag_matches(if_none_match, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    if format == "parquet":
-        headers["Content-Disposition"] = f'attachment; filename="{_file_name(version)}"'
-    return Response(content, media_type=MEDIA_TYPES[format], headers=headers)
-
-
-def refuse_two_choices(snapshot: str | None, as_of: Timestamp | None) -> None:
-    """Check that at most one parameter chooses the snapshot.
-
-    Raises
-    ------
-    BadInputError
-    """
-    if snapshot is not None and as_of is not None:
-        raise BadInputError("give either snapshot or as_of", (FieldError("/as_of", "does not go with snapshot"),))
+    return respond(content, format, version.etag(format), if_none_match, _file_name(version))
 
 
 def _file_name(version: LeaderboardVersion) -> str:
     """Return a file name for a download, with the characters of the tag that are safe in a header."""
     tag = "".join(c if c.isascii() and c.isalnum() else "-" for c in version.tag or "")[:50]
-    return f"leaderboard-{version.snapshot.number}-{version.method}{tag and '-'}{tag}.parquet"
+    return f"leaderboard-{version.snapshot.number}-{version.method}{tag and '-'}{tag}"

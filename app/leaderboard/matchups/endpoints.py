@@ -8,12 +8,11 @@ from pydantic import TypeAdapter
 from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ProcessServices, ReadView
-from app.http.etags import tag_matches
 from app.http.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
-from app.leaderboard.endpoints import MEDIA_TYPES, refuse_two_choices
 from app.leaderboard.matchups import service as matchups
 from app.leaderboard.matchups.schemas import MatchupPage
+from app.leaderboard.responses import refuse_two_choices, respond
 from app.models.service import find_model
 
 router = APIRouter(tags=["leaderboard"])
@@ -66,7 +65,6 @@ def list_matchups(
     model_id = None if model is None else find_model(conn, model).model_id
     key = (version.snapshot.id, version.models_hash, model_id, format)
     digest = hashlib.sha256(repr((*key, limit, position)).encode()).hexdigest()[:32]
-    headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache"}
     if format == "json":
         found = matchups.list_matchups(
             conn, version.snapshot, model_id=model_id, after=position and position[1:], limit=limit + 1
@@ -80,8 +78,4 @@ def list_matchups(
         content = services.leaderboards.remember(
             ("matchups", *key), lambda: matchups.write_matchups(conn, version.snapshot, format, model_id=model_id)
         )
-    if tag_matches(if_none_match, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    if format == "parquet":
-        headers["Content-Disposition"] = f'attachment; filename="matchups-{version.snapshot.number}.parquet"'
-    return Response(content, media_type=MEDIA_TYPES[format], headers=headers)
+    return respond(content, format, f'"{digest}"', if_none_match, f"matchups-{version.snapshot.number}")
