@@ -6,11 +6,13 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from app.cli.options import read_time
+from app.cli.options import read_form, read_time
 from app.cli.outputs import choose_format, move_output
 from app.cli.session import open_session
 from app.cli.texts import counted
-from app.exports.service import Filters, Format, What, check_filters, write_export
+from app.exports.files import write_export
+from app.exports.schemas import ExportFilters, Format, What
+from app.exports.service import check_filters
 from app.snapshots.schemas import LeaderboardMethod
 
 
@@ -43,15 +45,9 @@ def export(
     apostrophe in front. Votes can be imported again from each format.
     """
     form = choose_format(output_format, output, get_args(Format))
-    filters = Filters(
-        since=read_time("--since", since),
-        until=read_time("--until", until),
-        model=model,
-        standing=standing,
-        snapshot=snapshot,
-        method=method,
-        tag=tag,
-    )
+    period = {"since": read_time("--since", since), "until": read_time("--until", until)}
+    chosen = {"model": model, "standing": standing, "snapshot": snapshot, "method": method, "tag": tag}
+    filters = read_form(ExportFilters, {**period, **chosen})
     check_filters(what, filters)
     # Beside the output, so that the finished file takes its place in one step.
     beside = output.absolute().parent if output else None

@@ -1,4 +1,4 @@
-"""What is exported, as queries that the server runs and streams, and the record of exports."""
+"""The queries behind exports, which the server runs and streams, and the record of exports."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -39,7 +39,7 @@ CopyForm = Literal["csv", "safe csv", "jsonl"]
 
 _WORDS = ("model_a", "model_b", "tie", "tie (bothbad)")
 _FORMULA = r"^[=+@\t\r'-]"
-# JSON has no control characters: as CSV with these around and between values it comes out as it is, a line a row.
+# JSON has no control characters. With these as quote and delimiter, CSV output is the JSON itself, one line a row.
 _AS_LINES = r"(FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
 
 
@@ -82,7 +82,7 @@ def votes_query(
 
 
 def annotators_query(*, standing: str | None) -> Select[Any]:
-    """Select everybody on record with the figures of the newest snapshot, by key."""
+    """Select all annotators with the figures of the newest snapshot, by key."""
     newest = select(snapshots.c.id).order_by(snapshots.c.number.desc()).limit(1).scalar_subquery()
     figures, k = snapshot_annotators.c, annotators.c
     effective = standing_of(k.rule_standing, k.override, k.dismissed_below)
@@ -97,10 +97,10 @@ def annotators_query(*, standing: str | None) -> Select[Any]:
 
 
 def copy_rows(conn: Connection, rows: Select[Any], form: CopyForm, to: BufferedIOBase) -> int:
-    """Write the rows as the server streams them, and return how many there were; none is held here.
+    """Write the rows as the server streams them; return their number.
 
-    CSV begins with a header. In "safe csv" texts that a spreadsheet would take for formulas, and those that begin with
-    an apostrophe, have one more in front; numbers stay numbers.
+    CSV begins with a header. In "safe csv", texts that a spreadsheet would read as formulas, and texts that begin with
+    an apostrophe, have one apostrophe more in front; numbers stay numbers.
     """
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     statement = _copy_statement(rows, form)
@@ -122,7 +122,7 @@ def _copy_statement(rows: Select[Any], form: CopyForm) -> bytes:
 
 
 def _no_formula(column: ColumnElement[Any]) -> ColumnElement[str]:
-    """Return a column as text; numbers, which no spreadsheet takes for formulas, as they are, signs and all."""
+    """Return a column as text with formulas made safe; numbers are safe already, with or without a sign."""
     text = to_type(column, Text)
     if isinstance(column.type, Integer | Float | Numeric):
         return text
@@ -130,7 +130,7 @@ def _no_formula(column: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def _literal(statement: Select[Any], options: str) -> bytes:
-    """Return the COPY of a query with its values written into it: COPY takes no parameters."""
+    """Return a query as COPY, with its values written into it: COPY takes no parameters."""
     dialect = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # not typed
     text = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
     return f"COPY ({text}) TO STDOUT {options}".encode()
@@ -141,7 +141,7 @@ def _iso(moment: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def add_export(conn: Connection, export_id: UUID, values: Mapping[str, Any]) -> None:
-    """Put an export on record as one that waits."""
+    """Record an export that waits."""
     conn.execute(insert(exports).values(id=export_id, state="queued", **values))
 
 
@@ -151,19 +151,19 @@ def get_export(conn: Connection, export_id: UUID) -> RowMapping | None:
 
 
 def runnable_exports(conn: Connection) -> list[UUID]:
-    """Return the exports that wait or were left half done, the oldest first."""
+    """Return the exports that wait or that a dead process left, the oldest first."""
     statement = select(exports.c.id).where(exports.c.state.in_(("queued", "running")))
     return list(conn.execute(statement.order_by(exports.c.created_at, exports.c.id)).scalars())
 
 
 def lock_export(conn: Connection, export_id: UUID) -> RowMapping | None:
-    """Return an export and keep others from it until this transaction ends."""
+    """Return an export, locked until this transaction ends."""
     statement = select(exports).where(exports.c.id == export_id).with_for_update()
     return conn.execute(statement).mappings().one_or_none()
 
 
 def change_export(conn: Connection, export_id: UUID, **values: Any) -> None:
-    """Record how far an export is."""
+    """Change an export's record."""
     conn.execute(update(exports).where(exports.c.id == export_id).values(values))
 
 
@@ -180,5 +180,5 @@ def old_exports(conn: Connection, days: int) -> list[UUID]:
 
 
 def drop_export(conn: Connection, export_id: UUID) -> None:
-    """Forget an export."""
+    """Delete an export's record."""
     conn.execute(delete(exports).where(exports.c.id == export_id))

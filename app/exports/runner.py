@@ -1,4 +1,4 @@
-"""Makes the files that were asked for; a process that dies leaves its export to the next, which begins it anew."""
+"""Makes the files of exports. If a process dies, the next one makes its file from the start."""
 
 import contextlib
 import tempfile
@@ -14,15 +14,16 @@ from app.database.lease_renewal import LeaseRenewal, holder_name
 from app.database.leases import acquire_lease, drop_lease, lock_lease, release_lease
 from app.errors import StableArenaError, UnavailableError
 from app.exports import queries as store
-from app.exports.service import Export, filters_of, write_export
+from app.exports.files import write_export
+from app.exports.schemas import Export
 
 log = structlog.get_logger()
 
 
 class ExportRunner:
-    """Makes one file at a time; any number of runners may share a database, each export having a lease of its own.
+    """Makes one file at a time. Any number of runners may share a database: each export has a lease of its own.
 
-    It owns its transactions. Finished files are forgotten after `keep_days`.
+    It owns its transactions. Finished files are deleted after `keep_days`.
     """
 
     def __init__(self, database: Database, *, lease_seconds: float, keep_days: int) -> None:
@@ -32,12 +33,12 @@ class ExportRunner:
         self._holder = holder_name()
 
     def run_next(self) -> UUID | None:
-        """Make the oldest file that waits, or that its process left; return its id, None if there is none.
+        """Make the oldest file that waits or that a dead process left; return its id, None if there is none.
 
         Raises
         ------
         UnavailableError
-            The database cannot be reached; whoever comes next makes the file.
+            The database cannot be reached; the next call makes the file.
         """
         with self._database.read() as conn:
             waiting = store.runnable_exports(conn)
@@ -54,7 +55,7 @@ class ExportRunner:
         return None
 
     def drop_old(self) -> None:
-        """Forget the files that were finished long ago."""
+        """Delete the files that were finished more than `keep_days` ago."""
         with self._database.begin() as conn:
             for export_id in store.old_exports(conn, self._keep_days):
                 drop_chunks(conn, export_id)
@@ -63,9 +64,9 @@ class ExportRunner:
     def _begin(self, export_id: UUID, conn: Connection) -> bool:
         row = store.lock_export(conn, export_id)
         if row is None or row["state"] not in ("queued", "running"):
-            return False  # somebody finished it since it was listed
+            return False  # another runner has finished it since
         store.change_export(conn, export_id, state="running")
-        drop_chunks(conn, export_id)  # what a process that died may have left
+        drop_chunks(conn, export_id)  # pieces that a dead process may have left
         return True
 
     def _run_claimed(self, export_id: UUID, name: str, epoch: int) -> None:
@@ -87,7 +88,7 @@ class ExportRunner:
         try:
             with tempfile.TemporaryDirectory(prefix="stable-arena-export-") as folder:
                 path = Path(folder) / f"export.{asked.format}"
-                done = write_export(self._database, asked.what, asked.format, filters_of(asked.options), path)
+                done = write_export(self._database, asked.what, asked.format, asked.filters, path)
                 if not self._store(export_id, path, name, epoch):
                     return
                 size = path.stat().st_size
@@ -95,7 +96,7 @@ class ExportRunner:
             raise
         except (StableArenaError, OSError) as error:
             self._end(export_id, "failed", detail=str(error))
-        except Exception as error:  # a bug: it ends on the log and on the export's record, not the worker
+        except Exception as error:  # a bug goes to the log and the export's record; the worker goes on
             log.exception("export_broke", export_id=str(export_id))
             self._end(export_id, "failed", detail=f"unexpected {type(error).__name__}")
         else:
@@ -103,7 +104,7 @@ class ExportRunner:
             self._end(export_id, "done", rows=done.rows, bytes=size, options=options)
 
     def _store(self, export_id: UUID, path: Path, name: str, epoch: int) -> bool:
-        """Put the file where every process can read it; False where another worker took over."""
+        """Store the file in the database; False where another worker took over."""
         with path.open("rb") as file:
             pieces = iter(lambda: file.read(CHUNK_BYTES), b"")
             for number, piece in enumerate(pieces):
@@ -116,4 +117,4 @@ class ExportRunner:
     def _end(self, export_id: UUID, state: str, **values: object) -> None:
         with self._database.begin() as conn:
             if not store.end_export(conn, export_id, state, **values):
-                drop_chunks(conn, export_id)  # withdrawn: it may name somebody who was erased since it was begun
+                drop_chunks(conn, export_id)  # withdrawn: it may name an annotator who was erased meanwhile

@@ -202,7 +202,7 @@ def test_what_is_refused(ask: Ask, export_runner: ExportRunner, assert_problem: 
         ("leaderboard", {"model": "ant"}),
     ],
 )
-def test_filters_that_mean_nothing_are_refused(
+def test_filters_that_do_not_go_with_the_export_are_refused(
     ask: Ask, assert_problem: AssertProblem, what: str, filters: dict[str, str]
 ) -> None:
     problem = assert_problem(ask("POST", "/exports", json={"what": what, "filters": filters}), 422, "invalid")
@@ -222,7 +222,7 @@ def test_a_leaderboard_that_is_not_there_is_refused_at_once(
     assert request(method="m-elo").status_code == 202
 
 
-def test_what_a_process_left_half_done_is_made_anew(
+def test_what_a_dead_process_left_is_made_from_the_start(
     ask: Ask, export_runner: ExportRunner, database: Database, recorded: list[str]
 ) -> None:
     export_id = ask("POST", "/exports", json={"what": "votes"}).json()["id"]

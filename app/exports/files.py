@@ -1,0 +1,84 @@
+"""Votes, annotators or a leaderboard as a file that other programs read."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from sqlalchemy import Connection
+
+from app.database.engine import Database
+from app.exports import queries as store
+from app.exports.schemas import ExportFilters, Format, What
+from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.service import choose_leaderboard, read_published
+from app.models.service import find_model
+from app.snapshots.service import find_snapshot
+from app.snapshots.vote_sets import read_vote_set
+
+_TIMESTAMPS = ("timestamp", "received_at")
+_NUMBERS = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """How many rows were written, and the set of votes on record (`pg_snapshot` text)."""
+
+    rows: int
+    vote_set: str
+
+
+def write_export(database: Database, what: What, form: Format, filters: ExportFilters, path: Path) -> Exported:
+    """Write a file of one moment of the record. The server streams the rows; this process does not hold them.
+
+    CSV is safe for spreadsheets: a text that it would read as a formula has an apostrophe in front. Annotators have the
+    key that is stored.
+
+    Raises
+    ------
+    NotFoundError, NoSnapshotError, NoSuchLeaderboardError
+    """
+    with database.read() as conn:
+        vote_set = read_vote_set(conn)
+        if what == "leaderboard":
+            return Exported(_write_leaderboard(conn, form, filters, path), vote_set)
+        if what == "annotators":
+            rows = store.annotators_query(standing=filters.standing)
+        else:
+            seen = None if filters.snapshot is None else find_snapshot(conn, filters.snapshot).vote_set
+            model = None if filters.model is None else find_model(conn, filters.model).model_id
+            rows = store.votes_query(since=filters.since, until=filters.until, model_id=model, vote_set=seen)
+        if form != "parquet":
+            with path.open("wb") as file:
+                return Exported(store.copy_rows(conn, rows, "safe csv" if form == "csv" else "jsonl", file), vote_set)
+        raw = path.with_name(f"{path.name}.csv")
+        try:
+            with raw.open("wb") as file:
+                count = store.copy_rows(conn, rows, "csv", file)
+            _write_parquet(raw, path)
+        finally:
+            raw.unlink(missing_ok=True)
+        return Exported(count, vote_set)
+
+
+def _write_parquet(raw: Path, path: Path) -> None:
+    """Convert CSV to Parquet with typed columns, a batch at a time."""
+    frame = pl.scan_csv(raw, infer_schema=False, glob=False)
+    columns = frame.collect_schema().names()
+    times = [c for c in _TIMESTAMPS if c in columns]
+    typed = [pl.col(c).str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_zone="UTC", time_unit="us") for c in times]
+    typed += [pl.col(c).cast(pl.Float64) for c in _NUMBERS if c in columns]
+    typed += [pl.col("votes").cast(pl.Int64)] if "votes" in columns else []
+    typed += [pl.col("tags").str.json_decode(pl.List(pl.String))] if "tags" in columns else []
+    frame.with_columns(typed).sink_parquet(path)
+
+
+def _write_leaderboard(conn: Connection, form: Format, filters: ExportFilters, path: Path) -> int:
+    version = choose_leaderboard(conn, method=filters.method or "am-elo", tag=filters.tag, snapshot=filters.snapshot)
+    published = read_published(conn, version)
+    rows, columns = published.rows(), published.columns()
+    if form == "jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    else:
+        path.write_bytes(rows_csv(rows, columns) if form == "csv" else rows_parquet(rows, columns))
+    return len(rows)

@@ -1,0 +1,79 @@
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.database.timestamps import Timestamp
+from app.naming.names import name_error
+from app.snapshots.schemas import LeaderboardMethod
+from app.votes.schemas import Name
+
+What = Literal["votes", "annotators", "leaderboard"]
+Format = Literal["csv", "jsonl", "parquet"]
+
+
+def _usable(name: str) -> str:
+    if error := name_error(name):
+        raise ValueError(error)
+    return name
+
+
+class ExportFilters(BaseModel):
+    """Which votes, annotators or leaderboard to export. Each filter goes with one or two of these."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Timestamp | None = Field(None, description="Votes received at this time or later.")
+    until: Timestamp | None = Field(None, description="Votes received before this time.")
+    model: Annotated[Name, AfterValidator(_usable)] | None = Field(
+        None, description="Votes on this model, by name or alias."
+    )
+    standing: Literal["pending", "active", "flagged", "excluded", "trusted"] | None = Field(
+        None, description="Annotators with this standing."
+    )
+    snapshot: Annotated[str, Field(max_length=50)] | None = Field(
+        None, description="Id or number: the votes that this snapshot read, or its leaderboard."
+    )
+    method: LeaderboardMethod | None = Field(None, description="The leaderboard by this method; am-elo by default.")
+    tag: Annotated[Name, AfterValidator(_usable)] | None = Field(
+        None, description="The leaderboard of the votes with this tag."
+    )
+
+    def given(self) -> dict[str, Any]:
+        """Return the filters that are set, as JSON values."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class ExportRequest(BaseModel):
+    """What to export, and how."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    what: What
+    format: Format = "csv"
+    filters: ExportFilters = ExportFilters()
+
+
+class Export(BaseModel):
+    """An export: a file that a worker makes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    state: Literal["queued", "running", "done", "failed"]
+    what: What
+    format: Format
+    options: dict[str, Any] = Field(description="The filters; `vote_set` names exactly the votes that were on record.")
+    rows: int | None
+    bytes: int | None
+    detail: str | None = Field(description="Why it failed.")
+    requested_by: str
+    created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def filters(self) -> ExportFilters:
+        """The filters, read from the options."""
+        known = {name: value for name, value in self.options.items() if name in ExportFilters.model_fields}
+        return ExportFilters.model_validate(known)
