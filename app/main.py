@@ -10,14 +10,13 @@ from app.auth.known_callers import KnownCallers
 from app.database.engine import Database
 from app.database.opening import open_database
 from app.database.schema import needed_revision
-from app.http.head import HeadAsGet
 from app.http.limits import BodyLimit
+from app.http.middleware import RequestLogMiddleware
 from app.http.openapi import install_openapi, operation_id
 from app.http.parameters import refuse_unknown_parameters
 from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
-from app.http.rate_limits import RateLimitHeaders, RateLimits
-from app.http.request_log import RequestLogMiddleware
+from app.http.rate_limits import RateLimits
 from app.leaderboard.cache import LeaderboardCache
 from app.monitoring.metrics.endpoints import MetricsReaders, keep_setting_gauges
 from app.monitoring.metrics.service import FiguresReader
@@ -54,14 +53,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     install_routes(app)
     install_problem_handlers(app)
     install_openapi(app, public_leaderboard=settings.public_leaderboard, bodies=BODIES)
-    app.add_middleware(HeadAsGet)
     app.add_middleware(
         BodyLimit,
         max_bytes=settings.server.max_body_bytes,
         seconds=settings.server.body_seconds,
         uploads={f"{PREFIX}/imports": settings.imports.max_bytes},
     )
-    app.add_middleware(RateLimitHeaders)
     app.add_middleware(RequestLogMiddleware, hide_keys=settings.pseudonym_key is not None)
     if settings.server.cors_origins:
         app.add_middleware(

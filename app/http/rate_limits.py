@@ -4,14 +4,15 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from app.auth.callers import Caller
 from app.http.problems import RateLimitedError
 
 _MINUTE = 60.0
 _NETWORK_BITS = 64  # of an IPv6 address: whoever has one address has all of these
-_HEADERS = "rate_limit_headers"
+HEADERS = "rate_limit_headers"
+"""In a request's state: the response headers that say how much of the limit is left, as in the IETF's draft."""
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class RateLimits:
         if not refused:
             bucket.left -= 1
         until_full = math.ceil((per_minute - bucket.left) / rate)
-        scope["state"][_HEADERS] = (
+        scope["state"][HEADERS] = (
             (b"ratelimit-policy", b'"%b";q=%d;w=60' % (policy.encode(), per_minute)),
             (b"ratelimit", b'"%b";r=%d;t=%d' % (policy.encode(), bucket.left, until_full)),
         )
@@ -89,27 +90,6 @@ class RateLimits:
         if len(used) >= self._size:
             used = dict(list(used.items())[len(used) // 2 :])
         self._buckets = used
-
-
-class RateLimitHeaders:
-    """Tells callers who are counted how much is left, in the `RateLimit` headers of the IETF's draft."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        state = scope["state"]
-
-        async def send_with_limits(message: Message) -> None:
-            if message["type"] == "http.response.start" and _HEADERS in state:
-                message["headers"] = [*message["headers"], *state[_HEADERS]]
-            await send(message)
-
-        await self._app(scope, receive, send_with_limits)
 
 
 def _network(scope: Scope) -> str:

@@ -1,0 +1,105 @@
+import re
+import time
+from uuid import UUID
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.database.ids import new_id
+from app.errors import StableArenaError
+from app.http.problems import problem_response
+from app.http.process_metrics import count_request
+from app.http.rate_limits import HEADERS as RATE_LIMIT_HEADERS
+
+log = structlog.get_logger()
+
+HIDDEN = "-"
+"""Stands for an annotator's key in paths that are logged."""
+
+_BEFORE_KEYS = "/annotators/"
+_FIRST_SERVER_ERROR = 500
+_CLIENT_CLOSED_REQUEST = 499  # what proxies log if the client disconnected before the answer
+_ID_FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestLogMiddleware:
+    """Gives every request an id, counts and logs it, and answers an unexpected exception with a bare 500.
+
+    The caller's own X-Request-ID is kept if it is short and plain. The id is in the log, in the answer and in problems.
+    An unexpected exception is logged with its traceback; the answer says nothing but the id. The log never has the
+    annotators' keys that stand in paths, and with `hide_keys` the answers do not either.
+
+    The response gets the headers of the rate limit. A HEAD request is answered as GET (RFC 9110, 9.3.2): FastAPI's
+    routes know no HEAD, and the server leaves the body out.
+    """
+
+    def __init__(self, app: ASGIApp, *, hide_keys: bool) -> None:
+        self._app = app
+        self._hide_keys = hide_keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        method, status = scope["method"], 0
+        given_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        request_id = given_id if _ID_FORM.fullmatch(given_id) else new_id().hex
+        path = without_keys(scope["path"]) if _BEFORE_KEYS in scope["path"] else scope["path"]
+        state = scope.setdefault("state", {})
+        state["request_id"], state["shown_path"] = request_id, path if self._hide_keys else scope["path"]
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                scope["method"] = method  # the server looks at it before it sends a body
+                status = message["status"]
+                limits = state.get(RATE_LIMIT_HEADERS, ())
+                message["headers"] = [*message["headers"], *limits, (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        if method == "HEAD":
+            scope["method"] = "GET"
+        # Not structlog's context manager, which takes several times as long, for every vote.
+        tokens = structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
+            try:
+                await self._app(scope, receive, send_with_headers)
+            except ClientDisconnect:
+                status = _CLIENT_CLOSED_REQUEST
+            except Exception:
+                log.exception("request_failed", method=method, path=path)
+                if status:
+                    raise  # half an answer is sent: nothing is left but to break the connection
+                failure = StableArenaError("the service failed; its log has the reason under this request's id")
+                await problem_response(scope, failure)(scope, receive, send_with_headers)
+            scope["method"] = method
+            seconds = time.perf_counter() - began
+            count_request(scope, status, seconds)
+            level = log.warning if status >= _FIRST_SERVER_ERROR else log.debug
+            failed = {"detail": state["failure"]} if "failure" in state else {}
+            level("request", method=method, path=path, status=status, milliseconds=round(seconds * 1000, 2), **failed)
+        finally:
+            structlog.contextvars.reset_contextvars(**tokens)
+
+
+def without_keys(path: str) -> str:
+    """Return a request's path with a dash in the place of a possible annotator's key. Ids stay."""
+    before, found, rest = path.partition(_BEFORE_KEYS)
+    if not found:
+        return path
+    reference, slash, tail = rest.rpartition("/")
+    if not slash or not tail.isalpha() or _is_id(rest):
+        # The whole rest is the reference, slashes included, unless a plain word follows it: /history, /decisions.
+        reference, slash, tail = rest, "", ""
+    return f"{before}{found}{reference if _is_id(reference) else HIDDEN}{slash}{tail}"
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
