@@ -56,23 +56,23 @@ def leaderboard(
         write_json(catalog, output)
     else:
         with reading() as conn:
-            board = read_leaderboard(conn, choose(conn))
-        write_leaderboard(board, form, output)
+            published = read_leaderboard(conn, choose(conn))
+        write_leaderboard(published, form, output)
 
 
-def write_leaderboard(board: Leaderboard, form: Format, output: Path | None = None) -> None:
+def write_leaderboard(published: Leaderboard, form: Format, output: Path | None = None) -> None:
     """Print a published leaderboard, or write it to a file."""
     if form == "json":
-        write_json(board, output)
+        write_json(published, output)
     elif form == "csv":
-        write_output(rows_csv(board.rows(), board.columns()), output)
+        write_output(rows_csv(published.rows(), published.columns()), output)
     elif form == "parquet":
-        write_output(rows_parquet(board.rows(), board.columns()), output)
+        write_output(rows_parquet(published.rows(), published.columns()), output)
     else:
-        parts: list[RenderableType] = [leaderboard_table(board.rows())]
-        if any(row.compared for row in board.models):
-            parts += ["", _comparison(board)]
-        write_tables([*parts, *_caption(board)], output)
+        parts: list[RenderableType] = [leaderboard_table(published.rows())]
+        if any(row.compared for row in published.models):
+            parts += ["", _comparison(published)]
+        write_tables([*parts, *_caption(published)], output)
 
 
 def _methods(text: str | None) -> list[LeaderboardMethod]:
@@ -84,11 +84,11 @@ def _methods(text: str | None) -> list[LeaderboardMethod]:
     return cast("list[LeaderboardMethod]", named)
 
 
-def _comparison(board: Leaderboard) -> Table:
+def _comparison(published: Leaderboard) -> Table:
     """Return the models' places by each method: what knowing the annotators changes."""
-    others = list(board.models[0].compared) if board.models else []
-    table = make_table("Model", board.method, *others, words=["Model"], title="Side by side")
-    for row in board.models:
+    others = list(published.models[0].compared) if published.models else []
+    table = make_table("Model", published.method, *others, words=["Model"], title="Side by side")
+    for row in published.models:
         places: list[Any] = [row, *(row.compared[other] for other in others)]
         table.add_row(Text(row.model), *(_place(one.rank, one.score) for one in places))
     return table
@@ -98,15 +98,15 @@ def _place(rank: int | None, score: float | None) -> str:
     return f"{'–' if rank is None else rank} ({'–' if score is None else f'{score:.1f}'})"
 
 
-def _caption(board: Leaderboard) -> list[Text]:
-    snapshot = board.snapshot
-    published = snapshot.published_at.strftime("%Y-%m-%d %H:%M:%S %Z")
-    tag = f", tag {board.tag!r}" if board.tag is not None else ""
-    stale = ", the leaderboard is stale" if board.stale else ""
+def _caption(published: Leaderboard) -> list[Text]:
+    snapshot = published.snapshot
+    at = snapshot.published_at.strftime("%Y-%m-%d %H:%M:%S %Z")
+    tag = f", tag {published.tag!r}" if published.tag is not None else ""
+    stale = ", the leaderboard is stale" if published.stale else ""
     votes = f"{snapshot.votes_used:,} of {counted(snapshot.votes_read, 'vote')} counted"
-    since = f"{board.votes_not_in_board:,} arrived since{stale}"
-    lines = [f"Snapshot {snapshot.number} ({board.method}{tag}), {published}: {votes}; {since}."]
-    ties = sum(bool(row.tied) for row in board.models)
+    since = f"{published.votes_not_in_board:,} arrived since{stale}"
+    lines = [f"Snapshot {snapshot.number} ({published.method}{tag}), {at}: {votes}; {since}."]
+    ties = sum(bool(row.tied) for row in published.models)
     if ties:
         lines.append(
             f"{AS_GOOD_AS_TIED} {counted(ties, 'model')} as good as tied with the model above: few votes decide."

@@ -74,7 +74,7 @@ def put(
 
 
 def changed(settings: Policy, changes: list[str]) -> Policy:
-    """Return the policy with these settings changed, values written as JSON or as bare words.
+    """Return the policy with these settings changed, values written as JSON or as plain text.
 
     Raises
     ------

@@ -56,8 +56,8 @@ def refit(
             reason=None if reason is None else check_reason(reason),
         )
         with session.database.read() as conn:
-            board = read_leaderboard(conn, choose_leaderboard(conn, snapshot=str(done.snapshot_id)))
-    write_leaderboard(board, output_format)
+            published = read_leaderboard(conn, choose_leaderboard(conn, snapshot=str(done.snapshot_id)))
+    write_leaderboard(published, output_format)
 
 
 def _write_reproduction(made: Reproduction, output_format: Printed) -> None:

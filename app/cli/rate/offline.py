@@ -127,7 +127,7 @@ def _by_order(
     file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
 ) -> OfflineRating:
     started = time.perf_counter()
-    board = rate_by_order(
+    by_order = rate_by_order(
         votes, cells,
         min_votes=settings.loop.min_votes, base=settings.loop.base, anchor=settings.loop.anchor,
         shuffles=settings.shuffles, seed=settings.seed,
@@ -135,17 +135,17 @@ def _by_order(
     not_of_elo = dict.fromkeys(("min_ability", "prior_sd", "ability_cap", "bias_correction", "interval", "confidence"))
     return OfflineRating(
         method="elo",
-        settings={**_echo(settings, file), **not_of_elo, "k": board.k},
-        votes=_counts(file, board.votes_used),
-        models=board.models,
-        annotators=board.annotators,
+        settings={**_echo(settings, file), **not_of_elo, "k": by_order.k},
+        votes=_counts(file, by_order.votes_used),
+        models=by_order.models,
+        annotators=by_order.annotators,
         diagnostics={
             "log_likelihood": None,
             "iterations": None,
             "converged": None,
-            "components": board.components,
+            "components": by_order.components,
             "seconds": {**seconds, "fit": time.perf_counter() - started, "intervals": 0.0},
-            "warnings": [asdict(notice) for notice in board.warnings],
+            "warnings": [asdict(notice) for notice in by_order.warnings],
         },
     )
 

@@ -32,7 +32,7 @@ class EloRow(TypedDict):
 
 
 @dataclass(frozen=True)
-class OrderedBoard:
+class EloLeaderboard:
     """Elo's rows, best first, and how many votes they come from."""
 
     models: list[EloRow]
@@ -52,7 +52,7 @@ def rate_by_order(
     anchor: tuple[int, float] | None,
     shuffles: int,
     seed: int,
-) -> OrderedBoard:
+) -> EloLeaderboard:
     """Fit Elo to the votes of annotators with more than `min_votes` votes.
 
     Parameters
@@ -95,7 +95,7 @@ def rate_by_order(
         for i, model in enumerate(used)
     ]
     components = find_components(cells.where(counted[cells.annotator])).number
-    return OrderedBoard(
+    return EloLeaderboard(
         models=sorted(rows, key=lambda row: (row["rank"], row["model"])),
         annotators=_voters(votes.annotators, cells.votes_by_annotator(), counted),
         votes_used=int(keep.sum()),
