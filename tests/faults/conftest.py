@@ -18,16 +18,15 @@ from httpx import Client, Response
 
 from app.auth.keys.service import create_key
 from app.database.engine import Database
-from app.lab.simulate import simulate_votes
 from app.main import create_app
 from app.naming.known_names import Known
 from app.refits.service import request_refit
 from app.settings import Settings
 from app.votes.schemas import Vote
 from app.votes.service import record_votes
+from tests.fixtures.crowds import crowd_votes as crowd_of
 
 HERE = Path(__file__).parent
-WINNERS = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
 READS = ("/leaderboard", "/models", "/snapshots", "/refits", "/annotators", "/policy", "/models/model 1")
 SENDERS = 3
 RECOVERY_SECONDS = 30
@@ -71,17 +70,7 @@ def start_driver() -> Iterator[StartDriver]:
 @pytest.fixture(scope="session")
 def crowd_votes() -> list[dict[str, str]]:
     """12 honest annotators and 2 who vote against the truth, 60 votes each on 6 models."""
-    simulated = simulate_votes(5, n_models=6, roles={"honest": 12, "flip": 2}, votes_each=60)
-    rows = zip(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, strict=True)
-    return [
-        {
-            "model_a": f"model {a}",
-            "model_b": f"model {b}",
-            "winner": WINNERS[float(outcome)],
-            "annotator": f"{simulated.world.role[k]} {k}",
-        }
-        for k, a, b, outcome in rows
-    ]
+    return list(crowd_of(votes_each=60, honest=12, flip=2))
 
 
 @pytest.fixture

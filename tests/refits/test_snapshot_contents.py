@@ -181,9 +181,10 @@ def test_a_tag_of_nobody_in_the_fit_has_no_board(
 
 @pytest.mark.comparisons
 def test_a_tag_that_coins_judged_has_no_scores_and_says_so(
-    database: Database, stored_crowd_with_coins: None, run_refit: DoRefit
+    database: Database, store_crowd: Callable[..., None], run_refit: DoRefit
 ) -> None:
     """Divided by abilities that may be 0, scores could be anything."""
+    store_crowd(honest=12, random=4)
     tag_votes(database, "annotator_id > 12", "coins")
     tag_votes(database, "annotator_id <= 12", "honest")
     run_refit()
