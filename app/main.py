@@ -18,8 +18,8 @@ from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
 from app.http.rate_limits import RateLimits
 from app.leaderboard.cache import LeaderboardCache
-from app.monitoring.metrics.endpoints import MetricsReaders, keep_setting_gauges
-from app.monitoring.metrics.service import FiguresReader
+from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
+from app.monitoring.metrics.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.naming.service import Naming
 from app.review.impact.service import Impacts
@@ -128,6 +128,6 @@ def build_services(settings: Settings, database: Database) -> Services:
         leaderboards=LeaderboardCache(database),
         impacts=Impacts(database, limits),
         previews=PolicyPreviews(database, limits),
-        figures=FiguresReader(database),
+        figures=FiguresCache(database),
         metrics_readers=MetricsReaders(),
     )

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from app.database.engine import Database
     from app.http.rate_limits import RateLimits
     from app.leaderboard.cache import LeaderboardCache
-    from app.monitoring.metrics.endpoints import MetricsReaders
-    from app.monitoring.metrics.service import FiguresReader
+    from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames
     from app.review.impact.service import Impacts
     from app.review.previews.service import PolicyPreviews
@@ -40,7 +39,7 @@ class Services:
     leaderboards: LeaderboardCache
     impacts: Impacts
     previews: PolicyPreviews
-    figures: FiguresReader
+    figures: FiguresCache
     metrics_readers: MetricsReaders
     batch_bytes: int = 0
     """Bytes of the vote batches that are being received or recorded now."""

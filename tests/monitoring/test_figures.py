@@ -1,4 +1,4 @@
-"""The service's figures: read once for many, and never waited for longer than a scrape may take."""
+"""The service's figures: read once for many scrapes, which never wait for long."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.monitoring.metrics.service import EndedRefits, FiguresReader, ServiceFigures, read_figures
+from app.monitoring.metrics.cache import FiguresCache
+from app.monitoring.metrics.service import ServiceFigures
 from app.refits.schemas import Refit
 from app.refits.service import cancel_refit, request_refit
 
@@ -20,9 +21,9 @@ def count_reads(database: Database, monkeypatch: pytest.MonkeyPatch) -> Callable
     return lambda: len(began)
 
 
-def test_many_who_ask_at_once_are_answered_by_one_look(database: Database, count_reads: Callable[[], int]) -> None:
+def test_scrapes_at_the_same_time_share_one_look(database: Database, count_reads: Callable[[], int]) -> None:
     async def ask() -> list[ServiceFigures | None]:
-        reader = FiguresReader(database, keep_seconds=60)
+        reader = FiguresCache(database, keep_seconds=60)
         answers = [*await asyncio.gather(*[reader.read() for _ in range(10)]), await reader.read()]
         reader.close()
         return answers
@@ -33,13 +34,13 @@ def test_many_who_ask_at_once_are_answered_by_one_look(database: Database, count
     assert count_reads() == 1
 
 
-def test_a_database_that_does_not_answer_keeps_nobody_waiting(database: Database) -> None:
+def test_a_scrape_does_not_wait_for_a_database_that_does_not_answer(database: Database) -> None:
     async def ask() -> tuple[ServiceFigures | None, ServiceFigures | None]:
-        reader = FiguresReader(database, keep_seconds=0, patience_seconds=0.2)
+        reader = FiguresCache(database, keep_seconds=0, patience_seconds=0.2)
         with database.begin() as conn:
             conn.execute(text("LOCK TABLE snapshots IN ACCESS EXCLUSIVE MODE"))
             during = await reader.read()
-        patient = FiguresReader(database, patience_seconds=20)
+        patient = FiguresCache(database, patience_seconds=20)
         after = await patient.read()
         reader.close()
         patient.close()
@@ -53,7 +54,7 @@ def test_a_database_that_does_not_answer_keeps_nobody_waiting(database: Database
 @pytest.mark.own_database
 def test_a_schema_of_another_version_is_no_failure_of_the_scrape(database: Database) -> None:
     async def ask() -> ServiceFigures | None:
-        reader = FiguresReader(database, patience_seconds=20)
+        reader = FiguresCache(database, patience_seconds=20)
         try:
             return await reader.read()
         finally:
@@ -67,11 +68,12 @@ def test_a_schema_of_another_version_is_no_failure_of_the_scrape(database: Datab
 def test_ended_refits_are_summed_again_when_another_ends(
     database: Database, stored_crowd: None, run_refit: Callable[..., Refit]
 ) -> None:
-    ended = EndedRefits()
+    cache = FiguresCache(database, keep_seconds=0, patience_seconds=20)
 
     def figures() -> ServiceFigures:
-        with database.read() as conn:
-            return read_figures(conn, ended)
+        found = asyncio.run(cache.read())
+        assert found is not None
+        return found
 
     assert figures().refits == {}
     run_refit()
@@ -86,3 +88,4 @@ def test_ended_refits_are_summed_again_when_another_ends(
     assert figures().refits["cancelled"][0] == 1
     assert figures().last_refit is not None
     assert figures().last_refit[0] == "cancelled"
+    cache.close()

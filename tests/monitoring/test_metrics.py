@@ -16,7 +16,8 @@ from sqlalchemy import text
 from app.auth.known_callers import KnownCallers
 from app.database.engine import Database
 from app.main import create_app
-from app.monitoring.metrics.service import FiguresReader, read_figures
+from app.monitoring.metrics.cache import FiguresCache
+from app.monitoring.metrics.service import read_figures
 from app.settings import Settings
 from app.snapshots.vote_sets import seconds_since_first_vote, seconds_with_more_votes_than
 
@@ -175,7 +176,7 @@ def test_without_the_database_the_process_tells_of_itself(
     keys: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.main.FiguresReader", lambda database: FiguresReader(database, keep_seconds=0))
+    monkeypatch.setattr("app.main.FiguresCache", lambda database: FiguresCache(database, keep_seconds=0))
     monkeypatch.setattr("app.main.KnownCallers", lambda database: KnownCallers(database, seconds=0))
     known, other = ({"Authorization": f"Bearer {keys[scope]}"} for scope in ("read", "admin"))
     with serving(create_app(settings)) as url, Client(base_url=url, timeout=120) as client:

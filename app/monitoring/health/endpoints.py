@@ -11,23 +11,23 @@ router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    """All is well; anything else is a problem."""
+    """The service is well; otherwise the answer is a problem."""
 
     status: Literal["ok"] = "ok"
 
 
 @router.get("/healthz")
 async def get_health() -> Health:
-    """Tell that the process answers.
+    """Answer while the process runs.
 
-    Says nothing about the database: restarting the service does not mend one. Needs no key.
+    This does not check the database, because restarting the service does not mend it. Needs no key.
     """
     return Health()
 
 
 @router.get("/readyz", responses=problem_responses(503))
 def get_readiness(services: ProcessServices) -> Health:
-    """Tell whether requests can be served: the database answers and has the schema of this version.
+    """Answer while requests can be served: the database answers and has the schema of this version.
 
     Needs no key. Problems: `database-unreachable`, `database-busy`, `database-too-old`, `schema-behind`.
     """

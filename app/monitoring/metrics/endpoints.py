@@ -4,7 +4,6 @@ from typing import cast
 from fastapi import APIRouter, Request, Response, Security
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.auth.secrets import digest
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.http import process_metrics
 from app.http.dependencies import Credentials, ProcessServices, authorise, services_of
@@ -15,29 +14,6 @@ from app.services import Services
 router = APIRouter(tags=["health"])
 
 _SHARED_SECONDS = 1.0
-
-
-class MetricsReaders:
-    """The keys that opened `/metrics` while the database could be asked; they open it while it cannot be, too."""
-
-    def __init__(self, size: int = 100) -> None:
-        self._size = size
-        self._known: dict[bytes, None] = {}
-
-    def remember(self, secret: str) -> None:
-        """Remember a key that was found good, by its hash."""
-        self._known.pop(digest(secret), None)
-        self._known[digest(secret)] = None
-        while len(self._known) > self._size:
-            del self._known[next(iter(self._known))]
-
-    def forget(self, secret: str) -> None:
-        """Forget a key that was refused."""
-        self._known.pop(digest(secret), None)
-
-    def know(self, secret: str) -> bool:
-        """Whether this key was good the last time that the database could say."""
-        return digest(secret) in self._known
 
 
 async def _require_reader(request: Request, credentials: Credentials) -> None:
@@ -68,12 +44,12 @@ async def _require_reader(request: Request, credentials: Credentials) -> None:
     },
 )
 async def get_metrics(services: ProcessServices) -> Response:
-    """Tell Prometheus how the service does.
+    """Return the service's metrics in the text format of Prometheus.
 
-    This process's requests and queues, and figures of the whole service from the database, at most a few seconds old.
-    Without the database it answers all the same, with `stable_arena_database_up 0`. Needs scope `read`, unless the
-    service is set to show metrics to everyone; a key that was accepted before works while the database is away.
-    Problems: `not-authenticated`, `scope-missing`; `database-unreachable`, `database-busy` to keys not seen before.
+    They are this process's requests and queues, and figures of the whole service from the database, at most a few
+    seconds old. Without the database it still answers, with `stable_arena_database_up 0`. Needs scope `read`, unless
+    the service is set to show metrics without a key. A key that was accepted before also works while the database is
+    away. Problems: `not-authenticated`, `scope-missing`; `database-unreachable`, `database-busy` for a new key.
     """
     figures = await services.figures.read()
     set_gauges(services)

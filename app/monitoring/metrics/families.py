@@ -1,4 +1,4 @@
-"""The database's figures as Prometheus takes them."""
+"""The service's figures as metric families of Prometheus."""
 
 from collections.abc import Iterator, Mapping
 from typing import get_args
@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 import app
-from app.monitoring.metrics.service import BoardFigures, ServiceFigures
+from app.monitoring.metrics.service import ServiceFigures, SnapshotFigures
 from app.refits.schemas import RefitState
 
 _ENDED = tuple(state for state in get_args(RefitState) if state not in ("queued", "reading", "fitting", "publishing"))
@@ -17,7 +17,7 @@ _IMPORTS_WAITING = ("receiving", "queued", "running")
 
 
 def expose_figures(figures: ServiceFigures | None) -> bytes:
-    """Return the figures in Prometheus' text format; None says that the database did not give them."""
+    """Return the figures in the text format of Prometheus; None means that the database did not give them."""
     registry = CollectorRegistry()
     registry.register(_Figures(figures))
     return generate_latest(registry)
@@ -72,12 +72,11 @@ def _board(figures: ServiceFigures) -> Iterator[Metric]:
     yield _gauge(
         "board_stale", "Whether votes wait and the board is older than the policy wants", figures.board_is_stale
     )
-    board = figures.board
-    if board is not None:
-        yield from _snapshot(board)
+    if figures.newest is not None:
+        yield from _snapshot(figures.newest)
 
 
-def _snapshot(board: BoardFigures) -> Iterator[Metric]:
+def _snapshot(board: SnapshotFigures) -> Iterator[Metric]:
     yield _gauge("snapshot_number", "Number of the newest snapshot", board.number)
     yield _gauge("snapshot_published_timestamp_seconds", "When it was published", board.published_at)
     yield _gauge("snapshot_age_seconds", "For how long it has been the newest", board.age_seconds)

@@ -1,4 +1,4 @@
-"""Figures on the service as a whole, for whoever watches it: the same from every process, and right after a restart."""
+"""Figures of the whole service: the same from every process, also right after a restart."""
 
 from datetime import timedelta
 
@@ -9,13 +9,13 @@ from app.refits.queries import RUNNING
 
 
 def limit_statements(conn: Connection, limit: timedelta) -> None:
-    """Have the server end every statement of this transaction that takes longer."""
+    """Let the server end every statement of this transaction that takes longer."""
     milliseconds = round(limit.total_seconds() * 1000)
     conn.execute(text("SELECT set_config('statement_timeout', :limit, true)"), {"limit": str(milliseconds)})
 
 
 def count_ended_refits(conn: Connection) -> dict[str, tuple[int, float]]:
-    """Return, by how they ended, how many refits did and the seconds they took together."""
+    """Return, by how refits ended, their number and their seconds together."""
     took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
     columns = refits.c.state, func.count(), func.coalesce(func.sum(took), 0)
     rows = conn.execute(select(*columns).where(refits.c.finished_at.is_not(None)).group_by(refits.c.state))
@@ -23,7 +23,7 @@ def count_ended_refits(conn: Connection) -> dict[str, tuple[int, float]]:
 
 
 def sum_stages(conn: Connection) -> dict[str, tuple[int, float]]:
-    """Return, by stage, how many refits that published went through it and the seconds they spent there together."""
+    """Return, by stage, the number of published refits that went through it and their seconds in it together."""
     stages = func.jsonb_each(refits.c.seconds).table_valued("key", "value", name="stage")
     seconds: ColumnElement[float] = func.sum(literal_column("stage.value::float8"))
     statement = select(stages.c.key, func.count(), seconds).select_from(refits.join(stages, literal_column("true")))
@@ -39,7 +39,7 @@ def last_ended_refit(conn: Connection) -> RowMapping | None:
 
 
 def open_refits(conn: Connection) -> RowMapping:
-    """Return how many refits are `waiting` and `running`, and the `…_seconds` of the first of either."""
+    """Return how many refits are `waiting` and `running`, and the `…_seconds` of the first of each."""
     waits, runs = refits.c.state == "queued", refits.c.state.in_(RUNNING)
     oldest = func.extract("epoch", func.clock_timestamp() - func.min(refits.c.requested_at).filter(waits))
     longest = func.extract("epoch", func.clock_timestamp() - func.min(refits.c.started_at).filter(runs))
@@ -53,7 +53,7 @@ def open_refits(conn: Connection) -> RowMapping:
 
 
 def count_imports(conn: Connection) -> dict[str, int]:
-    """Return how many imports are in which state."""
+    """Return the number of imports by state."""
     rows = conn.execute(select(imports.c.state, func.count()).group_by(imports.c.state))
     return {row[0]: row[1] for row in rows}
 
@@ -67,14 +67,14 @@ def sum_imported(conn: Connection) -> dict[str, int]:
 
 
 def count_deliveries(conn: Connection) -> dict[str, int]:
-    """Return how many messages to webhooks have which status."""
+    """Return the number of messages to webhooks by status."""
     c = webhook_deliveries.c
     rows = conn.execute(select(c.status, func.count()).group_by(c.status))
     return {row[0]: row[1] for row in rows}
 
 
-def newest_board(conn: Connection) -> RowMapping | None:
-    """Return what there is to say of the newest snapshot without its rows; None before the first."""
+def newest_snapshot(conn: Connection) -> RowMapping | None:
+    """Return the newest snapshot's figures, without its models; None before the first."""
     c = snapshots.c
     columns = (
         c.number,

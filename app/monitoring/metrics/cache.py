@@ -1,0 +1,91 @@
+"""What a process remembers for `/metrics`: the figures of the last seconds, and the keys that may read them."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+
+import structlog
+from cachetools import LRUCache, TTLCache, cached
+from sqlalchemy.exc import DBAPIError
+
+from app.auth.secrets import digest
+from app.database.engine import Database
+from app.errors import UnavailableError
+from app.leaderboard.new_votes import NewVotes
+from app.monitoring.metrics import queries as store
+from app.monitoring.metrics.service import ServiceFigures, read_figures, sum_ended_refits
+
+log = structlog.get_logger()
+
+_FIGURES = "figures"
+
+
+class FiguresCache:
+    """Reads the service's figures once for all scrapes of a few seconds. Belongs to one event loop.
+
+    A scrape waits at most `patience_seconds` for the database and then gets None. The query goes on, and a later scrape
+    gets its answer.
+    """
+
+    def __init__(self, database: Database, *, keep_seconds: float = 5.0, patience_seconds: float = 3.0) -> None:
+        self._database = database
+        self._patience_seconds = patience_seconds
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
+        self._kept: TTLCache[str, ServiceFigures | None] = TTLCache(1, keep_seconds)
+        self._query: asyncio.Future[ServiceFigures | None] | None = None
+        self._failing = False
+        self._new_votes = NewVotes()
+        self._sum_refits = cached(LRUCache(1), key=lambda _, last: last)(sum_ended_refits)
+
+    async def read(self) -> ServiceFigures | None:
+        """Return figures of the last few seconds; None while the database does not give them."""
+        with suppress(KeyError):
+            return self._kept[_FIGURES]
+        if self._query is None:
+            self._query = asyncio.get_running_loop().run_in_executor(self._thread, self._read)
+            self._query.add_done_callback(self._keep)
+        answered, _ = await asyncio.wait({self._query}, timeout=self._patience_seconds)
+        return answered.pop().result() if answered else None
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _keep(self, answer: asyncio.Future[ServiceFigures | None]) -> None:
+        self._query = None
+        if not answer.cancelled() and answer.exception() is None:
+            self._kept[_FIGURES] = answer.result()
+
+    def _read(self) -> ServiceFigures | None:
+        try:
+            with self._database.read() as conn:
+                store.limit_statements(conn, timedelta(seconds=2 * self._patience_seconds))
+                figures = read_figures(conn, self._sum_refits, self._new_votes.since)
+        except Exception as error:  # any error: the process's own metrics are still served
+            if not self._failing:
+                expected = isinstance(error, UnavailableError | DBAPIError)
+                log.warning("figures_unavailable", detail=" ".join(str(error).split())[:300], exc_info=not expected)
+            self._failing = True
+            return None
+        self._failing = False
+        return figures
+
+
+class MetricsReaders:
+    """API keys that have read `/metrics` before. They may read it while the database cannot check them."""
+
+    def __init__(self, size: int = 100) -> None:
+        self._hashes: LRUCache[bytes, bool] = LRUCache(size)
+
+    def remember(self, secret: str) -> None:
+        """Remember, by its hash, a key that was accepted."""
+        self._hashes[digest(secret)] = True
+
+    def forget(self, secret: str) -> None:
+        """Forget a key that was refused."""
+        self._hashes.pop(digest(secret), None)
+
+    def know(self, secret: str) -> bool:
+        """Return whether the key was accepted at its last check."""
+        return digest(secret) in self._hashes
