@@ -1,4 +1,4 @@
-"""What can go wrong, in the service's own words: no HTTP, no SQL, no exit codes."""
+"""The service's errors. They know no HTTP, no SQL and no exit codes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class FieldError:
 
 
 def validation_message(error: Mapping[str, Any]) -> str:
-    """Return what pydantic says of one wrong place, in the words that all users see: HTTP, commands, settings."""
+    """Return what is wrong at one place by pydantic's error, for HTTP, the commands and the settings alike."""
     match error["type"]:
         case "extra_forbidden":
             return "is not a known field"
@@ -66,7 +66,7 @@ class StableArenaError(Exception):
 
 
 class BadInputError(StableArenaError):
-    """What the caller sent cannot be used; sending it again unchanged cannot help."""
+    """The input cannot be used. Sending it again unchanged cannot help."""
 
     code = "invalid"
     title = "The input is not valid"
@@ -87,7 +87,7 @@ class ScopeMissingError(StableArenaError):
 
 
 class NotFoundError(StableArenaError):
-    """The thing that was asked for does not exist."""
+    """The requested thing does not exist."""
 
     code = "not-found"
     title = "Not found"
@@ -101,7 +101,7 @@ class ConflictError(StableArenaError):
 
 
 class UnavailableError(StableArenaError):
-    """The service cannot answer now; the same request may succeed later."""
+    """The service cannot answer now. The same request may succeed later."""
 
     code = "unavailable"
     title = "Not available at the moment"

@@ -30,12 +30,12 @@ from app.settings import Settings, read_settings
 from app.votes.queue import VoteQueue
 from app.worker.assembly import build_worker, fit_limits
 
-# Connections that requests leave to the vote queue, the look-ups of keys, figures and boards, and the worker's threads.
+# Connections for the vote queue, for looking up keys, figures and leaderboards, and for the worker's threads.
 _RESERVED_CONNECTIONS = 10
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """Assemble the HTTP service; the database is opened when it starts and closed when it stops."""
+    """Assemble the HTTP service. It opens the database when it starts and closes it when it stops."""
     settings = settings or read_settings()
     app = FastAPI(
         title="Stable Arena",
@@ -106,7 +106,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def build_services(settings: Settings, database: Database) -> Services:
-    """Build what a process holds, with nothing remembered yet. Needs a running event loop."""
+    """Build what a process holds, with empty caches. Needs a running event loop."""
     known_names, limits = KnownNames(database), fit_limits(settings)
     return Services(
         settings=settings,

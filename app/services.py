@@ -45,7 +45,7 @@ class Services:
     """Bytes of the vote batches that are being received or recorded now."""
 
     async def close(self) -> None:
-        """Finish the votes that wait and stop every process and thread."""
+        """Record the votes that wait and stop every process and thread."""
         self.figures.close()
         self.previews.stop()
         self.impacts.stop()

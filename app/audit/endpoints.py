@@ -16,8 +16,8 @@ _Position = TypeAdapter(tuple[BigNumber])
 def list_audit(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[AuditEntry]:
     """List every decision and policy change, the newest first.
 
-    Each entry's hash covers the one before it; `stable-arena audit verify` checks them all. Needs scope `review`.
-    Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    The hash of each entry covers the entry before. `stable-arena audit verify` checks all of them. Needs scope
+    `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _Position)
     items = audit.list_entries(conn, limit=limit + 1, before=position and position[0])

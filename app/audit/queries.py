@@ -1,4 +1,4 @@
-"""The audit log: who did what and when, each entry bound to the one before it by its hash."""
+"""The audit log: who did what, and when. The hash of each entry covers the entry before."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -8,22 +8,22 @@ from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from app.database.tables import audit_log
 
-# One entry at a time: each needs the hash of the one before. The number only has to differ from other locks'.
+# One entry at a time, because each needs the hash of the one before. The number must differ from those of other locks.
 _APPEND_LOCK = 20_250_304
 
 
 class Head(NamedTuple):
-    """The newest entry: its number and its hash, which stands for the whole log up to it."""
+    """An entry's number and its hash, which covers the whole log up to it."""
 
     number: int
     hash: bytes
 
 
 def lock_log(conn: Connection) -> datetime:
-    """Keep other writers out until this transaction ends; return the database's time."""
+    """Lock the log against other writers until this transaction ends; return the database's time."""
     conn.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK)))
-    moment: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
-    return moment
+    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
+    return now
 
 
 def read_head(conn: Connection) -> Head | None:
@@ -34,12 +34,12 @@ def read_head(conn: Connection) -> Head | None:
 
 
 def append_entry(conn: Connection, values: dict[str, Any]) -> None:
-    """Add an entry; the caller holds the log's lock."""
+    """Add an entry. The caller holds the log's lock."""
     conn.execute(insert(audit_log).values(values))
 
 
 def list_entries(conn: Connection, *, limit: int, before: int | None) -> Sequence[RowMapping]:
-    """Return entries, the newest first, those with a number below `before`."""
+    """Return entries, the newest first, only those with a number below `before`."""
     statement = select(audit_log).order_by(audit_log.c.number.desc()).limit(limit)
     if before is not None:
         statement = statement.where(audit_log.c.number < before)
@@ -47,7 +47,7 @@ def list_entries(conn: Connection, *, limit: int, before: int | None) -> Sequenc
 
 
 def walk_entries(conn: Connection) -> Iterator[RowMapping]:
-    """Yield every entry, the oldest first, without holding them all."""
+    """Yield every entry, the oldest first, without loading all of them."""
     statement = select(audit_log).order_by(audit_log.c.number)
     with conn.execute(statement, execution_options={"yield_per": 1_000}) as result:
         yield from result.mappings()

@@ -16,38 +16,38 @@ _BEFORE_THE_FIRST = bytes(32)
 
 
 class TamperedAuditLogError(StableArenaError):
-    """The audit log is not what was written."""
+    """The audit log was changed after it was written."""
 
     code = "audit-log-tampered"
     title = "The audit log has been changed"
 
 
 class AuditEntry(BaseModel):
-    """One act that shapes who counts, by what rules, or who may call the service."""
+    """One change of annotators, rules or keys."""
 
     model_config = ConfigDict(frozen=True)
 
     number: int = Field(description="Grows by one with every entry.")
     happened_at: datetime
-    actor: str = Field(description="Name of the key it was done with, or `command line`.")
+    actor: str = Field(description="Name of the key that did it, or `command line`.")
     action: str = Field(description="What was done: `decision.exclude`, `policy.set`, …")
-    subject: str = Field(description="To what or whom: an id or a version.")
+    subject: str = Field(description="What it was done to: an id or a version.")
     detail: dict[str, Any]
-    hash: str = Field(description="SHA-256 over this entry and the hash of the one before, in hexadecimal.")
+    hash: str = Field(description="SHA-256 of this entry and of the hash of the entry before, in hexadecimal.")
 
 
 @dataclass(frozen=True)
 class VerifiedLog:
-    """An audit log that is as it was written: how many entries, and the newest one's hash (None where empty)."""
+    """The number of entries of an unchanged audit log, and the newest entry's hash (None if there is none)."""
 
     entries: int
     head: str | None
 
 
 def record(conn: Connection, *, actor: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
-    """Add an entry to the audit log, in the transaction of the act itself: neither happens without the other.
+    """Add an entry to the audit log, in the transaction of what it describes.
 
-    `detail` is JSON, and must not hold what may have to be erased later: the log never forgets.
+    `detail` is stored as JSON. It must not hold what may have to be erased later, because entries are never deleted.
     """
     happened_at = store.lock_log(conn)
     head = store.read_head(conn)
@@ -64,12 +64,12 @@ def record(conn: Connection, *, actor: str, action: str, subject: str, detail: M
 
 
 def list_entries(conn: Connection, *, limit: int, before: int | None = None) -> list[AuditEntry]:
-    """Return entries, the newest first, those with a number below `before`."""
+    """Return entries, the newest first, only those with a number below `before`."""
     return [_public(dict(row)) for row in store.list_entries(conn, limit=limit, before=before)]
 
 
 def audit_head(conn: Connection) -> dict[str, Any] | None:
-    """Return the newest entry's `number` and `hash`: noted elsewhere, they show that entries were cut off later."""
+    """Return the newest entry's `number` and `hash`. Written down elsewhere, they show if entries are cut off later."""
     head = store.read_head(conn)
     return head and {"number": head.number, "hash": head.hash.hex()}
 
@@ -94,7 +94,7 @@ def verify_log(conn: Connection, noted: Mapping[str, Head] | None = None) -> Ver
         if row["number"] != number:
             raise TamperedAuditLogError(f"entry {number} is missing: {row['number']} follows {number - 1}")
         if bytes(row["previous_hash"]) != previous or bytes(row["hash"]) != entry_hash(row):
-            raise TamperedAuditLogError(f"entry {number} is not as it was written, or the one before it is not")
+            raise TamperedAuditLogError(f"entry {number} or the one before it was changed")
         previous = bytes(row["hash"])
         if number in witnessed and witnessed[number][0] != previous:
             raise TamperedAuditLogError(f"entry {number} has another hash than {witnessed[number][1]} knows")
@@ -106,7 +106,7 @@ def verify_log(conn: Connection, noted: Mapping[str, Head] | None = None) -> Ver
 
 
 def entry_hash(entry: Mapping[str, Any]) -> bytes:
-    """Return the SHA-256 of an entry: of its fields and the previous entry's hash, as one line of JSON."""
+    """Return the SHA-256 of an entry: its fields and the previous entry's hash, as one line of JSON."""
     content = [
         entry["number"],
         entry["happened_at"].astimezone(UTC).isoformat(),

@@ -1,4 +1,4 @@
-"""What keys and tokens look like: `sa_PREFIX_SECRET` and `sat_PREFIX_SECRET`."""
+"""The form of keys and tokens: `sa_PREFIX_SECRET` and `sat_PREFIX_SECRET`."""
 
 import binascii
 import hashlib
@@ -25,15 +25,14 @@ _FORM = re.compile(rf"sat?_([0-9A-Za-z]{{{_PREFIX_LENGTH}}})_([0-9A-Za-z]{{{_RAN
 def make_secret(kind: Kind) -> tuple[str, str]:
     """Return a new prefix, which names the secret in lists and logs, and the secret it is part of.
 
-    The secret is 131 random bits and a checksum by which a mistyped one is told from a wrong one without asking the
-    database.
+    The secret is 131 random bits and a checksum, which shows a mistyped secret without asking the database.
     """
     prefix, random = _random(_PREFIX_LENGTH), _random(_RANDOM_LENGTH)
     return prefix, f"{kind}_{prefix}_{random}{_checksum(prefix + random)}"
 
 
 def prefix_of(secret: str) -> str | None:
-    """Return the prefix of what looks like a key or a token, None where it does not."""
+    """Return the prefix of a key or a token, or None if the text has another form."""
     form = _FORM.fullmatch(secret)
     return form[1] if form else None
 
@@ -45,7 +44,7 @@ def is_mistyped(secret: str) -> bool:
 
 
 def digest(secret: str) -> bytes:
-    """Return what stands for a secret at rest; 131 random bits need no slow hash."""
+    """Return the hash of a secret that is stored. 131 random bits need no slow hash."""
     return hashlib.sha256(secret.encode()).digest()
 
 

@@ -13,24 +13,23 @@ from app.errors import BadInputError, UnavailableError
 
 OLDEST_SERVER = 15
 USED_ONCE = "used once"
-"""In a connection's `info` it says that the connection is to be closed when it is given back."""
+"""Key in a connection's `info`: the connection is closed when it is given back to the pool."""
 _DRIVER = "postgresql+psycopg"
-# SQLSTATE classes and codes that say something about the server's state, nothing about the statement. 25P03 and 25P04
-# are a transaction that was silent or went on for too long; 53 a full disk, no memory, no connection left; 58 a file
-# that cannot be read; XX what the server has no other name for, such as a used-up quota or a damaged page; 25006 a
-# server that takes no writes: a standby, or one that its operator has closed to them.
+# SQLSTATE classes and codes of the server's state, not of the statement. 25P03 and 25P04: a transaction was idle or
+# lasted too long. 53: full disk, no memory, no connection left. 58: a file cannot be read. XX: other failures, such as
+# a used-up quota or a damaged page. 25006: the server is a standby, or its operator has made it read-only.
 _LOST = ("08", "57", "25P03", "25P04")
 _CONTENDED = ("40001", "40P01")
 _BUSY = ("53", "58", "XX", "55P03", "57014")
 _TAKES_NO_WRITES = "25006"
-# Whoever waits so long for a lock waits for a transaction that hangs: better to be told so than to hang too. A process
-# that froze with a transaction open keeps what it locked from all others, so the server ends it.
+# A transaction that waits longer for a lock waits for one that hangs, so it fails. A process that freezes inside a
+# transaction keeps its locks, so the server ends the transaction after a time.
 _LOCK_SECONDS = 20
 _SILENT_SECONDS = 300
 
 
 class DatabaseUrlError(BadInputError):
-    """The database's address cannot be understood."""
+    """The database's URL is not valid."""
 
     code = "database-url"
     title = "The database URL is not valid"
@@ -45,7 +44,7 @@ class DatabaseUnreachableError(UnavailableError):
 
 
 class DatabaseBusyError(UnavailableError):
-    """The database is there but could not do this now: no free connection, a full disk, a file it cannot read."""
+    """The database could not do this now: no free connection, a full disk, a file that it cannot read."""
 
     code = "database-busy"
     title = "The database is busy"
@@ -53,30 +52,33 @@ class DatabaseBusyError(UnavailableError):
 
 
 class DatabaseReadOnlyError(DatabaseBusyError):
-    """The database takes no writes: a standby, or one that its operator has closed to them."""
+    """The database is read-only: it is a standby, or its operator has made it so."""
 
     public = True
 
 
 class DatabaseContendedError(DatabaseBusyError):
-    """Two transactions were in each other's way and this one gave in; it can be run again at once."""
+    """The transaction was ended because it conflicted with another one. It can be run again at once."""
 
 
 class DatabaseTooOldError(UnavailableError):
-    """The server lacks what the statements need."""
+    """The server is older than the statements need."""
 
     code = "database-too-old"
     title = "The database server is too old"
 
 
 class Database:
-    """A pool of connections to one PostgreSQL, and the two kinds of transaction that are run on it.
+    """A pool of connections to one PostgreSQL, and the two kinds of transaction that run on it.
 
-    Nothing is connected before the first use. What goes wrong with the server, as against the statement,
-    is raised as an `UnavailableError` with one line that never contains the password, nor is shown to callers where it
-    may say where the database is. `revive` is called, by one
-    thread for all that wait, when the server cannot be reached, before the one further attempt. `naming` goes with
-    every connection. `embedded`: the server is this machine's own and nobody else's.
+    It connects at the first use. Failures of the server, as opposed to wrong statements, are raised as an
+    `UnavailableError` of one line without the password.
+
+    Parameters
+    ----------
+    connection_options : execution options that every connection has, such as those of `Naming`
+    revive : called if the server cannot be reached, by one thread for all that wait, before the one further attempt
+    embedded : whether the server belongs to this service alone
     """
 
     def __init__(
@@ -100,25 +102,25 @@ class Database:
             max_overflow=0,
             pool_timeout=connect_timeout,
             pool_pre_ping=True,
-            isolation_level="READ COMMITTED",  # whatever the server's default is: the statements count on it
+            isolation_level="READ COMMITTED",  # the statements need it, whatever the server's default is
             execution_options=dict(connection_options or {}),
-            hide_parameters=True,  # they hold who voted, and errors end in logs
+            hide_parameters=True,  # they have annotators' keys, and errors are logged
             connect_args={"connect_timeout": connect_timeout, "application_name": "stable-arena"},
         )
         event.listen(self._engine, "connect", _refuse_old_server)
-        event.listen(self._engine, "connect", _bound_waiting)
-        event.listen(self._engine, "checkin", _let_the_server_say)
+        event.listen(self._engine, "connect", _set_timeouts)
+        event.listen(self._engine, "checkin", _restore_write_default)
         event.listen(self._engine, "checkin", _close_if_used_once)
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """Run a READ COMMITTED transaction: committed when the block ends, rolled back when it raises."""
+        """Run a READ COMMITTED transaction, which is committed when the block ends and rolled back if it raises."""
         with self._connect() as conn, _translated(writing=True), conn.begin():
             yield conn
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Run a read-only REPEATABLE READ transaction: every statement in it sees the same moment."""
+        """Run a read-only REPEATABLE READ transaction: all its statements see the same state."""
         with self._connect() as conn, _translated():
             view = conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with view.begin():
@@ -132,7 +134,7 @@ class Database:
             if self._revive is None:
                 raise
             with self._reviving:
-                # Who waited while another tried, in vain or not, need not try again: each would keep the next waiting.
+                # A thread that waited while another one tried does not try again: each would make the next one wait.
                 if self._revivals == revivals:
                     try:
                         self._revive()
@@ -150,12 +152,12 @@ class Database:
 
     @property
     def connections_in_use(self) -> int:
-        """How many of the pool's connections are in somebody's hands."""
+        """Number of connections in use."""
         return self._pool.checkedout()
 
     @property
     def pool_size(self) -> int:
-        """How many connections there may be."""
+        """Greatest number of connections."""
         return self._pool.size()
 
     @property
@@ -163,7 +165,7 @@ class Database:
         return cast("QueuePool", self._engine.pool)
 
     def close(self) -> None:
-        """Close every idle connection, and every one in use when it is given back."""
+        """Close the idle connections now, and the others when they are given back."""
         event.listen(self._pool, "checkin", lambda _connection, record: record.close())
         self._engine.dispose()
 
@@ -180,9 +182,9 @@ def parse_url(url: str) -> URL:
     Raises
     ------
     DatabaseUrlError
-        It is not a PostgreSQL URL. The message does not repeat it: it may hold a password.
+        It is not a PostgreSQL URL. The message does not repeat it, because it may have a password.
     """
-    # What follows the first @ or ? of a password would be taken for the host or an option, and told where it cannot be.
+    # The rest of a password after an @ or ? would be read as the host or an option, and error messages would show it.
     place, _, options = url.partition("?")
     if place.count("@") > 1 or any("@" in option.partition("=")[0] for option in options.split("&")):
         raise DatabaseUrlError("the database URL has more than one @: in a password it must be written %40")
@@ -199,7 +201,7 @@ def parse_url(url: str) -> URL:
 def _translated(*, writing: bool = False) -> Iterator[None]:
     try:
         yield
-    except (DBAPIError, psycopg.Error) as error:  # COPY goes past SQLAlchemy
+    except (DBAPIError, psycopg.Error) as error:  # COPY does not use SQLAlchemy
         unavailable = _as_unavailable(error, writing=writing)
         if unavailable is None:
             raise
@@ -207,16 +209,16 @@ def _translated(*, writing: bool = False) -> Iterator[None]:
 
 
 def _as_unavailable(error: DBAPIError | psycopg.Error, *, writing: bool = False) -> UnavailableError | None:
-    """Return the error as the server's trouble, or None where the statement itself was at fault."""
+    """Return the error as a failure of the server, or None if the statement was wrong."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     state = getattr(cause, "sqlstate", None) or ""
     if state in _CONTENDED:
         return DatabaseContendedError(_line(cause))
     if writing and state == _TAKES_NO_WRITES:
-        return DatabaseReadOnlyError("the database takes no writes: it is a standby, or closed to them by its operator")
+        return DatabaseReadOnlyError("the database is read-only: it is a standby, or its operator has made it so")
     if state.startswith(_BUSY):
         return DatabaseBusyError(_line(cause))
-    # Without a state of the server's it is the driver that speaks, of a connection that is gone.
+    # Errors without a state come from the driver: the connection is lost.
     silent = isinstance(cause, psycopg.OperationalError) and not state
     if silent or state.startswith(_LOST) or (isinstance(error, DBAPIError) and error.connection_invalidated):
         return DatabaseUnreachableError(_line(cause))
@@ -224,7 +226,7 @@ def _as_unavailable(error: DBAPIError | psycopg.Error, *, writing: bool = False)
 
 
 def _line(cause: BaseException | None) -> str:
-    """Return what the server said first; its details and the context may repeat what was to be stored."""
+    """Return the server's primary message. Its details and context may repeat the values of the statement."""
     said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
     return " ".join((said or str(cause)).split())
 
@@ -240,17 +242,17 @@ def _close_if_used_once(_connection: object, record: Any) -> None:
         record.close()
 
 
-def _let_the_server_say(connection: Any, _record: object) -> None:
-    """Leave it to `default_transaction_read_only` again whether there may be writes.
+def _restore_write_default(connection: Any, _record: object) -> None:
+    """Let `default_transaction_read_only` decide again whether writes are allowed.
 
-    After a read SQLAlchemy has every transaction begin as READ WRITE, which an operator's freeze would not stop.
+    After a read, SQLAlchemy begins every transaction as READ WRITE, which an operator's setting would not stop.
     """
     if connection is not None and not connection.closed and connection.read_only is False:
         connection.read_only = None
 
 
-def _bound_waiting(connection: Any, _record: object) -> None:
-    # Statements, not options of the connection: some poolers refuse those.
+def _set_timeouts(connection: Any, _record: object) -> None:
+    # Statements, because some poolers refuse connection options.
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
         cursor.execute(f"SET idle_in_transaction_session_timeout = '{_SILENT_SECONDS}s'")

@@ -21,14 +21,14 @@ _bearer = HTTPBearer(
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 
 
-# Asynchronous although it waits for nothing: FastAPI runs plain functions in a thread, which costs more than they do.
+# Asynchronous although it waits for nothing: FastAPI would run a plain function in a thread, which takes longer.
 async def get_services(request: Request) -> Services:
     """Return what the process holds: the database, the settings, the caches."""
     return services_of(request)
 
 
 def services_of(request: Request) -> Services:
-    """Return the same where no dependency can be declared."""
+    """Return the same for code that is not a dependency."""
     return cast("Services", request.app.state.services)
 
 
@@ -51,9 +51,9 @@ async def require_json(request: Request) -> None:
 
 
 async def _slot(request: Request) -> AsyncIterator[None]:
-    """Wait for a turn at the database before a thread is taken.
+    """Hold one of the slots for requests that use the database, before a thread is taken.
 
-    Threads that all wait for a connection would leave none to the requests that hold one.
+    Without the slots, all threads could wait for a connection, and none would be left for requests that have one.
     """
     services = services_of(request)
     try:
@@ -88,9 +88,9 @@ ReadView = Annotated[Connection, Depends(_read_view, scope="function")]
 
 
 def require(scope: Scope, *, tokens: bool = False) -> Any:
-    """Return the dependency that yields the caller, who must have `scope`: `Annotated[Caller, require("read")]`.
+    """Return a dependency that yields the caller and requires a scope: `Annotated[Caller, require("read")]`.
 
-    Ingest tokens, which pages in browsers hold, are let in only where `tokens` says so.
+    Ingest tokens, which pages in browsers hold, are accepted only with `tokens`.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def require(scope: Scope, *, tokens: bool = False) -> Any:
 
 
 def require_any(first: Scope, second: Scope) -> Any:
-    """Return the dependency that yields the caller, who must have one of two scopes.
+    """Return a dependency that yields the caller and requires one of two scopes.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def require_any(first: Scope, second: Scope) -> Any:
 
 
 async def authorise(request: Request, scope: Scope, secret: str | None, *, tokens: bool = False) -> Caller:
-    """Return who shows this key, who must have the scope; every way of asking for a caller ends here.
+    """Return the holder of this key and require a scope.
 
     Raises
     ------
@@ -130,40 +130,40 @@ async def authorise(request: Request, scope: Scope, secret: str | None, *, token
 
 
 async def _identify(request: Request, secret: str | None, *, tokens: bool) -> Caller:
-    """Return who shows this key, and count the request towards the caller's limit."""
+    """Return the holder of this key and count the request towards the caller's limit."""
     services = services_of(request)
     limits = services.rate_limits
     if secret is None:
-        limits.count_stranger(request.scope)
+        limits.count_anonymous(request.scope)
         raise NotAuthenticatedError("send an API key: Authorization: Bearer sa_…")
     try:
         caller = await services.known_callers.identify(secret)
     except NotAuthenticatedError:
-        limits.count_stranger(request.scope)  # so that guessing is slow
+        limits.count_anonymous(request.scope)  # guessing keys must be slow
         raise
     limits.count_caller(request.scope, caller)
     if caller.token_id is not None and not tokens:
-        raise ScopeMissingError("an ingest token may post votes and nothing else")
+        raise ScopeMissingError("an ingest token may only post votes")
     return caller
 
 
 def bearer_secret(request: Request) -> str | None:
-    """Return the key that a request shows, as FastAPI's HTTPBearer would: None where it shows none."""
+    """Return the key that a request has, or None, as FastAPI's HTTPBearer does."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     return secret.strip() or None if scheme.lower() == "bearer" else None
 
 
 async def optional_read(request: Request, credentials: Credentials) -> Caller | None:
-    """Return the reader, None for a stranger where the leaderboard is public."""
+    """Return the reader, or None for a request without a key if the leaderboard is public."""
     if credentials is None and services_of(request).settings.public_leaderboard:
         if "authorization" in request.headers:
             raise NotAuthenticatedError("the Authorization header must be: Bearer API-KEY")
-        services_of(request).rate_limits.count_stranger(request.scope)
+        services_of(request).rate_limits.count_anonymous(request.scope)
         return None
     return await _authorised("read")(request, credentials)
 
 
-# Nobody where the leaderboard is public and no key is shown; whoever shows a key must have a good one.
+# None where the leaderboard is public and the request has no key. A key, if there is one, must be valid.
 OptionalReader = Annotated[Caller | None, Security(optional_read)]
 
 

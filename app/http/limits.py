@@ -8,19 +8,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.errors import StableArenaError
 from app.http.problems import BodyTooLargeError, BodyTooSlowError, MediaTypeError, problem_response
 
-_BYTES_A_SECOND = 16 * 1024  # that a long body must reach on average, past the time that any body has
+_BYTES_A_SECOND = 16 * 1024  # least speed of a body that takes longer than `seconds`
 
 
 class _RefusedError(Exception):
-    """Ends the reading of a body; never leaves this module."""
+    """Ends the reading of a body; it does not leave this module."""
 
 
 class BodyLimit:
     """Refuses bodies that are too large, too slow or compressed before anything parses them.
 
-    A body has `seconds`, and a second more for every 16 KiB that have arrived: a long upload may take its time, a
-    caller who sends a byte now and then may not. Length and time are held to whether a body says its length or not.
-    `uploads` are paths with a largest length of their own: their endpoints do not hold the body in memory.
+    A body may take `seconds`, plus a second for every 16 KiB that have arrived. So a long upload has time, and a caller
+    who sends a byte now and then does not. The limits also hold for bodies without Content-Length.
+    `uploads` maps paths to a length limit of their own, for endpoints that do not hold the body in memory.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, seconds: float, uploads: Mapping[str, int] | None = None) -> None:
@@ -40,7 +40,7 @@ class BodyLimit:
         if not declared.isdigit() or int(declared[:20]) > max_bytes:
             await _refuse(_too_large(max_bytes), scope, receive, send)
         elif headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
-            refusal = MediaTypeError("send the body as it is: compressed bodies (Content-Encoding) are not accepted")
+            refusal = MediaTypeError("send the body without Content-Encoding: compressed bodies are not accepted")
             await _refuse(refusal, scope, receive, send)
         elif declared == b"0" and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
@@ -49,7 +49,7 @@ class BodyLimit:
 
 
 class _Watched:
-    """One request whose body is watched while it arrives."""
+    """A request whose body is checked while it arrives."""
 
     def __init__(self, max_bytes: int, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
         self._max_bytes = max_bytes
@@ -70,7 +70,7 @@ class _Watched:
             await _refuse(self._refusal, self._scope, self._receive, self._send)
 
     async def _watch(self) -> Message:
-        if self._complete:  # what comes after the body, a caller's leaving, may take as long as the answer does
+        if self._complete:  # only a disconnect can follow, and it may take as long as the answer
             return await self._receive()
         if self._refusal is not None:
             raise _RefusedError
@@ -93,10 +93,10 @@ class _Watched:
                 return await self._receive()
         except TimeoutError:
             seconds = time.monotonic() - self._began
-            raise BodyTooSlowError(f"{self._received} bytes in {seconds:.0f} seconds are too few") from None
+            raise BodyTooSlowError(f"only {self._received} bytes arrived in {seconds:.0f} seconds") from None
 
     async def _answer(self, message: Message) -> None:
-        # Whatever the application makes of the broken-off body, the caller is told why it was.
+        # The application saw half a body. Its answer is replaced by the reason.
         if self._refusal is not None and not self._answered:
             return
         self._answered = True

@@ -62,7 +62,7 @@ class RequestLogMiddleware:
 
         if method == "HEAD":
             scope["method"] = "GET"
-        # Not structlog's context manager, which takes several times as long, for every vote.
+        # structlog's context manager takes several times as long, for every vote.
         tokens = structlog.contextvars.bind_contextvars(request_id=request_id)
         try:
             try:
@@ -72,8 +72,8 @@ class RequestLogMiddleware:
             except Exception:
                 log.exception("request_failed", method=method, path=path)
                 if status:
-                    raise  # half an answer is sent: nothing is left but to break the connection
-                failure = StableArenaError("the service failed; its log has the reason under this request's id")
+                    raise  # half an answer was sent: only breaking the connection says that it failed
+                failure = StableArenaError("the service failed; its log has the reason with this request id")
                 await problem_response(scope, failure)(scope, receive, send_with_headers)
             scope["method"] = method
             seconds = time.perf_counter() - began
@@ -86,13 +86,16 @@ class RequestLogMiddleware:
 
 
 def without_keys(path: str) -> str:
-    """Return a request's path with a dash in the place of a possible annotator's key. Ids stay."""
+    """Return a request's path with a dash in place of an annotator's key; ids stay.
+
+    For example, `/annotators/ann@example.org/history` becomes `/annotators/-/history`.
+    """
     before, found, rest = path.partition(_BEFORE_KEYS)
     if not found:
         return path
     reference, slash, tail = rest.rpartition("/")
     if not slash or not tail.isalpha() or _is_id(rest):
-        # The whole rest is the reference, slashes included, unless a plain word follows it: /history, /decisions.
+        # The whole rest is the key, with its slashes, unless a plain word such as /history follows it.
         reference, slash, tail = rest, "", ""
     return f"{before}{found}{reference if _is_id(reference) else HIDDEN}{slash}{tail}"
 

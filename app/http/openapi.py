@@ -1,4 +1,4 @@
-"""The description of the interface: what FastAPI finds out by itself, and what every operation has in common."""
+"""The OpenAPI description: what FastAPI derives by itself, and what all operations have in common."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,19 +21,19 @@ def documented_body(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def operation_id(route: APIRoute) -> str:
-    """Return the endpoint's name: clients are generated from it."""
+    """Return the endpoint's name, which generated clients use for their functions."""
     return route.name
 
 
 def install_openapi(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[BaseModel]]) -> None:
-    """Make the application describe itself completely; `bodies` are those that endpoints parse themselves."""
+    """Make the application's description complete; `bodies` are the models that endpoints parse themselves."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _describe(app, public_leaderboard=public_leaderboard, bodies=bodies)
         return app.openapi_schema
 
-    app.openapi = describe  # type: ignore[method-assign]  # the way FastAPI documents
+    app.openapi = describe  # type: ignore[method-assign]  # as FastAPI documents it
 
 
 def _describe(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
@@ -55,11 +55,11 @@ def _describe(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[B
 
 
 def _complete(operation: dict[str, Any], *, public: bool) -> None:
-    """Take the summary from the docstring's first line and add the answers that any such operation may give."""
+    """Take the summary from the docstring's first line and add the problems that every such operation may answer."""
     summary, _, rest = operation["description"].partition("\n\n")
     operation |= {"summary": summary.removesuffix("."), "description": rest or summary}
     statuses = {422, 500}  # any operation refuses query parameters that it does not know
-    if operation.get("security") == [{"apiKey": []}]:  # of the leaderboard, which may be for everyone
+    if operation.get("security") == [{"apiKey": []}]:  # of the leaderboard, which may be public
         operation["security"] = [*([{}] if public else []), {"apiKey": ["read"]}]
     if "security" in operation:
         statuses |= {401, 403, 429, 503}
@@ -67,6 +67,6 @@ def _complete(operation: dict[str, Any], *, public: bool) -> None:
         statuses |= {400, 408, 413, 415}
     responses = operation["responses"]
     for status, response in problem_responses(*sorted(statuses)).items():
-        # Replaced, not kept: where an endpoint declared none, FastAPI's own 422 stands there.
+        # This also replaces the 422 that FastAPI adds where an endpoint declares none.
         responses[str(status)] = response
     operation["responses"] = dict(sorted(responses.items()))

@@ -19,7 +19,7 @@ from app.http.texts import storable
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-# What positions are made of: only what the database can compare, as anybody can write a cursor.
+# The parts of positions. Callers can forge cursors, so only values that the database can compare are allowed.
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 BigNumber = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Name = Annotated[str, AfterValidator(storable)]

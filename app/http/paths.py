@@ -1,3 +1,3 @@
-"""Where the HTTP interface begins."""
+"""The prefix of the API's paths."""
 
 PREFIX = "/api/v1"

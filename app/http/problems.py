@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems: the one place that knows which of them is which HTTP status."""
+"""Errors as RFC 9457 problems. Only this module maps errors to HTTP statuses."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -29,7 +29,7 @@ from app.naming.names import NAME_PATTERN
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
 _SHOWN_ERRORS = 100
-_IN_PATHS = "/:@!$&'()*+,;="  # what RFC 3986 lets stand in a path as it is, beside letters and the like
+_IN_PATHS = "/:@!$&'()*+,;="  # characters that RFC 3986 allows in a path, beside letters and digits
 
 
 class MalformedBodyError(StableArenaError):
@@ -40,14 +40,14 @@ class MalformedBodyError(StableArenaError):
 
 
 class MethodNotAllowedError(StableArenaError):
-    """Nothing at the path answers to the method; the header Allow says what does."""
+    """The path does not have the method; the header Allow names those it has."""
 
     code = "method-not-allowed"
     title = "The method is not allowed"
 
 
 class MediaTypeError(StableArenaError):
-    """The body is said to be something other than JSON."""
+    """The body's media type is not one that the endpoint reads."""
 
     code = "media-type"
     title = "The body's media type is not supported"
@@ -68,7 +68,7 @@ class BodyTooSlowError(StableArenaError):
 
 
 class RateLimitedError(StableArenaError):
-    """The caller asks more often than allowed; after `retry_seconds` the next request may come."""
+    """The caller made too many requests; the next one is allowed after `retry_seconds`."""
 
     code = "rate-limited"
     title = "Too many requests"
@@ -78,7 +78,7 @@ class RateLimitedError(StableArenaError):
         self.retry_seconds = retry_seconds
 
 
-# A class stands for its subclasses too, unless they have a line of their own.
+# The status of a class is also that of its subclasses without a line of their own.
 STATUS: dict[type[StableArenaError], int] = {
     StableArenaError: 500,
     MalformedBodyError: 400,
@@ -104,17 +104,17 @@ class ProblemFieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request failed (RFC 9457). Some types have members of their own."""
+    """Why a request failed (RFC 9457). Some types have further members."""
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(description="Which problem it is: /problems/ and its code.", examples=["/problems/invalid"])
+    type: str = Field(description="The type: /problems/ and its code.", examples=["/problems/invalid"])
     title: str = Field(description="The same for every occurrence of the type.")
     status: int = Field(description="The HTTP status.")
     detail: str = Field(description="What happened this time.")
-    instance: str = Field(description="The path that was asked for, percent-encoded.")
+    instance: str = Field(description="The path of the request, percent-encoded.")
     request_id: str = Field(description="Also in the X-Request-ID header and in the service's log.")
-    errors: list[ProblemFieldError] = Field(default=[], description="The places in the input, where there are any.")
+    errors: list[ProblemFieldError] = Field(default=[], description="The places in the input that are wrong.")
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -140,17 +140,17 @@ def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
         headers["Retry-After"] = str(RETRY_SECONDS)
     if isinstance(error, RateLimitedError):
         headers["Retry-After"] = str(error.retry_seconds)
-    detail = error.detail if error.public else "the service's log says why"
+    detail = error.detail if error.public else "the service's log has the reason"
     return _render(scope, status, error.code, error.title, detail, error.errors, headers, error.extensions)
 
 
 def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
-    """Return what the framework itself refuses: an unknown path, a method that is not there, a broken body."""
+    """Return the problem for what the framework refuses: an unknown path or method, a body that is not JSON."""
     status = HTTPStatus(error.status_code)
     if status == HTTPStatus.BAD_REQUEST:
         return problem_response(scope, MalformedBodyError("the body cannot be read as JSON"))
     if status == HTTPStatus.NOT_FOUND:
-        return problem_response(scope, NotFoundError(f"nothing is at {_shown_path(scope)}"))
+        return problem_response(scope, NotFoundError(f"there is nothing at {_shown_path(scope)}"))
     code, title = status.phrase.lower().replace(" ", "-"), status.phrase
     detail = f"{scope['method']} {_shown_path(scope)}: {status.phrase.lower()}"
     headers = dict(error.headers or {})
@@ -161,7 +161,7 @@ def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
 
 
 def _methods(scope: Scope) -> set[str]:
-    """Methods of all routes at the path; the framework names those of one."""
+    """Return the methods of all routes at the path; the framework names those of one route."""
     found: set[str] = set()
     for route in iter_route_contexts(scope["app"].routes):
         if route.path_regex.match(scope["path"]):
@@ -170,7 +170,7 @@ def _methods(scope: Scope) -> set[str]:
 
 
 def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:
-    """Return pydantic's errors as one of ours; what was sent is not repeated."""
+    """Return pydantic's errors as one of ours, without the values that were sent."""
     broken = next((e for e in errors if e["type"] in ("json_invalid", "missing_body")), None)
     if broken is not None:
         reason = broken.get("ctx", {}).get("error") or broken["msg"]
@@ -184,14 +184,14 @@ def field_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldError, ...]:
 
 
 def invalid_input(errors: tuple[FieldError, ...]) -> BadInputError:
-    """Return the error of an input with these errors, the first of them in its detail."""
+    """Return the error of an input that is wrong at these places; its detail names the first."""
     rest = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     first = f"{errors[0].pointer}: {errors[0].detail}" if errors[0].pointer else errors[0].detail
     return BadInputError(first + rest, errors)
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Make the application answer every error that it handles with a problem."""
+    """Make the application answer every error with a problem."""
 
     @app.exception_handler(StableArenaError)
     async def own(request: Request, error: StableArenaError) -> JSONResponse:
@@ -230,12 +230,12 @@ def _render(
 
 
 def _shown_path(scope: Scope) -> str:
-    """Return the path as `RequestLogMiddleware` lets it be shown."""
+    """Return the path, without an annotator's key where `RequestLogMiddleware` hides it."""
     return str(scope.get("state", {}).get("shown_path", scope["path"]))
 
 
 def _storable(body: Any) -> Any:
-    """Replace halves of surrogate pairs, which a path or a field's name may hold and UTF-8 cannot."""
+    """Replace halves of surrogate pairs: a path or a field's name may have them, and UTF-8 cannot encode them."""
     if isinstance(body, str):
         return body.encode("utf-8", "replace").decode()
     if isinstance(body, dict):
@@ -244,7 +244,7 @@ def _storable(body: Any) -> Any:
 
 
 def _pointer(location: Sequence[str | int]) -> str:
-    # FastAPI says first where the value was: the body, or a parameter.
+    # FastAPI puts the kind of place first: body, query, path or header.
     parts = location[1:] if location and location[0] in ("body", "query", "path", "header") else location
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
 

@@ -10,14 +10,14 @@ from app.auth.callers import Caller
 from app.http.problems import RateLimitedError
 
 _MINUTE = 60.0
-_NETWORK_BITS = 64  # of an IPv6 address: whoever has one address has all of these
+_NETWORK_BITS = 64  # of an IPv6 address that belong to one subscriber
 HEADERS = "rate_limit_headers"
 """In a request's state: the response headers that say how much of the limit is left, as in the IETF's draft."""
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """Requests that may be made at once; they come back evenly, `per_minute` of them in a minute."""
+    """A token bucket: `left` requests may come at once, and `per_minute` are added in a minute."""
 
     per_minute: int
     left: float
@@ -25,10 +25,10 @@ class _Bucket:
 
 
 class RateLimits:
-    """Counts the requests of each key, and of each address of those who show none, in this process's memory.
+    """Counts the requests of each key, and of each address without a valid key, in this process's memory.
 
-    Every process of the service counts for itself: with several, a caller may get as many times as much. A minute's
-    requests may come at once, the next ones as their time comes.
+    Every process counts for itself: with four processes, a caller may make up to four times as many requests. The
+    requests of a minute may come at once.
     """
 
     def __init__(self, *, per_key: int | None, per_address: int | None, size: int = 100_000) -> None:
@@ -38,7 +38,7 @@ class RateLimits:
         self._buckets: dict[Any, _Bucket] = {}
 
     def count_caller(self, scope: Scope, caller: Caller) -> None:
-        """Count a request of a key, or of one of its tokens, towards the key's own limit or the one for all.
+        """Count a request of a key, or of one of its tokens, towards the key's own limit or the service's.
 
         Raises
         ------
@@ -48,8 +48,8 @@ class RateLimits:
         if per_minute is not None:
             self._take(scope, "key", caller.key_id, per_minute)
 
-    def count_stranger(self, scope: Scope) -> None:
-        """Count a request of somebody who shows no valid key towards the limit of the address.
+    def count_anonymous(self, scope: Scope) -> None:
+        """Count a request without a valid key towards the limit of the address.
 
         Raises
         ------
@@ -78,10 +78,10 @@ class RateLimits:
         )
         if refused:
             wait = math.ceil((1 - bucket.left) / rate)
-            raise RateLimitedError(f"more than {per_minute} requests a minute of one {policy}", wait)
+            raise RateLimitedError(f"one {policy} may make {per_minute} requests a minute", wait)
 
     def _forget(self, now: float) -> None:
-        """Drop the buckets that are full again, as a new one would be; if all are in use, the older half."""
+        """Drop the full buckets, which are like new ones; if none is full, drop the older half."""
         used = {
             who: bucket
             for who, bucket in self._buckets.items()
@@ -93,7 +93,7 @@ class RateLimits:
 
 
 def _network(scope: Scope) -> str:
-    """Return the caller's address, of IPv6 the part that a provider hands out; uvicorn has looked behind proxies."""
+    """Return the caller's address, of IPv6 the part that a provider assigns. uvicorn has looked behind proxies."""
     host: str = scope["client"][0] if scope.get("client") else ""
     if ":" not in host:
         return host

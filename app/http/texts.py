@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 
 def storable(value: str) -> str:
-    """Return the text, or raise ValueError where the database cannot hold it."""
+    """Return the text, or raise ValueError if the database cannot store it."""
     if "\x00" in value:
         raise ValueError("must not contain the character U+0000")
     return value

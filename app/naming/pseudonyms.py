@@ -1,4 +1,4 @@
-"""Keyed pseudonyms: what stands for an annotator's raw key in the database and in everything read from it."""
+"""Keyed pseudonyms, which the database stores in place of annotators' raw keys."""
 
 import base64
 import hmac
@@ -6,26 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MADE = r"^p[0-9]+_[a-z2-7]{52}$"
-"""What a pseudonym looks like; as a regular expression of PostgreSQL's."""
+"""The form of a pseudonym, as a regular expression of PostgreSQL."""
 STORED = r"^(p[0-9]+_[a-z2-7]{52}|erased_[a-z2-7]{52})$"
-"""What a pseudonym, or the key of somebody erased, looks like; as a regular expression of PostgreSQL's."""
+"""The form of a pseudonym or of an erased annotator's key, as a regular expression of PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class Pseudonyms:
-    """HMAC-SHA256 of raw keys under a secret that the database never sees.
+    """HMAC-SHA256 of raw keys under a secret that the database does not have.
 
     Attributes
     ----------
-    version : names the secret in force; it stands in every pseudonym
-    secrets : version → secret, of at least 32 bytes; the earlier ones recognise whom they once named
+    version : that of the current secret; part of every pseudonym
+    secrets : version → secret of at least 32 bytes; pseudonyms made with earlier secrets are recognised
     """
 
     version: int
     secrets: Mapping[int, bytes] = field(repr=False)
 
     def of(self, raw: str) -> tuple[str, ...]:
-        """Return the pseudonyms of a raw key: under the secret in force, then under earlier ones, the latest first."""
+        """Return the pseudonyms of a raw key: under the current secret, then under earlier ones, the latest first."""
         earlier = sorted(self.secrets.keys() - {self.version}, reverse=True)
         return tuple(self._under(version, raw) for version in (self.version, *earlier))
 

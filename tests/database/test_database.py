@@ -315,7 +315,7 @@ def test_an_operator_s_freeze_stops_writes_and_no_reads(numbers: Database, datab
     with Database(database_url, pool_size=1) as database:
         for _ in range(2):  # also on a connection that was read from before
             assert count(database) == 2
-            with pytest.raises(DatabaseReadOnlyError, match="takes no writes"), database.begin() as conn:
+            with pytest.raises(DatabaseReadOnlyError, match="read-only"), database.begin() as conn:
                 conn.execute(text("INSERT INTO numbers VALUES (3)"))
         assert count(database) == 2
 

@@ -41,7 +41,7 @@ def allowed(limits: RateLimits, who: Caller | str, attempts: int) -> int:
     for _ in range(attempts):
         try:
             if isinstance(who, str):
-                limits.count_stranger({"client": (who, 1), "state": {}})
+                limits.count_anonymous({"client": (who, 1), "state": {}})
             else:
                 limits.count_caller({"state": {}}, who)
         except RateLimitedError:
