@@ -58,10 +58,6 @@ class FoundAnnotator(Annotator):
         """Place in the list, for its cursor."""
         return self.evidence, self.annotator_id
 
-    def keys(self, reference: str) -> set[str]:
-        """Return the keys that say who it is: as stored and, unless it is the id, what the caller named it by."""
-        return {self.annotator, reference} - {str(self.id)}
-
     def public(self) -> Annotator:
         """Return what reviewers see."""
         return Annotator.model_validate(self.model_dump())

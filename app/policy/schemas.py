@@ -55,7 +55,7 @@ class Policy(BaseModel):
         "evidence",
         description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the "
         "paper's rule). probability: those whose ability is at or below ε with at least flag_probability. evidence: "
-        "those that a test on the votes finds, and then those at or below ε on the board of the others.",
+        "those that a test on the votes finds, and then those at or below ε on the leaderboard of the others.",
     )
     flag_probability: _Number = Field(
         0.95, gt=0, lt=1, description="Probability of an ability at or below ε from which the rule probability flags."

@@ -68,18 +68,18 @@ def advance_refit(conn: Connection, refit_id: UUID, epoch: int, state: str, seco
     )
 
 
-def ask_to_cancel(conn: Connection, refit_id: UUID) -> bool:
+def request_cancel(conn: Connection, refit_id: UUID) -> bool:
     """End a waiting refit, or mark a running one to be ended; False if it has ended or does not exist."""
     open_refit = refits.c.finished_at.is_(None) & (refits.c.id == refit_id)
-    asked = update(refits).where(open_refit).values(cancel_requested_at=func.clock_timestamp())
-    if not conn.execute(asked).rowcount:
+    request = update(refits).where(open_refit).values(cancel_requested_at=func.clock_timestamp())
+    if not conn.execute(request).rowcount:
         return False
     ended = {"state": "cancelled", "detail": "cancelled before it began", "finished_at": func.clock_timestamp()}
     conn.execute(update(refits).where(refits.c.id == refit_id, refits.c.state == "queued").values(ended))
     return True
 
 
-def cancel_is_asked(conn: Connection, refit_id: UUID) -> bool:
+def cancel_is_requested(conn: Connection, refit_id: UUID) -> bool:
     """Whether the refit is to be ended."""
     return _any(conn, select(refits.c.id).where(refits.c.id == refit_id, refits.c.cancel_requested_at.is_not(None)))
 

@@ -19,7 +19,7 @@ from app.refits.load import load_fit_input
 from app.refits.publish import apply_standings, write_snapshot
 from app.refits.queries import (
     advance_refit,
-    cancel_is_asked,
+    cancel_is_requested,
     claim_refit,
     end_refit,
     fail_lost_refits,
@@ -197,7 +197,7 @@ class RefitRunner:
 
     def _is_cancelled(self, run: _Run) -> bool:
         with self._database.read() as conn:
-            return cancel_is_asked(conn, run.id)
+            return cancel_is_requested(conn, run.id)
 
     def _end(self, run: _Run, state: str, detail: str) -> None:
         log.warning("refit_not_published", state=state, detail=detail)

@@ -7,7 +7,7 @@ from app.database.leases import lease_is_free
 from app.policy.service import current_policy
 from app.refits.queries import last_ended, refit_is_queued, refit_is_running
 from app.snapshots.queries import newest_snapshot
-from app.snapshots.vote_sets import anyone_has_more_votes_than, anything_new_since, new_votes_since
+from app.snapshots.vote_sets import any_annotator_has_more_votes_than, anything_new_since, new_votes_since
 
 REFIT_LEASE = "refit"
 
@@ -37,7 +37,7 @@ def due_trigger(conn: Connection) -> Literal["schedule", "votes"] | None:
     resting = ended is not None and ended.recently
     snapshot = newest_snapshot(conn)
     if snapshot is None:
-        due = not resting and anyone_has_more_votes_than(conn, policy.min_votes)
+        due = not resting and any_annotator_has_more_votes_than(conn, policy.min_votes)
         return "schedule" if due else None
     if not resting:
         return "schedule" if anything_new_since(conn, snapshot["vote_set"]) else None

@@ -12,7 +12,7 @@ RefitState = Literal[
 
 
 class Refit(BaseModel):
-    """One round of the loop: who asked for it, its state, and how it ended."""
+    """One round of the loop: who requested it, its state, and how it ended."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -21,7 +21,7 @@ class Refit(BaseModel):
         description="superseded: another worker took over before it could publish. needs_review: an admin must decide."
     )
     trigger: str = Field(description="schedule, votes (refit_after_votes new votes came in), request or command.")
-    requested_by: str = Field(description="Name of the API key, or of the part of the service that asked.")
+    requested_by: str = Field(description="Name of the API key, or of the part of the service that requested it.")
     accept_exclusions: bool = Field(description="Whether it publishes however many votes it excludes.")
     requested_at: datetime
     started_at: datetime | None

@@ -55,7 +55,7 @@ def cancel_refit(conn: Connection, refit_id: UUID) -> Refit:
     ConflictError
         It has ended.
     """
-    if not store.ask_to_cancel(conn, refit_id):
+    if not store.request_cancel(conn, refit_id):
         refit = find_refit(conn, refit_id)
         raise ConflictError(f"the refit has ended already, as {refit.state.replace('_', ' ')}")
     return find_refit(conn, refit_id)

@@ -8,7 +8,7 @@ from app.policy.service import stored_policy
 from app.snapshots.schemas import Freshness
 from app.snapshots.vote_sets import (
     MOST_COUNTED,
-    anyone_has_more_votes_than,
+    any_annotator_has_more_votes_than,
     count_votes,
     new_votes_since,
     seconds_since_first_vote,
@@ -38,7 +38,7 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     )
 
 
-def first_board_is_late(conn: Connection, policy: Policy) -> bool:
+def first_leaderboard_is_late(conn: Connection, policy: Policy) -> bool:
     """Whether a first leaderboard has been possible for longer than a leaderboard may be old.
 
     It is possible, as for the schedule, once an annotator has more votes than the policy's `min_votes`.
@@ -48,6 +48,6 @@ def first_board_is_late(conn: Connection, policy: Policy) -> bool:
         return False
     # With a million votes or more their times are not read: they came in over a long time.
     if count_votes(conn, at_most=MOST_COUNTED) == MOST_COUNTED:
-        return anyone_has_more_votes_than(conn, policy.min_votes)
+        return any_annotator_has_more_votes_than(conn, policy.min_votes)
     possible = seconds_with_more_votes_than(conn, policy.min_votes)
     return possible is not None and possible > policy.stale_after_seconds

@@ -102,7 +102,7 @@ def holds_foreign_rows(conn: Connection) -> bool:
     return bool(conn.execute(select(func.coalesce(in_future, False))).scalar_one())
 
 
-def anyone_has_more_votes_than(conn: Connection, votes_wanted: int) -> bool:
+def any_annotator_has_more_votes_than(conn: Connection, votes_wanted: int) -> bool:
     """Whether any annotator has more than so many votes that are not retracted.
 
     Reads every vote: use it in a service's first minutes only.

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.policy.schemas import Policy
-from app.snapshots.freshness import first_board_is_late
+from app.snapshots.freshness import first_leaderboard_is_late
 from app.snapshots.queries import newest_snapshot, snapshot_is_older
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 from app.webhooks import queries as store
@@ -47,14 +47,14 @@ def wants_standings(conn: Connection) -> bool:
     return any(store.list_subscribers(conn, event) for event in _STANDING_EVENTS)
 
 
-def announce_stale_board(conn: Connection, policy: Policy) -> bool:
+def announce_stale_leaderboard(conn: Connection, policy: Policy) -> bool:
     """Send one message when the leaderboard is older than the policy allows while votes wait that are not in it.
 
     A first leaderboard that is as late counts too. Return whether a message was sent.
     """
     snapshot = newest_snapshot(conn)
     if snapshot is None:
-        if store.was_announced(conn, "board.stale", since=_EPOCH) or not first_board_is_late(conn, policy):
+        if store.was_announced(conn, "board.stale", since=_EPOCH) or not first_leaderboard_is_late(conn, policy):
             return False
         waiting = count_votes(conn, at_most=MOST_COUNTED)
         announce(conn, "board.stale", {"snapshot": None, "published_at": None, "votes_not_in_board": waiting})

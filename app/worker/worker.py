@@ -16,7 +16,7 @@ from app.refits.runner import RefitRunner
 from app.refits.schedule import work_waits
 from app.snapshots.retention.service import Pruner, Retention
 from app.webhooks.delivery import Deliverer
-from app.webhooks.events import announce_stale_board
+from app.webhooks.events import announce_stale_leaderboard
 from app.worker.file_jobs import FileJobs
 
 log = structlog.get_logger()
@@ -97,7 +97,7 @@ class Worker:
         """Send what webhooks are to be told; return how many messages were tried."""
         try:
             with self._database.begin() as conn:
-                announce_stale_board(conn, current_policy(conn).settings)
+                announce_stale_leaderboard(conn, current_policy(conn).settings)
             return self._deliverer.deliver_due()
         except UnavailableError:
             return 0  # said by the other tick

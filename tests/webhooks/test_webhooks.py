@@ -18,7 +18,7 @@ from app.policy.service import current_policy
 from app.settings import Settings, WebhookSettings
 from app.webhooks.addresses import resolve
 from app.webhooks.delivery import MAX_ATTEMPTS, Deliverer, pause_after
-from app.webhooks.events import announce_stale_board
+from app.webhooks.events import announce_stale_leaderboard
 
 Ask = Callable[..., Any]
 
@@ -137,7 +137,7 @@ def test_a_stale_board_is_told_of_once(
     def stale(seconds: float) -> bool:
         with database.begin() as conn:
             policy = current_policy(conn).settings.model_copy(update={"stale_after_seconds": seconds})
-            return announce_stale_board(conn, policy)
+            return announce_stale_leaderboard(conn, policy)
 
     assert not stale(1e-6)  # nothing waits
     vote()
@@ -156,7 +156,7 @@ def test_a_first_board_that_is_late_is_told_of_once(
 
     def stale(**changes: float) -> bool:
         with database.begin() as conn:
-            return announce_stale_board(conn, current_policy(conn).settings.model_copy(update=changes))
+            return announce_stale_leaderboard(conn, current_policy(conn).settings.model_copy(update=changes))
 
     assert not stale(stale_after_seconds=3600)
     assert not stale(stale_after_seconds=1e-6, min_votes=10_000)  # the schedule waits, too

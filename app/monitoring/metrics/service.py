@@ -8,7 +8,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app.monitoring.metrics import queries as store
 from app.policy.service import current_policy
-from app.snapshots.freshness import CountNewVotes, first_board_is_late
+from app.snapshots.freshness import CountNewVotes, first_leaderboard_is_late
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 
 Sums = Mapping[str, tuple[int, float]]
@@ -47,7 +47,7 @@ class ServiceFigures:
     stages : stage → how many published refits went through it, and their seconds in it together
     last_refit : how the refit that ended last ended, and how many seconds ago
     votes_not_in_board : counted only up to `MOST_COUNTED` before the first snapshot
-    first_board_is_late : whether no snapshot exists although the votes have been enough for long
+    first_leaderboard_is_late : whether no snapshot exists although the votes have been enough for long
     imported : what became of the records of all imports
     """
 
@@ -64,14 +64,14 @@ class ServiceFigures:
     imported: Mapping[str, int]
     deliveries: Mapping[str, int]
     votes_not_in_board: int
-    first_board_is_late: bool
+    first_leaderboard_is_late: bool
     newest: SnapshotFigures | None
 
     @property
     def board_is_stale(self) -> bool:
         """Whether new votes wait and the newest snapshot is older than the policy allows, or is still missing."""
         if self.newest is None:
-            return self.first_board_is_late
+            return self.first_leaderboard_is_late
         return self.newest.age_seconds > self.stale_after_seconds and self.votes_not_in_board > 0
 
 
@@ -110,7 +110,7 @@ def read_figures(
         votes_not_in_board=(
             count_votes(conn, at_most=MOST_COUNTED) if newest is None else count_new_votes(conn, newest["vote_set"])
         ),
-        first_board_is_late=newest is None and first_board_is_late(conn, policy),
+        first_leaderboard_is_late=newest is None and first_leaderboard_is_late(conn, policy),
         newest=None if newest is None else _snapshot_figures(newest),
     )
 
