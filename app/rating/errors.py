@@ -7,8 +7,8 @@ if TYPE_CHECKING:  # the command line imports this module to print its help
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 vote`, `2 votes`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return a number with its noun: `1 vote`, `2,000 votes`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 class RatingError(Exception):

@@ -141,7 +141,7 @@ def test_retracted_votes_are_no_evidence(ask: Ask, crowd: list[str], refit: Ask,
     case = shown["evidence"]
     assert (case["votes_considered"], case["agreement"]["accuracy"], case["surprising"]) == (0, None, [])
     assert (shown["votes_summary"]["votes"], shown["votes_summary"]["retracted"]) == (120, 120)
-    assert case["summary"][0].startswith("All 120 votes, on 6 models and received on ")
+    assert case["summary"][0].startswith("All votes (120 votes on 6 models, received on ")
     assert len(case["history"]) == 1
     assert "No snapshot" not in " ".join(case["summary"])
     with database.begin() as conn:  # as retention leaves it

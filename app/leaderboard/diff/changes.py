@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from app.leaderboard.diff.queries import count_annotator_changes
 from app.leaderboard.diff.schemas import AnnotatorChanges, Causes
 from app.policy.service import past_policy
+from app.rating.errors import counted
 from app.snapshots.schemas import Snapshot
 
 
@@ -62,17 +63,13 @@ def _describe_annotators(annotators: AnnotatorChanges | None) -> Iterator[str]:
         yield "At least one snapshot no longer has its annotators' rows: changes of their standing are unknown."
         return
     if annotators.newly_excluded:
-        votes = _number(annotators.newly_excluded_votes, "vote")
-        yield f"{_number(annotators.newly_excluded, 'annotator')} newly excluded, with {votes}."
+        votes = counted(annotators.newly_excluded_votes, "vote")
+        yield f"{counted(annotators.newly_excluded, 'annotator')} newly excluded, with {votes}."
     if annotators.entered:
         verb = "counts" if annotators.entered == 1 else "count"
-        yield f"{_number(annotators.entered, 'annotator')} {verb} now and did not before."
+        yield f"{counted(annotators.entered, 'annotator')} {verb} now and did not before."
     if annotators.newly_flagged or annotators.cleared:
-        yield f"{_number(annotators.newly_flagged, 'annotator')} newly flagged, {annotators.cleared:,} cleared."
-
-
-def _number(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+        yield f"{counted(annotators.newly_flagged, 'annotator')} newly flagged, {annotators.cleared:,} cleared."
 
 
 def _shown(value: Any) -> Any:

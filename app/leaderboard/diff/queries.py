@@ -1,4 +1,4 @@
-"""What differs between two snapshots' annotators, counted by the database."""
+"""Changes of annotators' standings between two snapshots."""
 
 from uuid import UUID
 
@@ -10,10 +10,10 @@ _OUT = ("pending", "excluded")
 
 
 def count_annotator_changes(conn: Connection, before: UUID, after: UUID) -> RowMapping:
-    """Count, by what became of them, the annotators whose standing differs between two snapshots.
+    """Count the annotators whose standing differs between two snapshots.
 
-    `entered` the board (from nothing, pending or excluded), `newly_excluded`, `newly_flagged`, and `cleared` of a flag
-    without being excluded; `newly_excluded_votes` are the votes of the excluded ones.
+    `entered`: count now, and were absent, pending or excluded before. `newly_excluded`, and their votes as
+    `newly_excluded_votes`. `newly_flagged`. `cleared`: neither flagged nor excluded any more.
     """
     old = select(snapshot_annotators).where(snapshot_annotators.c.snapshot_id == before).subquery("old")
     new = select(snapshot_annotators).where(snapshot_annotators.c.snapshot_id == after).subquery("new")

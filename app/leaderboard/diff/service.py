@@ -28,7 +28,7 @@ def compare_snapshots(
     NotFoundError, NoSuchLeaderboardError
     """
     old, new = find_snapshot(conn, before), find_snapshot(conn, after)
-    models = list(compare_leaderboards(_board(conn, old, method), _board(conn, new, method)))
+    models = list(compare_leaderboards(_rows(conn, old, method), _rows(conn, new, method)))
     causes = find_causes(conn, old, new)
     return SnapshotDiff(
         before=SnapshotHead.model_validate(old.model_dump()),
@@ -40,14 +40,14 @@ def compare_snapshots(
     )
 
 
-def _board(conn: Connection, snapshot: Snapshot, method: LeaderboardMethod) -> dict[str, LeaderboardRow]:
+def _rows(conn: Connection, snapshot: Snapshot, method: LeaderboardMethod) -> dict[str, LeaderboardRow]:
     check_leaderboard(conn, snapshot, method)
     return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot.id, method)}
 
 
 def compare_leaderboards(old: Mapping[str, LeaderboardRow], new: Mapping[str, LeaderboardRow]) -> Iterator[ModelChange]:
     """Yield each model's change, in the order of the later leaderboard; models that left come last."""
-    comparable = find_comparable(*({name: row.component for name, row in board.items()} for board in (old, new)))
+    comparable = find_comparable(*({name: row.component for name, row in rows.items()} for rows in (old, new)))
     for model, row in new.items():
         past = old.get(model)
         if past is None:

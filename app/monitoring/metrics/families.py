@@ -33,7 +33,7 @@ class _Figures(Collector):
         if self._figures is not None:
             yield from _refits(self._figures)
             yield from _queues(self._figures)
-            yield from _board(self._figures)
+            yield from _leaderboard(self._figures)
 
 
 def _refits(figures: ServiceFigures) -> Iterator[Metric]:
@@ -63,29 +63,31 @@ def _queues(figures: ServiceFigures) -> Iterator[Metric]:
     yield _counter("imported_votes", "Records of imported files, by what became of them", "status", imported)
     deliveries = figures.deliveries
     yield _gauge("webhook_deliveries_waiting", "Messages to webhooks on their way", deliveries.get("waiting", 0))
-    told = {status: deliveries.get(status, 0) for status in ("delivered", "given_up")}
-    yield _counter("webhook_deliveries", "Messages to webhooks, by how they ended", "status", told)
+    ended_deliveries = {status: deliveries.get(status, 0) for status in ("delivered", "given_up")}
+    yield _counter("webhook_deliveries", "Messages to webhooks, by how they ended", "status", ended_deliveries)
 
 
-def _board(figures: ServiceFigures) -> Iterator[Metric]:
-    yield _gauge("votes_not_in_board", "Votes on record that the newest board has not seen", figures.votes_not_in_board)
+def _leaderboard(figures: ServiceFigures) -> Iterator[Metric]:
     yield _gauge(
-        "board_stale", "Whether votes wait and the board is older than the policy wants", figures.board_is_stale
+        "votes_not_in_board", "Votes on record that are not in the newest snapshot", figures.votes_not_in_board
+    )
+    yield _gauge(
+        "board_stale", "Whether votes wait and the leaderboard is older than the policy allows", figures.board_is_stale
     )
     if figures.newest is not None:
         yield from _snapshot(figures.newest)
 
 
-def _snapshot(board: SnapshotFigures) -> Iterator[Metric]:
-    yield _gauge("snapshot_number", "Number of the newest snapshot", board.number)
-    yield _gauge("snapshot_published_timestamp_seconds", "When it was published", board.published_at)
-    yield _gauge("snapshot_age_seconds", "For how long it has been the newest", board.age_seconds)
-    yield _gauge("board_votes", "Votes it read, by what became of them", board.votes, "status")
-    annotators = {rule: annotators for rule, (annotators, _) in board.rules.items()}
+def _snapshot(newest: SnapshotFigures) -> Iterator[Metric]:
+    yield _gauge("snapshot_number", "Number of the newest snapshot", newest.number)
+    yield _gauge("snapshot_published_timestamp_seconds", "When it was published", newest.published_at)
+    yield _gauge("snapshot_age_seconds", "For how long it has been the newest", newest.age_seconds)
+    yield _gauge("board_votes", "Votes it read, by what became of them", newest.votes, "status")
+    annotators = {rule: annotators for rule, (annotators, _) in newest.rules.items()}
     yield _gauge("rule_annotators", "Annotators that a rule flags or excludes", annotators, "rule")
-    shares = {rule: share for rule, (_, share) in board.rules.items()}
+    shares = {rule: share for rule, (_, share) in newest.rules.items()}
     yield _gauge("rule_votes_ratio", "Their votes as a share of those read", shares, "rule")
-    alarms = {rule: float(rule in board.alarms) for rule in board.rules.keys() | board.alarms}
+    alarms = {rule: float(rule in newest.alarms) for rule in newest.rules.keys() | newest.alarms}
     yield _gauge("rule_alarm", "Whether the share had jumped when it was published", alarms, "rule")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC
 
 from app.annotators.schemas import VotesSummary
+from app.rating.errors import counted
 from app.review.evidence.schemas import Agreement, ModelFigures, Pace, Sides, Ties
 
 _UNUSUAL = 3.0  # standard deviations of chance
@@ -19,7 +20,7 @@ def describe_figures(
     typical = agreement.expected[1]
     if agreement.accuracy is not None and typical.accuracy is not None and abs(typical.accuracy_z or 0.0) >= _UNUSUAL:
         yield (
-            f"{_percent(agreement.accuracy)} of {agreement.votes:,} decided votes follow the leaderboard; "
+            f"{_percent(agreement.accuracy)} of {counted(agreement.votes, 'decided vote')} follow the leaderboard; "
             f"{_percent(typical.accuracy)} is expected of a typical annotator (z = {typical.accuracy_z:+.1f})."
         )
     if sides.left is not None and sides.expected_left is not None and (sides.p_value or 0.0) <= _UNLIKELY:
@@ -36,7 +37,7 @@ def describe_figures(
     for one in models[:_MODELS_NAMED]:
         if abs(one.residual or 0.0) >= _UNUSUAL:
             yield (
-                f"{one.model} won {one.wins:,} of {one.decided:,} decided votes; {one.expected_wins:,.1f} wins are "
+                f"{one.model} won {one.wins:,} of {counted(one.decided, 'decided vote')}; {one.expected_wins:,.1f} is "
                 f"expected ({one.residual:+.1f} standard deviations)."
             )
 
@@ -47,10 +48,8 @@ def describe_retracted(votes: VotesSummary, *, has_history: bool) -> Iterator[st
         return
     first, last = votes.first_received_at.astimezone(UTC).date(), votes.last_received_at.astimezone(UTC).date()
     when = f"on {first}" if first == last else f"from {first} to {last}"
-    yield (
-        f"All {votes.votes:,} votes, on {votes.models:,} models and received {when}, are retracted: none is left to "
-        "compare with the leaderboard."
-    )
+    what = f"{counted(votes.votes, 'vote')} on {counted(votes.models, 'model')}, received {when}"
+    yield f"All votes ({what}) are retracted: none is left to compare with the leaderboard."
     if not has_history:
         yield "No snapshot has figures of the annotator: old snapshots drop them (settings, retention)."
 

@@ -14,7 +14,9 @@ from app.review.impact.schemas import ModelImpact
 _CLEAR = 0.2  # places from which a change gets a sentence
 
 
-def compare_models(change: ScoreChange, model_ids: NDArray[np.int32], board: Sequence[RowMapping]) -> list[ModelImpact]:
+def compare_models(
+    change: ScoreChange, model_ids: NDArray[np.int32], published: Sequence[RowMapping]
+) -> list[ModelImpact]:
     """Compare a published leaderboard with the changed one, in the order of the published one.
 
     Ranks count archived models, but no row shows them. A model that is not on the published leaderboard has no row.
@@ -22,21 +24,21 @@ def compare_models(change: ScoreChange, model_ids: NDArray[np.int32], board: Seq
     Parameters
     ----------
     model_ids : of the models in `change`
-    board : the published leaderboard, as `read_leaderboard` returns it
+    published : the published leaderboard, as `read_leaderboard` returns it
     """
-    rows = _compare(change, {int(number): at for at, number in enumerate(model_ids)}, board)
+    rows = _compare(change, {int(number): at for at, number in enumerate(model_ids)}, published)
     return sorted(rows, key=lambda row: (row.rank_before is None, row.rank_before or row.rank_after or 0, row.model))
 
 
-def _compare(change: ScoreChange, place: dict[int, int], board: Sequence[RowMapping]) -> Iterator[ModelImpact]:
-    at = np.array([place[row["model_id"]] for row in board], dtype=np.int64)
-    before = np.array([np.nan if row["score"] is None else row["score"] for row in board], dtype=np.float64)
+def _compare(change: ScoreChange, place: dict[int, int], published: Sequence[RowMapping]) -> Iterator[ModelImpact]:
+    at = np.array([place[row["model_id"]] for row in published], dtype=np.int64)
+    before = np.array([np.nan if row["score"] is None else row["score"] for row in published], dtype=np.float64)
     points = change.after[at] - change.before[at]
     after = np.where(np.isnan(before), change.after[at], before + points)
-    se = np.array([np.nan if row["se"] is None else row["se"] for row in board], dtype=np.float64)
-    component = np.array([row["component"] for row in board], dtype=np.int64)
+    se = np.array([np.nan if row["se"] is None else row["se"] for row in published], dtype=np.float64)
+    component = np.array([row["component"] for row in published], dtype=np.int64)
     passed, moved = _passed(before, after, component), _moved(before, after, se, component)
-    for i, row in enumerate(board):
+    for i, row in enumerate(published):
         if row["archived"]:
             continue
         rank = row["rank"] + int(passed[i]) if change.rank is None else int(change.rank[at[i]]) or None

@@ -71,8 +71,8 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
     other[annotator] = ~other[annotator]
     if not other[cells.annotator].any():
         raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard")
-    board = make_model_estimates(estimate(cells.where(other[cells.annotator]), settings, base.optimum), settings)
-    return ScoreChange("refit", before, board.score, board.rank)
+    refitted = make_model_estimates(estimate(cells.where(other[cells.annotator]), settings, base.optimum), settings)
+    return ScoreChange("refit", before, refitted.score, refitted.rank)
 
 
 def _is_small_change(base: Estimate, annotator: int) -> bool:

@@ -106,8 +106,8 @@ def _compute(fit_input: FitInput, in_fit: Mask, position: int, *, exact: bool) -
     return _Answer(change, fit_input.model_ids, bool(in_fit[position]), int((fit_input.annotator == position).sum()))
 
 
-def _report(annotator: FoundAnnotator, snapshot: Snapshot, answer: _Answer, board: Sequence[RowMapping]) -> Impact:
-    models = compare_models(answer.change, answer.model_ids, board)
+def _report(annotator: FoundAnnotator, snapshot: Snapshot, answer: _Answer, published: Sequence[RowMapping]) -> Impact:
+    models = compare_models(answer.change, answer.model_ids, published)
     return Impact(
         id=annotator.id,
         annotator=annotator.annotator,
