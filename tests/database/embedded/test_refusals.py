@@ -91,7 +91,7 @@ signal.pause()
 """
     parent = subprocess.Popen(
         [sys.executable, "-c", script, place / "lock"],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
         text=True,
     )

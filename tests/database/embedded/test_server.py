@@ -67,7 +67,7 @@ class Holder:
     def __init__(self, folder: ServerFolder) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", HOLDER, folder.path],
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
