@@ -1,22 +1,23 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 import app as package
-from app.auth.known_callers import KnownCallers
+from app.auth.callers import KnownCallers
+from app.auth.tokens.service import authenticate_any
 from app.database.engine import Database
 from app.database.opening import open_database
 from app.database.schema import needed_revision
-from app.http.limits import BodyLimit
+from app.http.limits import BodyLimit, RateLimits
 from app.http.middleware import RequestLogMiddleware
 from app.http.openapi import install_openapi, operation_id
 from app.http.parameters import refuse_unknown_parameters
 from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
-from app.http.rate_limits import RateLimits
 from app.leaderboard.cache import LeaderboardCache
 from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
 from app.monitoring.metrics.endpoints import keep_setting_gauges
@@ -116,7 +117,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         rate_limits=RateLimits(
             per_key=settings.server.requests_per_minute, per_address=settings.server.anonymous_requests_per_minute
         ),
-        known_callers=KnownCallers(database),
+        known_callers=KnownCallers(partial(authenticate_any, database)),
         known_names=known_names,
         vote_queue=VoteQueue(
             database,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
-    from app.auth.known_callers import KnownCallers
+    from app.auth.callers import KnownCallers
     from app.database.engine import Database
-    from app.http.rate_limits import RateLimits
+    from app.http.limits import RateLimits
     from app.leaderboard.cache import LeaderboardCache
     from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames

@@ -1,9 +1,15 @@
 """Callers of the service: who they are, by their key or token, and what they may do."""
 
+import asyncio
 import hmac
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal, get_args
 from uuid import UUID
+
+from cachetools import TLRUCache
 
 Scope = Literal["ingest", "read", "review", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -53,3 +59,54 @@ class Caller:
     def may_vote_as(self, annotator: str) -> bool:
         """Whether the caller may send votes of this annotator."""
         return self.binding is None or self.binding.allows(annotator)
+
+
+class KnownCallers:
+    """Callers that were authenticated in the last few seconds, so that a stream of votes does not look up each one.
+
+    A revoked or expired key works for at most `seconds` more, and so do its tokens. Keys are remembered by their hash,
+    refusals not at all. `look_up` finds the holder of a key or token in the database; it runs in a thread. Belongs to
+    one event loop.
+    """
+
+    def __init__(
+        self,
+        look_up: Callable[[str], Caller],
+        *,
+        seconds: float = 5.0,
+        size: int = 10_000,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._look_up = look_up
+        self._timer = timer
+        # The time counts from the start of the look-up: a revocation during it must not take longer to have effect.
+        self._known: TLRUCache[bytes, tuple[float, Caller]] = TLRUCache(
+            size, ttu=lambda _key, known, _now: known[0] + seconds, timer=timer
+        )
+        self._asking: dict[bytes, asyncio.Task[Caller]] = {}
+
+    async def identify(self, secret: str) -> Caller:
+        """Return the holder of this key or token, from memory or from the database.
+
+        Raises
+        ------
+        NotAuthenticatedError
+        """
+        key = sha256(secret.encode()).digest()
+        known = self._known.get(key)
+        if known is not None:
+            return known[1]
+        # Requests that show the same key meanwhile wait for the same look-up.
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.create_task(self._ask(key, secret))
+        return await asyncio.shield(asking)
+
+    async def _ask(self, key: bytes, secret: str) -> Caller:
+        asked = self._timer()
+        try:
+            caller = await asyncio.to_thread(self._look_up, secret)
+        finally:
+            del self._asking[key]
+        self._known[key] = (asked, caller)
+        return caller

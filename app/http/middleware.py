@@ -8,9 +8,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.database.ids import new_id
 from app.errors import StableArenaError
+from app.http.limits import RATE_LIMIT_HEADERS
 from app.http.problems import problem_response
 from app.http.process_metrics import count_request
-from app.http.rate_limits import HEADERS as RATE_LIMIT_HEADERS
 
 log = structlog.get_logger()
 

@@ -10,11 +10,11 @@ from pydantic_core import to_json
 from app.auth.callers import Caller
 from app.auth.tokens.service import ForeignAnnotatorError
 from app.http.dependencies import authorise, bearer_secret, database_turn, require, require_json, services_of
-from app.http.idempotency.headers import documented_key, read_claim, to_response
+from app.http.idempotency.headers import HEADER, REPLAYED, documented_key, read_claim
 from app.http.idempotency.service import StoredResponse
 from app.http.openapi import documented_body
 from app.http.parameters import refuse_unknown_parameters
-from app.http.problems import invalid_input, problem_response, problem_responses
+from app.http.problems import MEDIA_TYPE, invalid_input, problem_response, problem_responses
 from app.http.process_metrics import note_votes
 from app.votes.batches import record_batch, reserve_memory
 from app.votes.queue import IdempotentSubmission
@@ -76,16 +76,16 @@ async def post_vote(caller: Annotated[Caller, require("ingest", tokens=True)], r
     vote = parse_vote(body)
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
-    claim = read_claim(request, caller, body)
+    claim = read_claim(request, caller, body) if HEADER in request.headers else None
     queue = services_of(request).vote_queue
     render = partial(_render, request)
     if claim is None:
         receipt = await queue.submit(vote, caller.key_id)
         note_votes(request.scope, {receipt.status: 1})
-        return to_response(render(receipt))
+        return _respond(render(receipt))
     response = await queue.submit_once(vote, caller.key_id, IdempotentSubmission(claim, render))
     note_votes(request.scope, {} if response.replayed else {_STATUS_ANSWERED[response.status]: 1})
-    return to_response(response)
+    return _respond(response)
 
 
 @router.post(
@@ -109,11 +109,17 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
     services = services_of(request)
     with reserve_memory(services, request.headers.get("content-length")):
         body = await request.body()
-        claim = read_claim(request, caller, body)
+        claim = read_claim(request, caller, body) if HEADER in request.headers else None
         async with database_turn(request):
             response, counts = await run_in_threadpool(record_batch, services, body, caller, claim)
     note_votes(request.scope, counts)
-    return to_response(response)
+    return _respond(response)
+
+
+def _respond(stored: StoredResponse) -> Response:
+    is_problem = stored.status >= 400  # noqa: PLR2004  where HTTP's errors begin
+    headers = {REPLAYED: "true"} if stored.replayed else None
+    return Response(stored.body, stored.status, headers, MEDIA_TYPE if is_problem else "application/json")
 
 
 def _render(request: Request, receipt: VoteReceipt) -> StoredResponse:

@@ -1,15 +1,16 @@
 import asyncio
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from httpx import Client
 
-from app.auth import known_callers
+from app.auth.callers import KnownCallers
 from app.auth.keys.service import create_key, revoke_key
-from app.auth.known_callers import KnownCallers
+from app.auth.tokens.service import authenticate_any
 from app.database.engine import Database
 from app.errors import NotAuthenticatedError
 from app.main import create_app
@@ -58,7 +59,7 @@ def test_an_unknown_key_of_the_right_form(client: Client, database: Database, as
 
 def test_a_revoked_key_works_no_longer_than_it_is_remembered(database: Database, keys: dict[str, str]) -> None:
     now = 100.0
-    known = KnownCallers(database, timer=lambda: now)
+    known = KnownCallers(partial(authenticate_any, database), timer=lambda: now)
 
     async def identify_again_and_again() -> None:
         nonlocal now
@@ -75,18 +76,14 @@ def test_a_revoked_key_works_no_longer_than_it_is_remembered(database: Database,
     asyncio.run(identify_again_and_again())
 
 
-def test_a_known_key_is_looked_up_once(
-    database: Database, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_key_is_looked_up_once(database: Database, keys: dict[str, str]) -> None:
     looked_up: list[str] = []
-    authenticate = known_callers.authenticate
 
-    def counted(conn: Any, secret: str) -> Any:
+    def look_up(secret: str) -> Any:
         looked_up.append(secret)
-        return authenticate(conn, secret)
+        return authenticate_any(database, secret)
 
-    monkeypatch.setattr(known_callers, "authenticate", counted)
-    known = KnownCallers(database, timer=lambda: 100.0)
+    known = KnownCallers(look_up, timer=lambda: 100.0)
 
     async def identify_at_once_and_later() -> None:
         await asyncio.gather(*(known.identify(keys["ingest"]) for _ in range(5)))

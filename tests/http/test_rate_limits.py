@@ -10,9 +10,9 @@ from httpx import Client
 from app.auth.callers import Caller
 from app.auth.keys.service import create_key
 from app.database.engine import Database
-from app.http import rate_limits
+from app.http import limits
+from app.http.limits import RateLimits
 from app.http.problems import RateLimitedError
-from app.http.rate_limits import RateLimits
 from app.main import create_app
 from app.settings import ServerSettings, Settings
 
@@ -24,7 +24,7 @@ Clock = Callable[[float], None]
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Stop the limits' clock, and move it on by so many seconds."""
     now = SimpleNamespace(seconds=1000.0)
-    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: now.seconds))
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: now.seconds))
 
     def move(seconds: float) -> None:
         now.seconds += seconds

@@ -13,7 +13,7 @@ from httpx import Client
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
-from app.auth.known_callers import KnownCallers
+from app.auth.callers import KnownCallers
 from app.database.engine import Database
 from app.main import create_app
 from app.monitoring.metrics.cache import FiguresCache
@@ -177,7 +177,7 @@ def test_without_the_database_the_process_tells_of_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("app.main.FiguresCache", lambda database: FiguresCache(database, keep_seconds=0))
-    monkeypatch.setattr("app.main.KnownCallers", lambda database: KnownCallers(database, seconds=0))
+    monkeypatch.setattr("app.main.KnownCallers", lambda look_up: KnownCallers(look_up, seconds=0))
     known, other = ({"Authorization": f"Bearer {keys[scope]}"} for scope in ("read", "admin"))
     with serving(create_app(settings)) as url, Client(base_url=url, timeout=120) as client:
         assert value(samples_of(client.get("/metrics", headers=known).text), "database_up") == 1

@@ -5,8 +5,10 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.auth.callers import AnnotatorBinding, Caller
+from app.auth.keys.service import authenticate
 from app.auth.secrets import check_secret, digest, make_secret
 from app.auth.tokens import queries as store
+from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import BadInputError, FieldError, ScopeMissingError
 from app.naming.names import name_error
@@ -62,6 +64,17 @@ def create_token(
         row = store.add_token(conn, values, lifetime)
         if row is not None:
             return TokenRecord(row["id"], row["expires_at"]), secret
+
+
+def authenticate_any(database: Database, secret: str) -> Caller:
+    """Return the holder of this key or token.
+
+    Raises
+    ------
+    NotAuthenticatedError
+    """
+    with database.read() as conn:
+        return authenticate_token(conn, secret) if is_token(secret) else authenticate(conn, secret)
 
 
 def is_token(secret: str) -> bool:

@@ -4,12 +4,11 @@ import hashlib
 import re
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import Request
 
 from app.auth.callers import Caller
 from app.errors import BadInputError, FieldError
-from app.http import problems
-from app.http.idempotency.service import IdempotencyClaim, StoredResponse
+from app.http.idempotency.service import IdempotencyClaim
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -18,8 +17,8 @@ REPLAYED = "Idempotency-Replayed"
 _FORM = re.compile(r'"([ !#-\[\]-~]{1,255})"|([!#-~]{1,255})')
 
 
-def read_claim(request: Request, caller: Caller, body: bytes) -> IdempotencyClaim | None:
-    """Return the claim of a request, None if it has no idempotency key.
+def read_claim(request: Request, caller: Caller, body: bytes) -> IdempotencyClaim:
+    """Return the claim of a request that has the header.
 
     Raises
     ------
@@ -27,8 +26,6 @@ def read_claim(request: Request, caller: Caller, body: bytes) -> IdempotencyClai
         The header is there more than once, or is not a key.
     """
     given = request.headers.getlist(HEADER)
-    if not given:
-        return None
     form = _FORM.fullmatch(given[0].strip()) if len(given) == 1 else None
     if form is None or caller.key_id is None:
         error = "must be one key of 1 to 255 printable ASCII characters"
@@ -36,14 +33,6 @@ def read_claim(request: Request, caller: Caller, body: bytes) -> IdempotencyClai
     digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
     digest.update(body)
     return IdempotencyClaim(caller.key_id, form[1] or form[2], digest.digest())
-
-
-def to_response(stored: StoredResponse) -> Response:
-    """Return a stored response as it goes over the wire."""
-    is_problem = stored.status >= 400  # noqa: PLR2004  where HTTP's errors begin
-    headers = {REPLAYED: "true"} if stored.replayed else None
-    media_type = problems.MEDIA_TYPE if is_problem else "application/json"
-    return Response(stored.body, stored.status, headers, media_type)
 
 
 def documented_key() -> dict[str, Any]:
