@@ -10,7 +10,6 @@ import app as package
 from app.auth.callers import KnownCallers
 from app.auth.tokens.service import authenticate_any
 from app.database.engine import Database
-from app.database.opening import open_database
 from app.database.schema import needed_revision
 from app.http.limits import BodyLimit, RateLimits
 from app.http.middleware import RequestLogMiddleware
@@ -22,7 +21,7 @@ from app.leaderboard.cache import LeaderboardCache
 from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
 from app.monitoring.metrics.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
-from app.naming.service import Naming
+from app.opening import open_database_of
 from app.review.impact.service import Impacts
 from app.review.previews.service import PolicyPreviews
 from app.routes import BODIES, install_routes
@@ -79,19 +78,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
-    url = settings.database_url.get_secret_value() if settings.database_url else None
-    with open_database(
-        url,
-        settings.data_dir,
-        pool_size=settings.database.pool_size + _RESERVED_CONNECTIONS,
-        connect_timeout=settings.database.connect_timeout_seconds,
-        connection_options=Naming.chosen(
-            settings.ingest.unknown_models,
-            settings.pseudonym_secrets(),
-            settings.pseudonym_key_version,
-            raw_beside=settings.allow_raw_keys,
-        ).connection_options,
-    ) as database:
+    with open_database_of(settings, extra_connections=_RESERVED_CONNECTIONS) as database:
         services = build_services(settings, database)
         app.state.services = services
         gauges = asyncio.create_task(keep_setting_gauges(services))

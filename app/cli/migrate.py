@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from app.cli.session import database_url
 from app.database.opening import open_database
 from app.database.schema import downgrade, needed_revision, upgrade
 from app.errors import BadInputError
+from app.opening import database_url
 from app.settings import Settings, read_settings
 
 

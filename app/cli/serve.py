@@ -11,9 +11,9 @@ import typer
 
 from app.cli.logs import log_level, log_to_stderr
 from app.cli.serving import serve_here, serve_in_children, stop_on_signals
-from app.cli.session import open_database_of
 from app.errors import BadInputError, StableArenaError
 from app.naming.service import require_pseudonym_key
+from app.opening import open_database_of
 from app.settings import Settings, read_settings
 
 _METRICS = "stable-arena-metrics-"

@@ -1,14 +1,13 @@
 """What a command works with: the settings and the open database."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from app.database.engine import Database
-from app.database.opening import open_database
-from app.naming.service import Naming
+from app.opening import open_database_of
 from app.settings import Settings, read_settings
 
 
@@ -40,28 +39,3 @@ def open_session(*, creates: bool = True, revives: bool = True) -> Iterator[Sess
     settings = read_settings()
     with open_database_of(settings, creates=creates, revives=revives) as database:
         yield Session(settings, database)
-
-
-def open_database_of(
-    settings: Settings, *, creates: bool = True, revives: bool = True
-) -> AbstractContextManager[Database]:
-    """Open the database that the settings name, as `open_database` does."""
-    return open_database(
-        database_url(settings),
-        settings.data_dir,
-        pool_size=settings.database.pool_size,
-        connect_timeout=settings.database.connect_timeout_seconds,
-        connection_options=Naming.chosen(
-            settings.ingest.unknown_models,
-            settings.pseudonym_secrets(),
-            settings.pseudonym_key_version,
-            raw_beside=settings.allow_raw_keys,
-        ).connection_options,
-        creates=creates,
-        revives=revives,
-    )
-
-
-def database_url(settings: Settings) -> str | None:
-    """Return the address of the database server that was set, None for the embedded one."""
-    return settings.database_url.get_secret_value() if settings.database_url else None
