@@ -1,4 +1,4 @@
-"""How much rankings agree, and how well predictions and detections did."""
+"""Measures of agreement between rankings, and of the quality of predictions and detections."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -9,7 +9,7 @@ from app.rating.data.arrays import Floats, Mask
 
 
 def ranking_agreement(first: Floats, second: Floats) -> float:
-    """Share of the pairs of models that both score lists put in the same order: 1 same ranking, 0 reversed.
+    """Return the share of pairs of models that both score lists put in the same order: 1 same, 0 reversed.
 
     Pairs with a missing score (NaN) do not count; a pair tied in one list only is not in the same order.
     """
@@ -22,20 +22,20 @@ def ranking_agreement(first: Floats, second: Floats) -> float:
 
 
 def consistency(scores: Sequence[Floats]) -> float:
-    """Mean agreement over all pairs of score lists: the am-ELO paper's Consistency (Figure 5).
+    """Return the mean agreement over all pairs of score lists: the am-ELO paper's Consistency (Figure 5).
 
-    Five lists of which two are one ranking and three its reverse have (1 + 3)/10 = 0.4.
+    For example, two lists of one ranking and three of its reverse have (1 + 3)/10 = 0.4.
     """
     return float(np.mean([ranking_agreement(x, y) for x, y in combinations(scores, 2)]))
 
 
 def mean_squared_error(probability: Floats, outcome: Floats) -> float:
-    """Mean of (P − W)² over all votes, ties included as ½."""
+    """Return the mean of (P − W)² over all votes, a tie being ½."""
     return float(np.mean((probability - outcome) ** 2))
 
 
 def area_under_curve(probability: Floats, outcome: Floats) -> float:
-    """AUC of P for telling votes for model_a from votes for model_b; ties between models do not count.
+    """Return the AUC of P for separating votes for model_a from votes for model_b; ties do not count.
 
     Equal probabilities count half. NaN where one kind of vote is missing.
     """
@@ -50,6 +50,6 @@ def area_under_curve(probability: Floats, outcome: Floats) -> float:
 
 
 def f1_score(found: Mask, wanted: Mask) -> float:
-    """F1 of finding the wanted, 2 hits / (found + wanted); NaN where nobody is wanted and nobody found."""
+    """Return F1 = 2 hits / (found + wanted); NaN where none is wanted and none found."""
     total = int(found.sum()) + int(wanted.sum())
     return 2.0 * int((found & wanted).sum()) / total if total else float("nan")

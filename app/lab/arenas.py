@@ -13,14 +13,14 @@ PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES = 42, 20, 4_321
 
 @dataclass(frozen=True)
 class Arena:
-    """Votes to experiment on, in the order as recorded: a file's or simulated ones.
+    """The votes of an experiment, of a file or simulated, in the recorded order.
 
     Attributes
     ----------
-    name : what the votes are, for tables
+    name : for tables
     annotator, model_a, model_b : integer arrays, shape (n_votes,), indices without gaps
     outcome : W, shape (n_votes,): 1 where model_a won, 0.5 for a tie, 0 where model_b won
-    truth : true scores, Elo points, shape (n_models,); None where nobody knows them
+    truth : true scores, Elo points, shape (n_models,); None where they are unknown
     """
 
     name: str
@@ -45,7 +45,7 @@ class Arena:
         )  # fmt: skip
 
     def take(self, rows: NDArray[np.integer]) -> "Arena":
-        """Return these votes alone; index spaces stay as they are."""
+        """Return these votes; the indices of annotators and models do not change."""
         return replace(
             self,
             annotator=self.annotator[rows],
@@ -55,7 +55,7 @@ class Arena:
         )
 
     def with_outcome(self, outcome: Floats) -> "Arena":
-        """Return the same battles with other verdicts."""
+        """Return the same battles with other outcomes."""
         return replace(self, outcome=outcome)
 
     def of_regulars(self, min_votes: int) -> "Arena":
@@ -64,12 +64,12 @@ class Arena:
         Raises
         ------
         VotesError
-            Nobody has more.
+            No annotator has more.
         """
         votes = np.bincount(self.annotator, minlength=self.n_annotators)
         kept = self.take(np.flatnonzero(votes[self.annotator] > min_votes))
         if kept.n_votes == 0:
-            raise VotesError(f"no annotator has more than {min_votes} votes; the most any has is {votes.max():g}")
+            raise VotesError(f"no annotator has more than {min_votes} votes; the most that one has is {votes.max():g}")
         annotators, annotator = np.unique(kept.annotator, return_inverse=True)
         models, both = np.unique(np.concatenate([kept.model_a, kept.model_b]), return_inverse=True)
         return replace(
@@ -86,15 +86,15 @@ class Arena:
 def paper_arena(seed: int) -> Arena:
     """Simulate honest votes in the am-ELO paper's size: 42 annotators, 20 models, 4,321 votes on uniform pairs.
 
-    Scores ~ N(1000, 140²) Elo points, log-normal abilities (sd 0.3), about a quarter of ties. The paper's own data
-    are uneven in who votes how often and on what; these are not.
+    Scores ~ N(1000, 140²) Elo points, log-normal abilities (sd 0.3), about a quarter of ties. In the paper's own data
+    annotators vote unequally often, and models have unequal numbers of votes; here they do not.
     """
     generator = np.random.default_rng(seed)
     world = make_world(generator, n_models=PAPER_MODELS, roles={"honest": PAPER_ANNOTATORS})
     annotator = np.sort(np.arange(PAPER_VOTES) % PAPER_ANNOTATORS)
     model_a, model_b = draw_pairs(generator, PAPER_MODELS, PAPER_VOTES)
     outcome = world.vote(annotator, model_a, model_b, generator)
-    # as recorded, annotators come mixed: Elo reads the order
+    # mix the annotators, because Elo depends on the order
     order = generator.permutation(PAPER_VOTES)
     votes = Arena(
         f"simulated, seed {seed}", annotator, model_a, model_b, outcome, PAPER_ANNOTATORS, PAPER_MODELS, world.score

@@ -1,4 +1,4 @@
-"""Whether random starts end in one ranking: the am-ELO paper's Figure 5."""
+"""Compares the rankings from random starts: the am-ELO paper's Figure 5."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from app.rating.data.arrays import Floats
 from app.rating.data.votes import Cells
 
 GROUP = 5
-"""Indices that are compared with each other, as in the paper."""
+"""Starts that are compared with each other, as in the paper."""
 PAPER_UNNORMALISED = 0.4
 """Consistency of the paper's one group of unnormalised starts."""
 
 
 @dataclass(frozen=True)
-class Look:
+class Snapshot:
     """All starts of a variant after some steps.
 
     Attributes
@@ -41,7 +41,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Ending:
-    """Where the groups of starts of a variant end.
+    """The groups of starts of a variant after the last step.
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class Ending:
 
 @dataclass(frozen=True)
 class Reference:
-    """What needs no random start: Elo over five independent sets of shuffles, and this project's solver.
+    """A method without a random start: Elo over five independent sets of shuffles, or this project's solver.
 
     Attributes
     ----------
-    loss : −ℓ/n_votes; None where the method has no answer
-    consistency : of five repetitions: Elo's differ in their shuffles, the solver's in the order of the votes
+    loss : −ℓ/n_votes; None where the method has no result
+    consistency : of five repeats: Elo with other shuffles, the solver with the votes in another order
     """
 
     method: Method
@@ -75,9 +75,9 @@ class Reference:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Figure 5 and what it leaves out."""
+    """The results of Figure 5, with the losses and the reference methods."""
 
-    looks: list[Look]
+    looks: list[Snapshot]
     endings: list[Ending]
     references: list[Reference]
 
@@ -96,7 +96,7 @@ def compare_starts(
 
     Parameters
     ----------
-    shuffles : of Elo, for the reference
+    shuffles : of Elo, a reference method
     """
     cells = arena.cells()
     work = partial(_descend_all, cells, steps)
@@ -107,7 +107,7 @@ def compare_starts(
         table = _by_group(runs)
         loss = np.mean([run.loss for run in runs], axis=0)
         looks += [
-            Look(variant, int(step), float(loss[i]), float(row.mean()), float(row.min()), float(row.max()))
+            Snapshot(variant, int(step), float(loss[i]), float(row.mean()), float(row.min()), float(row.max()))
             for i, (step, row) in enumerate(zip(runs[0].steps, table, strict=True))
         ]
         last, counts = looks[-1], Counter(f"{value:.1f}" for value in table[-1])
@@ -121,7 +121,7 @@ def _descend_all(cells: Cells, steps: int, seed: int) -> list[Descent]:
 
 
 def _by_group(runs: Sequence[Descent]) -> Floats:
-    """Consistency at each look of each group, shape (n_looks, n_groups)."""
+    """Return the consistency of each group at each snapshot, shape (n_snapshots, n_groups)."""
     groups = [runs[first : first + GROUP] for first in range(0, len(runs), GROUP)]
     return np.array(
         [[consistency([run.scores[i] for run in group]) for group in groups] for i in range(len(runs[0].steps))]

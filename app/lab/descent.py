@@ -1,4 +1,4 @@
-"""The am-ELO paper's Algorithm 2 as its authors run it: Adam from a random start, every vote in every step."""
+"""The am-ELO paper's Algorithm 2 as its authors run it: Adam from a random start, with all votes in every step."""
 
 import math
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ class Descent:
 
     Attributes
     ----------
-    steps : after how many steps it was looked at, ascending, shape (n_looks,)
-    loss : mean negative log-likelihood of a vote there, shape (n_looks,)
-    scores : R there, the variant's own units, shape (n_looks, n_models)
-    theta : at the end, Σθ = 1 for "am-elo", shape (n_annotators,)
+    steps : numbers of steps of the snapshots, ascending, shape (n_snapshots,)
+    loss : mean negative log-likelihood of a vote, shape (n_snapshots,)
+    scores : R in the variant's units, shape (n_snapshots, n_models)
+    theta : after the last step, Σθ = 1 for "am-elo", shape (n_annotators,)
     """
 
     variant: Variant
@@ -51,14 +51,14 @@ def descend(
     Parameters
     ----------
     variant : "m-elo": x = C (R_a − R_b), C = ln 10/400, R in Elo points. "am-elo": x = θ_k/Σθ (R_a − R_b), the
-        normalisation being part of the function that is differentiated. "am-elo unnormalised": x = θ_k (R_a − R_b)
+        normalisation being part of the differentiated function. "am-elo unnormalised": x = θ_k (R_a − R_b)
     seed : of the start, R ~ U(−√(6/(n_models + 1)), +) and θ likewise (Xavier's uniform)
-    looks : how often the run is looked at, evenly on a logarithmic scale, the start and the end included
+    looks : number of snapshots, evenly on a logarithmic scale, with the start and the end
 
     Notes
     -----
-    Nothing is checked for convergence: the published procedure stops after its steps, wherever it is. The
-    pseudo-code of the paper divides θ by its sum after each step of plain ascent; this is what its published code does.
+    Convergence is not checked: the published procedure stops after its steps. The pseudo-code of the paper divides θ by
+    its sum after each step of gradient ascent; this function does what the published code does.
 
     References
     ----------
@@ -86,7 +86,7 @@ def _run(
     R: Floats, theta: Floats, kind: int, rate: float, scale: float,
     when: Indices, loss: Floats, scores: Floats,
 ) -> None:  # fmt: skip
-    """Step from (R, θ), in place, until the last of `when`; fill `loss` and `scores` at each of them."""
+    """Step from (R, θ), in place, until the last of `when`; set `loss` and `scores` at each of them."""
     votes = n.sum()
     gradient_R, gradient_theta = np.zeros_like(R), np.zeros_like(theta)
     mean_R, square_R = np.zeros_like(R), np.zeros_like(R)
@@ -105,10 +105,10 @@ def _run(
             u = math.exp(-abs(x))
             value += n[cell] * (max(x, 0.0) + math.log1p(u)) - s[cell] * x
             p = 1.0 / (1.0 + u) if x >= 0 else u / (1.0 + u)
-            pull = (n[cell] * p - s[cell]) / votes
-            gradient_R[a] += pull * factor
-            gradient_R[b] -= pull * factor
-            gradient_theta[k] += pull * difference
+            residual = (n[cell] * p - s[cell]) / votes
+            gradient_R[a] += residual * factor
+            gradient_R[b] -= residual * factor
+            gradient_theta[k] += residual * difference
         if step == when[look]:
             loss[look] = value / votes
             scores[look] = R

@@ -23,13 +23,13 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Rated:
-    """What a method makes of an arena's votes.
+    """The result of a method on an arena's votes.
 
     Attributes
     ----------
-    score : Elo points, NaN for a model that the votes do not identify, shape (n_models,)
+    score : Elo points, NaN for a model that is not identified, shape (n_models,)
     component : connected component of each model, shape (n_models,)
-    ability : published units (1 is typical), 1 where the method or the votes know none, shape (n_annotators,)
+    ability : published units (1 is typical), 1 where there is no estimate, shape (n_annotators,)
     """
 
     score: Floats
@@ -37,7 +37,7 @@ class Rated:
     ability: Floats
 
     def predict(self, votes: Arena) -> Floats:
-        """Return P(model_a wins) for each vote, ½ where a score is missing or nothing links the two models."""
+        """Return P(model_a wins) for each vote, ½ where a score is missing or no vote links the two models."""
         a, b = votes.model_a, votes.model_b
         difference = NATURAL_PER_ELO * (self.score[a] - self.score[b])
         known = np.isfinite(difference) & (self.component[a] == self.component[b])
@@ -47,7 +47,7 @@ class Rated:
 
 
 def rate(arena: Arena, method: Method, *, seed: int = 0, shuffles: int = ELO_SHUFFLES) -> Rated | None:
-    """Rate an arena's votes; None where the method refuses to answer because no finite or common answer exists.
+    """Rate an arena's votes; None where the method has no finite maximum or finds no common ranking.
 
     Parameters
     ----------

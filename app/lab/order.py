@@ -1,4 +1,4 @@
-"""How much the order of the votes decides: Elo Uncovered's reliability experiments."""
+"""The effect of the order of votes: Elo Uncovered's reliability experiments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ K_FACTORS = (1.0, 4.0, 8.0, 16.0, 24.0, 32.0, 36.0)
 PERMUTATIONS = (1, 10, 100, 1_000, 10_000)
 INITIAL = 1_000.0
 COMPARED = 100
-"""Rankings of each kind that are compared with each other: all pairs of them, 4,950."""
+"""Rankings of each kind that are compared with each other, in all 4,950 pairs."""
 REFITS = 5
 ORDER_FREE: tuple[Method, ...] = ("m-elo", "am-elo plain", "am-elo robust")
 
 
 @dataclass(frozen=True)
 class EloSpread:
-    """Elo at one K, averaged over N orders of the same votes; the spread is that of independent such averages.
+    """Elo with one K, averaged over N orders of the same votes: the spread of independent averages.
 
     Attributes
     ----------
-    averages : how many such averages there were, all permutations ÷ N
-    sd : standard deviation of a model's score, mean over the models, Elo points; from one permutation's, ÷ √N
-    range : greatest minus least of a model's scores, greatest over the models; None for one average
-    consistency : share of the pairs of models that two such averages order alike; None for one average
-    with_m_elo : the same between such an average and m-ELO
-    leaders : how many different models come out first
+    averages : number of averages, all permutations ÷ N
+    sd : standard deviation of a model's score, mean over the models, Elo points; that of one permutation ÷ √N
+    range : largest minus smallest score of a model, largest over the models; None for one average
+    consistency : share of the pairs of models that two averages order alike; None for one average
+    with_m_elo : the same between an average and m-ELO
+    leaders : number of different models that are first
     """
 
     k: float
@@ -48,11 +48,11 @@ class EloSpread:
 
 @dataclass(frozen=True)
 class OrderFree:
-    """A method that sums over votes, fitted to them in several orders.
+    """A method that does not depend on the order, fitted to several orders of the votes.
 
     Attributes
     ----------
-    range : greatest difference of any model's score between two orders, Elo points; None where it has no answer
+    range : largest difference of a model's score between two orders, Elo points; None without a result
     consistency : share of the pairs of models ordered alike
     """
 
@@ -71,11 +71,11 @@ def shuffle_and_rate(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> tuple[list[EloSpread], list[OrderFree]]:
-    """Play the votes in as many random orders as the largest of `permutations`, for every K, the same orders each.
+    """Play the votes in as many random orders as the largest of `permutations`, the same orders for every K.
 
     Parameters
     ----------
-    permutations : over how many orders Elo is averaged
+    permutations : numbers of orders over which Elo is averaged
     """
     m_elo = rate(arena, "m-elo")
     reference = np.full(arena.n_models, np.nan) if m_elo is None else m_elo.score

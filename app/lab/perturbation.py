@@ -1,4 +1,4 @@
-"""Annotators made to vote badly, and who notices: the am-ELO paper's Figures 6 and 7."""
+"""Perturbs the votes of some annotators, rates again and detects them: the am-ELO paper's Figures 6 and 7."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 TIE = 0.5
 PAPER_EPSILON = 0.005
 ROUNDING = 1e-9
-"""Who always ties has a plain ability of exactly 0, on the edge of ε = 0: rounding must not decide."""
+"""An annotator who always ties has a maximum likelihood ability of exactly 0, which is at ε = 0: allow for rounding."""
 
 Rule = Literal["0", "0.21 of the mean", "0.2 of the median"]
 RULES: Mapping[Rule, Callable[[Floats], float]] = {
@@ -30,20 +30,21 @@ RULES: Mapping[Rule, Callable[[Floats], float]] = {
     "0.21 of the mean": lambda ability: PAPER_EPSILON * PAPER_ANNOTATORS * float(ability.mean()),
     "0.2 of the median": lambda _: LoopSettings().min_ability,
 }
-"""Rule → ε in published units: the paper's two (0.005 where Σθ = 1, of 42 annotators) and this project's default."""
+"""Rule → ε in published units: the paper's two (0.005 for Σθ = 1 and 42 annotators) and this project's default."""
 WITH_ABILITIES: tuple[Method, ...] = ("am-elo plain", "am-elo robust")
 
 
 @dataclass(frozen=True)
 class Stability:
-    """How far a method's ranking survives, over the repeats.
+    """How much a method's ranking changes, over the repeats.
 
     Attributes
     ----------
-    consistency, consistency_sd : share of the pairs of models ordered as by the same method before
-    left : inconsistency (1 − consistency) ÷ m-ELO's, in the repeats in which both answered; None where m-ELO has none
-    truth : share of the pairs ordered as they truly are; None for a file
-    answered : repeats in which the method had an answer, before and after
+    consistency, consistency_sd : share of the pairs of models in the same order as before, by the same method
+    left : inconsistency (1 − consistency) ÷ m-ELO's, over the repeats in which both have a result; None where m-ELO's
+        is 0
+    truth : share of the pairs in the true order; None for a file
+    answered : repeats in which the method has a result, before and after
     """
 
     strategy: Strategy
@@ -59,13 +60,13 @@ class Stability:
 
 @dataclass(frozen=True)
 class Detection:
-    """How well a rule finds the perturbed, over the repeats.
+    """How well a rule finds the perturbed annotators, over the repeats.
 
     Attributes
     ----------
-    f1, f1_sd : of finding the perturbed; None where nobody is
-    found : share of the perturbed that are found; None where nobody is
-    wronged : share of the others that are taken for perturbed
+    f1, f1_sd : of finding the perturbed annotators; None where there are none
+    found : share of the perturbed annotators that are found; None where there are none
+    wronged : share of the others that are flagged (false positives)
     """
 
     strategy: Strategy
@@ -81,7 +82,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class _Case:
-    """One perturbed arena: who was perturbed, and what each method made of it, with the agreement to before."""
+    """One perturbed arena: the perturbed annotators, and each method's result with its agreement to before."""
 
     bad: Mask
     after: Mapping[Method, Rated | None]
@@ -95,8 +96,8 @@ def perturb(
 ) -> Floats:  # fmt: skip
     """Change the votes of the `bad` annotators as the am-ELO paper does (Section 5.5).
 
-    random: who won does not; half of these votes become ties, half go to the other. equal: all become ties. flip: the
-    winner is swapped. mixed: one of the three, drawn for each vote. Ties stay ties under every one.
+    random: a vote becomes a tie or a vote for the other model, with equal probability. equal: all become ties. flip:
+    the winner is swapped. mixed: one of the three, drawn for each vote. Ties stay ties under each.
     """
     coin = generator.random(len(outcome)) < 0.5  # noqa: PLR2004  a coin
     changed = {
@@ -121,11 +122,11 @@ def perturb_and_rate(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> tuple[list[Stability], list[Detection]]:
-    """Perturb a share of the annotators, drawn anew for every seed, rate again, and summarise over the seeds.
+    """Perturb a random share of the annotators for every seed, rate again, and summarise over the seeds.
 
     Parameters
     ----------
-    source : arena of a seed; for a file always the same one
+    source : returns the arena of a seed; for a file always the same
     shares : of the annotators, 0 to 0.5
     shuffles : of Elo
     """
@@ -148,7 +149,7 @@ def _perturb_once(
     arena = source(seed)
     before = {method: rate(arena, method, seed=seed, shuffles=shuffles) for method in METHODS}
     generator = np.random.default_rng([seed, 1])
-    order = generator.permutation(arena.n_annotators)  # a larger share holds the smaller one
+    order = generator.permutation(arena.n_annotators)  # a larger share contains the smaller one
     cases = {}
     for strategy in strategies:
         for share in shares:
@@ -156,7 +157,7 @@ def _perturb_once(
             bad[order[: round(share * arena.n_annotators)]] = True
             outcome = perturb(arena.outcome, arena.annotator, bad, strategy, generator)
             perturbed = arena.with_outcome(outcome)
-            # another seed: Elo's own shuffles are part of its inconsistency
+            # another seed, because Elo's shuffles are part of its inconsistency
             after = {method: rate(perturbed, method, seed=seed + 1, shuffles=shuffles) for method in METHODS}
             cases[strategy, share] = _Case(
                 bad,

@@ -18,19 +18,19 @@ PAPER: Mapping[Method, tuple[float, float]] = {
     "m-elo": (0.1234, 0.7503),
     "am-elo plain": (0.1208, 0.7581),
 }
-"""Method → MSE, AUC in the am-ELO paper, Table 2 (Chatbot Arena, April to June 2023, annotators past 50 votes)."""
+"""Method → MSE, AUC in the am-ELO paper, Table 2 (Chatbot Arena, April to June 2023, annotators with over 50 votes)."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A method's predictions over the splits: means and standard deviations; None where there is no figure.
+    """A method's predictions over the splits: means and standard deviations; None where undefined.
 
     Attributes
     ----------
-    mse_lead, auc_lead : mean over the splits that both answered of this method's figure minus the robust default's:
-        a positive mse_lead and a negative auc_lead speak for the robust default
-    splits, answered : splits made, and those on which the method had an answer
-    unpredicted : share of held-out votes predicted ½ because a score is missing
+    mse_lead, auc_lead : this method's value minus that of penalised am-ELO, mean over the splits on which both have a
+        result: a positive mse_lead and a negative auc_lead mean that penalised am-ELO is better
+    splits, answered : number of splits, and of splits on which the method has a result
+    unpredicted : share of held-out votes predicted as ½ because a score is missing
     """
 
     method: Method
@@ -62,11 +62,11 @@ def predict(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> list[Prediction]:
-    """Fit 80 % of the votes, predict the other 20 %, for every seed a random split; one result for each method.
+    """Fit 80 % of the votes and predict the other 20 %, in a random split for every seed; one result for each method.
 
     Parameters
     ----------
-    source : arena of a seed; for a file always the same one
+    source : returns the arena of a seed; for a file always the same
     shuffles : of Elo
     """
     work = partial(predict_once, source, shuffles=shuffles)
@@ -78,11 +78,11 @@ def predict(
 def predict_once(
     source: Callable[[int], Arena], seed: int, *, shuffles: int = ELO_SHUFFLES
 ) -> dict[Method, _Split | None]:
-    """Make one split and return each method's errors on it, None for a method without an answer."""
+    """Make one split and return each method's errors on it, None for a method without a result."""
     arena = source(seed)
     order = np.random.default_rng(seed).permutation(arena.n_votes)
     held_out = round(HELD_OUT * arena.n_votes)
-    # in the order as recorded, so that Elo's as-recorded order keeps its meaning
+    # in the recorded order, on which Elo depends
     test, train = arena.take(np.sort(order[:held_out])), arena.take(np.sort(order[held_out:]))
     return {method: _errors(train, test, method, seed, shuffles) for method in METHODS}
 

@@ -1,4 +1,4 @@
-"""Simulated arenas whose truth is known: for tests, benchmarks, the demo and the laboratory."""
+"""Simulated arenas with known true scores, for tests, benchmarks, the demo and the laboratory."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Means and spreads over repeats, None where there is nothing to average."""
+"""Means and standard deviations over repeats, None where they are undefined."""
 
 import math
 from collections.abc import Iterable

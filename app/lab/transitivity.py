@@ -1,4 +1,4 @@
-"""Whether A > B > C comes out as A > B > C: Elo Uncovered's four scenarios (its Table 1)."""
+"""Tests whether ratings find A > B > C: Elo Uncovered's four scenarios (its Table 1)."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ STRONG, CLOSE = 0.75, 0.51
 VOTES_EACH_PAIR = 1_000
 ANNOTATORS = 20
 INITIAL = 1_400.0
-"""Where their Elo starts, and where the mean of every rating's scores sits here."""
+"""The start of Elo in the paper, and the mean of every rating's scores here."""
 ELO_SETTINGS = ((1.0, 1), (1.0, 100), (16.0, 1), (16.0, 100))
 """(K, permutations averaged), the columns of their table."""
 JOINT: tuple[Method, ...] = ("m-elo", "am-elo plain", "am-elo robust")
@@ -31,16 +31,16 @@ _A, _B, _C = range(3)
 
 @dataclass(frozen=True)
 class Order:
-    """What a rating makes of a scenario, over the repeats.
+    """A rating's result on a scenario, over the repeats.
 
     Attributes
     ----------
     rating : "elo K=16 N=100" is Elo at K 16 averaged over 100 orders
     a, b, c : mean score, Elo points, each repeat's mean at 1400
     true_order : share of the repeats in which A > B > C
-    order_of_votes : share of the repeats in which neighbours stand as the majority of their own battles had it
+    order_of_votes : share of the repeats in which neighbours are in the order of the majority of their battles
     a_above_c : share of the repeats in which A > C
-    answered : repeats in which the rating had an answer
+    answered : repeats in which the rating has a result
     """
 
     scenario: Scenario
@@ -57,12 +57,12 @@ class Order:
 def simulate_scenario(
     scenario: Scenario, seed: int, *, strong: float = STRONG, close: float = CLOSE, closed: bool = False
 ) -> Arena:
-    """Simulate 1,000 decided battles A–B and as many B–C, by 20 alike annotators, one block after the other.
+    """Simulate 1,000 battles A–B and then 1,000 B–C without ties, by 20 equal annotators.
 
     Parameters
     ----------
-    strong, close : the better one's share of wins for ≫ and ≈
-    closed : as many battles A–C too, at the rate that the two others imply by Bradley and Terry
+    strong, close : share of wins of the better model for ≫ and ≈
+    closed : add 1,000 battles A–C, at the win rate that the other two imply under Bradley-Terry
     """
     generator = np.random.default_rng([seed, SCENARIOS.index(scenario)])
     first, second = (strong if "≫" in part else close for part in scenario.split(","))

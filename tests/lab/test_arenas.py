@@ -28,7 +28,7 @@ def test_regulars_are_renumbered_with_their_models() -> None:
     assert kept.model_b.tolist() == [1, 0, 0]
     assert kept.truth is not None
     assert kept.truth.tolist() == [2.0, 4.0]
-    with pytest.raises(VotesError, match="the most any has is 3"):
+    with pytest.raises(VotesError, match="the most that one has is 3"):
         votes.of_regulars(3)
 
 

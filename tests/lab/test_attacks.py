@@ -11,8 +11,8 @@ from app.lab.attacks.joining import Attack, join, share_of_ties, votes_of_attack
 from app.lab.attacks.strategies import STRATEGIES, Scene, coin, paper_random, slow_drift
 from app.lab.budget import DEFENCES, find_budget
 from app.lab.defences.campaign import campaign
-from app.lab.defences.hearing import RULES
 from app.lab.defences.published import residual_test, sequential_test
+from app.lab.defences.review_trial import RULES
 from app.lab.defences.trial import ESTIMATORS, WITH_QUOTA, WITHOUT
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
@@ -33,12 +33,12 @@ def test_attackers_vote_as_often_as_asked_in_an_order_of_their_own(strategy: str
     arena = draw_arena(1, strategy, Setup(n_annotators=30, votes_each=20, attack_votes=35))
     votes = arena.votes
     assert np.bincount(votes.annotator).tolist() == [20] * 27 + [35] * 3
-    assert np.sort(votes.moment).tolist() == list(range(len(votes.moment)))
+    assert np.sort(votes.time).tolist() == list(range(len(votes.time)))
     assert set(np.unique(votes.outcome)) <= {0.0, 0.5, 1.0}
     assert (votes.left != votes.right).all()
     assert (
         votes.turn()[votes.annotator == 29].tolist()
-        == np.argsort(np.argsort(votes.moment[votes.annotator == 29])).tolist()
+        == np.argsort(np.argsort(votes.time[votes.annotator == 29])).tolist()
     )
 
 
@@ -65,8 +65,8 @@ def test_what_single_strategies_do() -> None:
     assert (copies == copies[0]).all()
     frame = draw_arena(5, "framing-by-copy", SETUP)
     assert frame.victim.sum() == 4
-    last_honest = frame.votes.moment[~frame.attacker[frame.votes.annotator]].max()
-    assert (frame.votes.moment[frame.attacker[frame.votes.annotator]] > last_honest).all()
+    last_honest = frame.votes.time[~frame.attacker[frame.votes.annotator]].max()
+    assert (frame.votes.time[frame.attacker[frame.votes.annotator]] > last_honest).all()
 
 
 def test_paper_random_never_repeats_the_honest_answer() -> None:

@@ -15,7 +15,7 @@ from app.lab.attacks.arena import Setup
 from app.lab.attacks.honest import Variety
 from app.lab.attacks.strategies import STRATEGIES
 from app.lab.defences.campaign import campaign
-from app.lab.defences.hearing import RULES
+from app.lab.defences.review_trial import RULES
 from app.lab.defences.trial import NO_ATTACK
 from app.rating.solver.gauge import ELO_PER_NATURAL
 

@@ -15,7 +15,7 @@ from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.arenas import Arena
 from app.lab.attacks.arena import Votes
-from app.lab.defences.wronged import AS_VOTED, find_wronged
+from app.lab.defences.false_positives import AS_VOTED, find_false_positives
 from app.rating.settings import LoopSettings
 
 
@@ -36,7 +36,7 @@ def wronged(
         if not (np.bincount(arena.annotator) > min_votes).any():
             raise BadInputError(f"no annotator has more than {min_votes} votes")
         stages.stage("drawing honest crowds")
-        found = find_wronged(
+        found = find_false_positives(
             _in_order(arena), LoopSettings(min_votes=min_votes, interval="none"), seeds=range(seed, seed + repeats),
             processes=processes, progress=stages.share,
         )  # fmt: skip
@@ -56,8 +56,8 @@ def wronged(
 def _in_order(arena: Arena) -> Votes:
     """Return an arena's votes, the model named first on the left, in the order as recorded."""
     left, right = (np.asarray(side, dtype=np.int64) for side in (arena.model_a, arena.model_b))
-    annotator, moment = np.asarray(arena.annotator, dtype=np.int64), np.arange(arena.n_votes)
-    return Votes(annotator, left, right, arena.outcome, moment, arena.n_annotators, arena.n_models)
+    annotator, time = np.asarray(arena.annotator, dtype=np.int64), np.arange(arena.n_votes)
+    return Votes(annotator, left, right, arena.outcome, time, arena.n_annotators, arena.n_models)
 
 
 def _table(rows: Rows, title: str) -> RenderableType:

@@ -1,4 +1,4 @@
-"""An arena under attack: honest annotators and attackers, whose votes are known apart."""
+"""A simulated arena under attack: honest annotators and attackers."""
 
 from dataclasses import dataclass, field, replace
 
@@ -18,16 +18,16 @@ TIE_SHARE = 0.32  # between equals; with scores that differ by 140 Elo points (s
 
 @dataclass(frozen=True)
 class Setup:
-    """How large an arena, how many attackers, what the honest are like.
+    """The size of an arena, its attackers and its honest annotators.
 
     Attributes
     ----------
-    n_annotators : attackers among them
+    n_annotators : including attackers
     votes_each : by every honest annotator, and by every attacker unless `attack_votes` says otherwise
     share : of the annotators who attack
-    attack_votes : by every attacker; None for votes_each
-    target : place of the pushed model on the public board, counted from the last, 0 the last
-    score_sd, ability_sd, tie_share, variety : of the honest world
+    attack_votes : by every attacker; None means votes_each
+    target : place of the target on the public leaderboard, counted from the last, which is 0
+    score_sd, ability_sd, tie_share, variety : of the models and the honest annotators
     """
 
     n_annotators: int = 42
@@ -44,19 +44,19 @@ class Setup:
 
 @dataclass(frozen=True)
 class Votes:
-    """Votes as they came in, arrays of shape (n_votes,): every annotator's own in the order of voting.
+    """Votes with their sides and times, arrays of shape (n_votes,), each annotator's in the order of voting.
 
     Attributes
     ----------
     outcome : W for the left model
-    moment : a global order, distinct numbers
+    time : distinct numbers, the order of all votes
     """
 
     annotator: Indices
     left: Indices
     right: Indices
     outcome: Floats
-    moment: Indices
+    time: Indices
     n_annotators: int
     n_models: int
 
@@ -75,12 +75,12 @@ class Votes:
             left=self.left[keep],
             right=self.right[keep],
             outcome=self.outcome[keep],
-            moment=self.moment[keep],
+            time=self.time[keep],
         )
 
     def turn(self) -> Indices:
-        """How many votes the annotator had cast before each vote."""
-        order = np.lexsort((self.moment, self.annotator))
+        """Return the number of votes that the annotator cast before each vote."""
+        order = np.lexsort((self.time, self.annotator))
         first = np.searchsorted(self.annotator[order], np.arange(self.n_annotators))
         turn = np.empty(len(order), dtype=np.int64)
         turn[order] = np.arange(len(order)) - first[self.annotator[order]]
@@ -89,15 +89,15 @@ class Votes:
 
 @dataclass(frozen=True)
 class Arena:
-    """One draw of a world under attack.
+    """One simulated arena under attack.
 
     Attributes
     ----------
     attacker : shape (n_annotators,)
-    victim : honest annotators whom the strategy singles out, shape (n_annotators,)
+    victim : honest annotators that the strategy targets, shape (n_annotators,)
     score : true scores, Elo points, mean 1000
     public : scores that the attackers saw
-    target : the model they push
+    target : the model that they raise
     """
 
     setup: Setup
@@ -110,12 +110,12 @@ class Arena:
     target: int
 
     def clean(self) -> Votes:
-        """Return the honest votes alone."""
+        """Return the honest votes."""
         return self.votes.where(~self.attacker[self.votes.annotator])
 
 
 def draw_arena(seed: int, strategy: str, setup: Setup) -> Arena:
-    """Draw a world, its honest votes and the attack; "none" is no attack.
+    """Draw the models, the honest votes and the attack; "none" is no attack.
 
     The honest annotators and their votes depend on the seed and the setup, not on the strategy.
     """
@@ -145,8 +145,8 @@ def draw_arena(seed: int, strategy: str, setup: Setup) -> Arena:
 def _ballots(annotators: Indices, votes_each: int, n_models: int, generator: np.random.Generator) -> Votes:
     annotator = np.repeat(annotators, votes_each)
     left, right = draw_pairs(generator, n_models, len(annotator))
-    moment = generator.permutation(len(annotator))
-    return Votes(annotator, left, right, np.zeros(len(annotator)), moment, int(annotators.max()) + 1, n_models)
+    time = generator.permutation(len(annotator))
+    return Votes(annotator, left, right, np.zeros(len(annotator)), time, int(annotators.max()) + 1, n_models)
 
 
 def _attack(
@@ -160,48 +160,48 @@ def _attack(
     target: int,
     generator: np.random.Generator,
 ) -> Votes:
-    """Return the attackers' votes; marks whom they single out in `victim`."""
+    """Return the attackers' votes; mark the annotators that they target in `victim`."""
     members = np.flatnonzero(attacker)
     each = setup.attack_votes or setup.votes_each
     draft = _ballots(members, each, setup.n_models, generator)
     left, right = draft.left, draft.right
-    moment = np.sort(draft.moment.reshape(len(members), each), axis=1).ravel()
+    time = np.sort(draft.time.reshape(len(members), each), axis=1).ravel()
     if strategy == "copycats":  # the same battles as the first member's, later
         left, right = (np.tile(side[:each], len(members)) for side in (left, right))
-        moment = np.sort(moment).reshape(each, len(members)).T.ravel()
+        time = np.sort(time).reshape(each, len(members)).T.ravel()
     honest = people.vote(draft.annotator, left, right, generator)
     if strategy == "framing-by-copy":
         victims = generator.choice(np.flatnonzero(~attacker), len(members), replace=len(members) > (~attacker).sum())
         victim[victims] = True
-        left, right, honest, moment = _repeat(kept, victims, each, moment)
+        left, right, honest, time = _repeat(kept, victims, each, time)
     scene = Scene(
         member=draft.annotator - members[0], left=left, right=right, honest=honest,
         age=np.tile((np.arange(each) + 0.5) / each, len(members)), public=public, target=target,
         tie_share=setup.tie_share,
     )  # fmt: skip
     outcome = STRATEGIES[strategy](scene, generator)
-    return Votes(draft.annotator, left, right, outcome, moment, len(attacker), setup.n_models)
+    return Votes(draft.annotator, left, right, outcome, time, len(attacker), setup.n_models)
 
 
-def _repeat(kept: Votes, victims: Indices, each: int, moment: Indices) -> tuple[Indices, Indices, Floats, Indices]:
-    """Each attacker repeats one victim's votes, from the first again when they are used up, after all of them."""
+def _repeat(kept: Votes, victims: Indices, each: int, time: Indices) -> tuple[Indices, Indices, Floats, Indices]:
+    """Return one victim's votes for each attacker, repeated as often as needed, at later times."""
     rows = np.concatenate([np.resize(np.flatnonzero(kept.annotator == victim), each) for victim in victims])
-    return kept.left[rows], kept.right[rows], kept.outcome[rows], moment + int(kept.moment.max()) + 1
+    return kept.left[rows], kept.right[rows], kept.outcome[rows], time + int(kept.time.max()) + 1
 
 
 def _join(one: Votes, other: Votes) -> Votes:
-    """Put both together; moments of both run over the same span, and stay distinct."""
-    latest = max(int(one.moment.max()), int(other.moment.max())) + 1
-    span = [votes.moment * (latest / (int(votes.moment.max()) + 1)) for votes in (one, other)]
-    if int(other.moment.min()) > int(one.moment.max()):
-        span = [one.moment.astype(np.float64), other.moment.astype(np.float64)]
-    moment = np.argsort(np.argsort(np.concatenate(span), kind="stable"), kind="stable")
+    """Join both; their times cover the same span and stay distinct."""
+    latest = max(int(one.time.max()), int(other.time.max())) + 1
+    span = [votes.time * (latest / (int(votes.time.max()) + 1)) for votes in (one, other)]
+    if int(other.time.min()) > int(one.time.max()):
+        span = [one.time.astype(np.float64), other.time.astype(np.float64)]
+    time = np.argsort(np.argsort(np.concatenate(span), kind="stable"), kind="stable")
     return Votes(
         annotator=np.concatenate([one.annotator, other.annotator]),
         left=np.concatenate([one.left, other.left]),
         right=np.concatenate([one.right, other.right]),
         outcome=np.concatenate([one.outcome, other.outcome]),
-        moment=moment,
+        time=time,
         n_annotators=one.n_annotators,
         n_models=one.n_models,
     )

@@ -5,19 +5,19 @@ import numpy as np
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.arrays import Floats, Indices
 
-MOST_TIES = 0.49  # of votes between equals: above ½ this model of ties has no probabilities
+MOST_TIES = 0.49  # share of ties between equals; above ½ the probabilities of this model are negative
 
 
 @dataclass(frozen=True)
 class Variety:
-    """How honest annotators differ, beyond their abilities.
+    """How honest annotators differ, apart from their abilities.
 
     Attributes
     ----------
     ties : standard deviation of the log of their tie shares
     side : standard deviation of a preference for the left side, natural units
-    minority : share of the annotators who hold one model, each their own, to be better than the others do
-    taste : by how much, Elo points
+    minority : share of the annotators with an own opinion of one model, which differs between them
+    taste : by how much they find it better, Elo points
     """
 
     ties: float = 0.0
@@ -28,7 +28,7 @@ class Variety:
 
 @dataclass(frozen=True)
 class Honest:
-    """Honest annotators: what they believe and how they vote.
+    """Honest annotators: their opinions and how they vote.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Honest:
         right: Indices,
         generator: np.random.Generator,
     ) -> Floats:
-        """Draw W for the left model: mean σ(a_k d + side), ties 4 p (1 − p) × tie share, as in `app.lab.simulate`."""
+        """Draw W for the left model: mean σ(a_k d + side), ties 4 p (1 − p) × tie share (see `app.lab.simulate`)."""
         d = NATURAL_PER_ELO * (self.score[annotator, left] - self.score[annotator, right])
         p = 1.0 / (1.0 + np.exp(-(self.ability[annotator] * d + self.side[annotator])))
         tie = 4.0 * p * (1.0 - p) * self.tie_share[annotator]

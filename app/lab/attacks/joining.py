@@ -1,4 +1,4 @@
-"""Attackers who join real votes."""
+"""Adds attackers to real votes."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ TIES_AT_MOST = 0.49
 
 @dataclass(frozen=True)
 class Attack:
-    """How every attacker behaves.
+    """The behaviour of every attacker.
 
     Attributes
     ----------
-    strategy : of `STRATEGIES`, but for those that need other annotators' votes (copycats, framing-by-copy)
-    votes_each : battles of each
-    chosen : whether every battle is one of the target's, as where voters pick what they compare; else uniform pairs
+    strategy : of `STRATEGIES`, apart from those that need other annotators' votes (copycats, framing-by-copy)
+    votes_each : votes of every attacker
+    chosen : whether attackers choose battles of the target; else pairs are uniform
     """
 
     strategy: str = "target-only"
@@ -32,7 +32,7 @@ class Attack:
 def votes_of_attackers(
     public: Floats, target: int, attack: Attack, *, number: int, tie_share: float, seed: int
 ) -> Cells:
-    """Return the votes of so many attackers; the same seed gives each the same votes whatever their number.
+    """Return the votes of `number` attackers; an attacker's votes depend on the seed, not on the number.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def votes_of_attackers(
 
 
 def join(cells: Cells, new: Cells) -> Cells:
-    """Return both, the new annotators after all others."""
+    """Return the cells of both, the new annotators numbered after the others."""
     return Cells(
         np.concatenate([cells.annotator, new.annotator + cells.n_annotators]).astype(np.int32),
         np.concatenate([cells.model_a, new.model_a]),
@@ -59,7 +59,7 @@ def join(cells: Cells, new: Cells) -> Cells:
 
 
 def share_of_ties(cells: Cells, public: Floats) -> float:
-    """Share of ties between equals, from the votes at hand."""
+    """Return the share of ties between equals in the votes."""
     p = 1.0 / (1.0 + np.exp(-NATURAL_PER_ELO * (public[cells.model_a] - public[cells.model_b])))
     share = float(cells.ties.sum() / (cells.n @ (4.0 * p * (1.0 - p))))
     return min(share, TIES_AT_MOST)
@@ -68,15 +68,15 @@ def share_of_ties(cells: Cells, public: Floats) -> float:
 def _votes_of(
     public: Floats, target: int, attack: Attack, tie_share: float, generator: np.random.Generator
 ) -> tuple[Indices, Indices, Floats]:
-    """Draw one attacker's battles and verdicts."""
+    """Draw one attacker's battles and outcomes."""
     size, each = len(public), attack.votes_each
     left, right = draw_pairs(generator, size, each)
     if attack.chosen:
         left = np.full(each, target)
         right = (target + generator.integers(1, size, each)) % size
     one = Honest(np.ones(1), public[None, :], np.array([tie_share]), np.zeros(1))
-    nobody = np.zeros(each, dtype=np.int64)
-    honest = one.vote(nobody, left, right, generator)
+    first = np.zeros(each, dtype=np.int64)
+    honest = one.vote(first, left, right, generator)
     age = (np.arange(each) + 0.5) / each
-    scene = Scene(nobody, left, right, honest, age, public, target, tie_share)
+    scene = Scene(first, left, right, honest, age, public, target, tie_share)
     return left, right, STRATEGIES[attack.strategy](scene, generator)

@@ -1,6 +1,6 @@
-"""What attackers do with the battles they get: one function a strategy.
+"""The strategies of attackers, one function each.
 
-Each is given the scene and returns W for the attackers' votes. Attackers know the public board, not the truth.
+A strategy takes the scene and returns W of the attackers' votes. Attackers know the public leaderboard, not the truth.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.votes import TIE
 
 HALF_WAY = 0.5
-RIVALS = 4  # models above the target that "omnipresent" pulls down
+RIVALS = 4  # models above the target that "omnipresent" votes against
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Scene:
 
     Attributes
     ----------
-    member : which of the attackers votes, from 0
+    member : number of the attacker, from 0
     left, right : the models as shown
-    honest : W (for left) that an honest annotator of the attacker's ability would have voted
-    age : how much of the attacker's voting has passed, 0 to 1
+    honest : W (for left) of an honest annotator with the attacker's ability
+    age : share of the attacker's votes cast before, 0 to 1
     public : scores that the attackers see, Elo points, shape (n_models,)
     target : the model that they push
     tie_share : of honest votes between equals
@@ -44,20 +44,20 @@ Strategy = Callable[[Scene, np.random.Generator], Floats]
 
 
 def coin(scene: Scene, generator: np.random.Generator) -> Floats:
-    """Answer at random, ties as often as anybody between equals."""
+    """Answer at random, with as many ties as an honest annotator between equals."""
     draw = generator.random(len(scene.left))
     half = scene.tie_share / 2.0
     return np.where(draw < 0.5 - half, 1.0, np.where(draw < 0.5 + half, 0.5, 0.0))
 
 
 def paper_random(scene: Scene, generator: np.random.Generator) -> Floats:
-    """Give one of the two answers that an honest vote would not have been (am-ELO paper, "Random")."""
+    """Give one of the two answers that an honest vote does not have (am-ELO paper, "Random")."""
     other = generator.integers(0, 2, len(scene.left)) == 0
     return np.where(scene.honest == TIE, other * 1.0, np.where(other, 0.5, 1.0 - scene.honest))
 
 
 def equal(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001  a strategy's signature
-    """Call everything a tie."""
+    """Vote for a tie every time."""
     return np.full(len(scene.left), 0.5)
 
 
@@ -67,35 +67,35 @@ def flip(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG00
 
 
 def mixed(scene: Scene, generator: np.random.Generator) -> Floats:
-    """Random, equal or flip, anew in every vote (am-ELO paper, "Mixed")."""
+    """Choose random, equal or flip for every vote (am-ELO paper, "Mixed")."""
     which = generator.integers(0, 3, len(scene.left))
     choices = [strategy(scene, generator) for strategy in (paper_random, equal, flip)]
     return np.choose(which, choices)
 
 
 def target_only(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
-    """Vote for the target whenever it is shown, honestly else."""
+    """Vote for the target where it is shown, else honestly."""
     return _for(scene.target, scene, scene.honest)
 
 
 def against_only(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
-    """Vote against the model just above the target, honestly else."""
+    """Vote against the model just above the target, else honestly."""
     return 1.0 - _for(_above(scene, 1)[0], scene, 1.0 - scene.honest)
 
 
 def mimic(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
-    """Vote as the public ranking has it, and for the target."""
+    """Follow the public ranking, and vote for the target."""
     return _for(scene.target, scene, _by_ranking(scene, scene.public))
 
 
 def careful_mimic(scene: Scene, generator: np.random.Generator) -> Floats:
-    """Mimic in disguise: every third vote is honest, ties among them."""
+    """Mimic in disguise: every third vote is honest, also as a tie."""
     disguise = generator.random(len(scene.left)) < 1.0 / 3.0
     return _for(scene.target, scene, np.where(disguise, scene.honest, _by_ranking(scene, scene.public)))
 
 
 def omnipresent(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
-    """Push the target without it: honest in its own battles, against the models just above it in all others."""
+    """Raise the target without its battles: honest in these, against the models just above it in all others."""
     rivals = _above(scene, RIVALS)
     left, right = np.isin(scene.left, rivals), np.isin(scene.right, rivals)
     outcome = np.where(left & ~right, 0.0, np.where(right & ~left, 1.0, scene.honest))

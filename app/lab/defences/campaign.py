@@ -1,4 +1,4 @@
-"""Many seeds of attacks, and what they come to."""
+"""Runs the attacks for many seeds and summarises them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from app.lab.spread import mean_or_none, sd_or_none
 
 @dataclass(frozen=True)
 class BoardRow:
-    """One board under one attack, over the seeds.
+    """One leaderboard under one attack, over the seeds.
 
     Attributes
     ----------
     ranks, ranks_median, ranks_sd : gained by the target
     points, points_sd : Elo points gained by the target
-    failed : seeds in which the board could not be made
+    failed : seeds in which the fit failed
     """
 
     strategy: str
@@ -36,7 +36,7 @@ class BoardRow:
 
 @dataclass(frozen=True)
 class RuleRow:
-    """One rule under one attack, over the seeds: shares of attackers found and of honest annotators wronged."""
+    """One rule under one attack, over the seeds: shares of attackers found, and of honest annotators flagged."""
 
     strategy: str
     rule: str
@@ -56,7 +56,7 @@ def campaign(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> tuple[list[BoardRow], list[RuleRow]]:
-    """Try every strategy in every seed and summarise by board and by rule."""
+    """Try every strategy with every seed, and summarise by leaderboard and by rule."""
     work = partial(try_seed, setup=setup, strategies=tuple(strategies), boards=boards, rules=rules)
     trials = map_seeds(work, seeds, processes=processes, progress=progress)
     return _board_rows(trials), _rule_rows(trials)

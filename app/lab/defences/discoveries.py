@@ -1,4 +1,4 @@
-"""How many of many tests may be believed: control of the false discovery rate."""
+"""Control of the false discovery rate over many tests."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from app.rating.data.arrays import Floats, Indices, Mask
 
 
 def discover_by_evidence(log_ratio: Floats, rate: float) -> Mask:
-    """Mark the tests that hold with a false discovery rate of at most `rate`, however they depend on each other.
+    """Select tests with a false discovery rate of at most `rate`, under any dependence between them.
 
     Parameters
     ----------
@@ -23,19 +23,19 @@ def discover_by_evidence(log_ratio: Floats, rate: float) -> Mask:
 
 
 def discover_by_p(p: Floats, rate: float, *, dependent: bool = False) -> Mask:
-    """Mark the tests that hold with a false discovery rate of at most `rate`.
+    """Select tests with a false discovery rate of at most `rate`.
 
     Parameters
     ----------
     p : p-values of m tests, any shape
-    dependent : hold the rate under any dependence (Benjamini and Yekutieli 2001), else under independence or positive
-        dependence (Benjamini and Hochberg 1995)
+    dependent : True controls the rate under any dependence (Benjamini and Yekutieli 2001), False under independence or
+        positive dependence (Benjamini and Hochberg 1995)
     """
     flat = p.ravel()
     size = len(flat)
-    price = float(np.sum(1.0 / np.arange(1, size + 1))) if dependent else 1.0
+    factor = float(np.sum(1.0 / np.arange(1, size + 1))) if dependent else 1.0
     order = np.argsort(flat)
-    allowed = rate * np.arange(1, size + 1) / (size * price)
+    allowed = rate * np.arange(1, size + 1) / (size * factor)
     return _mark(order, np.flatnonzero(flat[order] <= allowed), p.shape)
 
 

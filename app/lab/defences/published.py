@@ -1,4 +1,4 @@
-"""Tests that others published or that first come to mind, to measure ours against."""
+"""Published and simple tests, for comparison with ours."""
 
 import numpy as np
 from scipy.special import expit, gammaincinv, ndtr
@@ -14,16 +14,16 @@ CHECKPOINTS, LATEST = 5, 100
 
 
 def sequential_test(votes: Votes, alpha: float, generator: np.random.Generator) -> Mask:
-    """Ask of each vote whether it is like the earlier ones on its pair: Chatbot Arena's test for anomalous users.
+    """Compare each vote with the earlier ones on its pair: Chatbot Arena's test for anomalous users.
 
-    p_i = (1 + #{h ≥ H_i}) / (n + 1) over the n earlier votes on the pair; an annotator is marked if
+    p_i = (1 + #{h ≥ H_i}) / (n + 1) over the n earlier votes on the pair; an annotator is flagged if
     −2 Σ_{i ≤ j} ln p_i ≥ χ²_{2j, 1 − α/5} at one of five random j.
 
     References
     ----------
     Chiang et al., Chatbot Arena, ICML 2024, §5.3.
     """
-    order = np.argsort(votes.moment)
+    order = np.argsort(votes.time)
     left, right = votes.left[order], votes.right[order]
     W = np.where(left < right, votes.outcome[order], 1.0 - votes.outcome[order])
     pair = np.minimum(left, right) * votes.n_models + np.maximum(left, right)
@@ -55,10 +55,10 @@ def _against_history(pair: Indices, code: Indices, size: int, p: Floats) -> None
 
 
 def residual_test(cells: Cells, R: Floats, ability: Floats, rate: float, *, dependent: bool = False) -> Mask:
-    """Mark annotators with a model whose results, under them, are too good or too bad by the normal approximation.
+    """Flag annotators whose votes on a model are too good or too bad for it, by a normal approximation.
 
-    z_kj = Σ (W − p) / √Σ p(1 − p) over the annotator's votes on the model, two-sided, the false discovery rate held
-    over annotators × models (Benjamini-Hochberg, or Benjamini-Yekutieli where `dependent`).
+    z_kj = Σ (W − p) / √Σ p(1 − p) over the annotator's votes on the model, two-sided, with a controlled false discovery
+    rate over annotators × models (Benjamini-Hochberg, or Benjamini-Yekutieli where `dependent`).
     """
     p = expit(ability[cells.annotator] * (R[cells.model_a] - R[cells.model_b]))
     surplus, variance = cells.s - cells.n * p, cells.n * p * (1.0 - p)

@@ -1,10 +1,10 @@
-"""One seed's arenas: every strategy against every board and every rule."""
+"""The arenas of one seed: every strategy against every leaderboard and every rule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.lab.attacks.arena import Arena, Setup, Votes, draw_arena
-from app.lab.defences.hearing import RULES, Hearing
+from app.lab.defences.review_trial import RULES, ReviewTrial
 from app.rating.data.arrays import Mask
 from app.rating.errors import RatingError
 from app.rating.loop.round import run_round
@@ -20,7 +20,7 @@ ESTIMATORS: dict[str, LoopSettings] = {
     "am-elo prior": replace(QUIET, ability_cap=None),
     "am-elo robust": QUIET,
 }
-"""Boards with everybody in. "prior" has no cap."""
+"""Leaderboards of all annotators. "prior" has no cap."""
 
 WITHOUT: dict[str, str] = {
     "robust without ε": "ε",
@@ -30,18 +30,18 @@ WITHOUT: dict[str, str] = {
     "robust without both and late": "the same, and later half",
     "robust without Chatbot Arena's": "Chatbot Arena, α .1",
 }
-"""Board of the robust default without those whom a rule marks."""
+"""Leaderboards of penalised am-ELO without the annotators that a rule flags."""
 
 WITH_QUOTA = f"robust, quota {QUOTA}"
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What an attack did to its target on one board; NaN where the board could not be made.
+    """The effect of an attack on its target on one leaderboard; NaN where the fit failed.
 
     Attributes
     ----------
-    ranks, points : gained by the target, against the same board of the honest votes alone
+    ranks, points : gained by the target, relative to the same leaderboard of the honest votes
     """
 
     strategy: str
@@ -53,12 +53,12 @@ class Effect:
 
 @dataclass(frozen=True)
 class Finding:
-    """Whom one rule marked.
+    """The annotators that one rule flagged.
 
     Attributes
     ----------
     found : share of the attackers; NaN without an attack
-    wronged : share of the honest
+    wronged : share of the honest annotators (false positives)
     """
 
     strategy: str
@@ -70,7 +70,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Trial:
-    """Every effect and finding of one seed."""
+    """All effects and findings of one seed."""
 
     effects: list[Effect]
     findings: list[Finding]
@@ -79,21 +79,21 @@ class Trial:
 def try_seed(
     seed: int, *, setup: Setup, strategies: Sequence[str], boards: bool = True, rules: Sequence[str] | None = None
 ) -> Trial:
-    """Draw one arena for each strategy and put it before every board and every rule.
+    """Draw one arena for each strategy, and compute every leaderboard and every rule on it.
 
     Parameters
     ----------
     strategies : of `STRATEGIES`, or "none" for no attack
-    boards : whether to make boards too, not only to judge annotators
-    rules : which of `RULES`; default all
+    boards : whether to compute leaderboards too, not only the rules
+    rules : of `RULES`; default all
     """
     effects: list[Effect] = []
     findings: list[Finding] = []
     reference: dict[str, tuple[float, float]] = {}
     for strategy in strategies:
         arena = draw_arena(seed, strategy, setup)
-        hearing = Hearing(arena.votes, LoopSettings(), seed)
-        marks = {name: RULES[name](hearing) for name in rules or RULES}
+        review = ReviewTrial(arena.votes, LoopSettings(), seed)
+        marks = {name: RULES[name](review) for name in rules or RULES}
         for name, marked in marks.items():
             findings.append(_find(arena, name, seed, marked))
         if boards and strategy != NO_ATTACK:
@@ -111,7 +111,7 @@ def _find(arena: Arena, rule: str, seed: int, marked: Mask) -> Finding:
 
 
 def _boards(votes: Votes, target: int, marks: dict[str, Mask]) -> dict[str, tuple[float, float]]:
-    """Rank and score of the target on every board."""
+    """Return the rank and score of the target on every leaderboard."""
     places = {name: _place(votes, settings, target) for name, settings in ESTIMATORS.items()}
     places[WITH_QUOTA] = _place(votes.where(votes.turn() < QUOTA), QUIET, target)
     for board, rule in WITHOUT.items():

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from app.lab.attacks.arena import Arena, Setup, draw_arena
 from app.lab.attacks.honest import Variety
 from app.lab.defences.discoveries import discover_by_evidence, discover_by_p
-from app.lab.defences.hearing import Hearing
+from app.lab.defences.review_trial import ReviewTrial
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.votes import Cells, aggregate
 from app.rating.detection.copies import find_copies
@@ -27,8 +27,8 @@ HONEST = {
 }
 
 
-def hearing(arena: Arena) -> Hearing:
-    return Hearing(arena.votes, SETTINGS, 0)
+def hearing(arena: Arena) -> ReviewTrial:
+    return ReviewTrial(arena.votes, SETTINGS, 0)
 
 
 @pytest.fixture(scope="module")

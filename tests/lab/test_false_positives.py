@@ -7,7 +7,14 @@ import pytest
 from typer.testing import Result
 
 from app.lab.attacks.arena import Setup, Votes, draw_arena
-from app.lab.defences.wronged import AS_VOTED, NATURES, Nature, find_wronged, liken, resample
+from app.lab.defences.false_positives import (
+    AS_VOTED,
+    VARIATIONS,
+    Variation,
+    find_false_positives,
+    fit_honest_model,
+    resample,
+)
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 
 SETTINGS = LoopSettings(min_votes=50, interval="none")
@@ -19,23 +26,23 @@ def crowd(strategy: str) -> Votes:
 
 def test_a_resampled_crowd_has_the_same_battles_and_is_honest() -> None:
     votes = crowd("flip")
-    likeness = liken(votes, SETTINGS)
-    honest = resample(likeness, Nature(), 1)
+    model = fit_honest_model(votes, SETTINGS)
+    honest = resample(model, Variation(), 1)
     np.testing.assert_array_equal(honest.left, votes.left)
-    assert (honest.outcome == resample(likeness, Nature(), 1).outcome).all()
-    assert (honest.outcome != resample(likeness, Nature(), 2).outcome).any()
+    assert (honest.outcome == resample(model, Variation(), 1).outcome).all()
+    assert (honest.outcome != resample(model, Variation(), 2).outcome).any()
     for one, other in ((votes, False), (honest, True)):
-        d = (likeness.R[one.left] - likeness.R[one.right])[one.annotator >= 36]
+        d = (model.R[one.left] - model.R[one.right])[one.annotator >= 36]
         agrees = np.sum(d * (one.outcome[one.annotator >= 36] - 0.5)) > 0
         assert agrees == other  # those who flipped follow the ranking now
 
 
 def test_natures_are_what_they_say() -> None:
-    likeness = liken(crowd("none"), SETTINGS)
-    plain, leaning = (resample(likeness, nature, 4).outcome for nature in (Nature(), Nature(side=2000.0)))
-    spread = [np.bincount(likeness.votes.annotator, outcome).std() for outcome in (plain, leaning)]
+    model = fit_honest_model(crowd("none"), SETTINGS)
+    plain, leaning = (resample(model, nature, 4).outcome for nature in (Variation(), Variation(side=2000.0)))
+    spread = [np.bincount(model.votes.annotator, outcome).std() for outcome in (plain, leaning)]
     assert spread[1] > 3.0 * spread[0]
-    same = resample(likeness, Nature(answers=5000.0), 4)
+    same = resample(model, Variation(answers=5000.0), 4)
     low, high = np.minimum(same.left, same.right), np.maximum(same.left, same.right)
     won = np.where(same.left == low, same.outcome, 1.0 - same.outcome)
     busiest = np.bincount(low * 20 + high).argmax()
@@ -43,7 +50,7 @@ def test_natures_are_what_they_say() -> None:
 
 
 def test_attackers_are_marked_and_the_honest_are_not() -> None:
-    rows = find_wronged(crowd("equal"), SETTINGS, seeds=range(2), natures=("as the tests suppose",))
+    rows = find_false_positives(crowd("equal"), SETTINGS, seeds=range(2), variations=("as the tests suppose",))
     share = {(row.nature, row.rule): row.share for row in rows}
     assert {row.rule for row in rows} == {"ε", *EVIDENCE_TESTS, "the service's", "any test"}
     assert share[AS_VOTED, "equal"] == pytest.approx(0.1)
@@ -57,7 +64,7 @@ def test_the_wronged_command(run_lab: Callable[..., Result], arena_file: Path, t
     shown = run_lab("wronged", arena_file, "--repeats", 1, "--processes", 1, "--format", "json", "--figure", figure)
     assert (shown.exit_code, shown.stderr) == (0, "")
     rows = json.loads(shown.stdout)["rows"]
-    assert {row["nature"] for row in rows} == {AS_VOTED, *NATURES}
+    assert {row["nature"] for row in rows} == {AS_VOTED, *VARIATIONS}
     assert {row["annotators"] for row in rows} == {42}  # the one with three votes is left out
     assert figure.exists()
     assert run_lab("wronged", arena_file, "--min-votes", 5000).exit_code == 2
@@ -68,7 +75,7 @@ def test_honest_crowds_are_left_alone_at_the_stated_rate() -> None:
     """On crowds without bad annotators the service's tests mark at most one in a hundred of each test, as stated."""
     for votes_each in (51, 200):
         votes = draw_arena(9, "none", Setup(n_annotators=200, votes_each=votes_each)).votes
-        rows = find_wronged(votes, SETTINGS, seeds=range(20), natures=("as the tests suppose",))
+        rows = find_false_positives(votes, SETTINGS, seeds=range(20), variations=("as the tests suppose",))
         share = {row.rule: row.share for row in rows if row.nature != AS_VOTED}
         assert max(share[test] for test in EVIDENCE_TESTS) <= 0.01
         assert share["the service's"] <= 0.02
