@@ -106,7 +106,7 @@ def test_a_file_with_faulty_votes_is_refused_with_their_places(run_lab: RunLab, 
         file.write("k00,m00,m01,whatever\n")
     result = run_lab("order", arena_file)
     assert result.exit_code == 2
-    assert "1 of 4,325 votes are faulty" in result.stderr
+    assert "1 of 4,325 records are not valid votes" in result.stderr
     assert "line 4326" in result.stderr
 
 

@@ -26,20 +26,24 @@ def attacks(
     strategy: Annotated[
         list[str] | None, typer.Option(help="Only this strategy; repeat it for several. none is no attack.")
     ] = None,
-    annotators: Annotated[int, typer.Option(min=2, help="Of them the attackers are a part.")] = 42,
+    annotators: Annotated[int, typer.Option(min=2, help="Annotators, including attackers.")] = 42,
     votes_each: Annotated[int, typer.Option(min=1, help="Votes of every annotator.")] = 51,
-    attack_votes: Annotated[int | None, typer.Option(min=1, help="Votes of every attacker, if other.")] = None,
-    share: Annotated[float, typer.Option(min=0, max=0.5, help="Of the annotators who attack.")] = 0.1,
-    target: Annotated[int, typer.Option(min=0, help="Place of the pushed model, counted from the last, 0.")] = 1,
+    attack_votes: Annotated[
+        int | None, typer.Option(min=1, help="Votes of every attacker; by default as many.")
+    ] = None,
+    share: Annotated[float, typer.Option(min=0, max=0.5, help="Share of annotators who attack.")] = 0.1,
+    target: Annotated[int, typer.Option(min=0, help="Place of the target, counted from the last, which is 0.")] = 1,
     minority: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the honest with an opinion of one model of their own.")
+        float, typer.Option(min=0, max=1, help="Share of honest annotators with an own opinion of one model.")
     ] = 0.0,
-    opinion: Annotated[float, typer.Option(help="Elo points by which they hold it to be better.")] = 200.0,
-    tie_spread: Annotated[float, typer.Option(min=0, help="How much the honest differ in ties (sd of logs).")] = 0.0,
+    opinion: Annotated[float, typer.Option(help="By how many Elo points they find it better.")] = 200.0,
+    tie_spread: Annotated[
+        float, typer.Option(min=0, help="How much honest annotators differ in ties (sd of logs).")
+    ] = 0.0,
     side_spread: Annotated[float, typer.Option(min=0, help="How much they prefer a side (sd, Elo points).")] = 0.0,
-    boards: Annotated[bool, typer.Option(help="Make boards too, not only judge annotators.")] = True,
+    boards: Annotated[bool, typer.Option(help="Compute leaderboards too, not only the rules.")] = True,
     rule: Annotated[
-        list[str] | None, typer.Option(help="Judge by this rule only, named as in the table; repeat it for several.")
+        list[str] | None, typer.Option(help="Only this rule, named as in the table; repeat it for several.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Arenas to draw.")] = 30,
     seed: SeedOption = 0,
@@ -78,8 +82,8 @@ def attacks(
         results={"boards": board_rows, "rules": rule_rows},
         tables=_tables(board_rows, rule_rows, title),
         notes=[
-            "Gains are against the same board of the honest votes alone: ranks (mean ± sd), Elo points.",
-            "Found: share of the attackers. Wronged: share of the honest annotators.",
+            "Gains relative to the same leaderboard of the honest votes: ranks (mean ± sd), Elo points.",
+            "Found: share of the attackers that are flagged. Wronged: share of the honest annotators that are flagged.",
         ],
         chart=_chart(board_rows, rule_rows),
         seconds=time.perf_counter() - started,

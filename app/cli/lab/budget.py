@@ -8,9 +8,9 @@ import typer
 from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, layer, panel, side_by_side
-from app.cli.lab.named import NamedCells, open_named
 from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption, SeedOption
 from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.lab.sources import NamedCells, open_named
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.attacks.joining import Attack
@@ -28,12 +28,10 @@ def budget(
     model: Annotated[
         list[str] | None, typer.Option(help=f"Model to lift; repeat for several. By default ranks 2 to {TOP}.")
     ] = None,
-    strategy: Annotated[str, typer.Option(help="What every attacker does.")] = "target-only",
+    strategy: Annotated[str, typer.Option(help="Strategy of every attacker.")] = "target-only",
     votes_each: Annotated[int, typer.Option(min=1, help="Votes of every attacker.")] = 51,
-    chosen: Annotated[
-        bool, typer.Option("--chosen", help="Attackers pick their battles: all of them the model's.")
-    ] = False,
-    most: Annotated[int, typer.Option(min=1, help="Attackers to try at most.")] = 64,
+    chosen: Annotated[bool, typer.Option("--chosen", help="Attackers choose battles of the model only.")] = False,
+    most: Annotated[int, typer.Option(min=1, help="Largest number of attackers to try.")] = 64,
     min_votes: MinVotesOption = 50,
     seed: SeedOption = 0,
     output_format: FormatOption = "table",
@@ -67,7 +65,7 @@ def budget(
         },
         results={"budgets": rows},
         tables=[_table(rows, file.name, attack)],
-        notes=[f"– : not even {most} attackers lift the model, or it is the first on that board."],
+        notes=[f"–: {most} attackers do not lift the model, or it is first already."],
         chart=_chart(rows),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
@@ -77,7 +75,7 @@ def budget(
 def _targets(named: NamedCells, settings: LoopSettings, asked: list[str] | None) -> list[int]:
     unknown = [name for name in asked or [] if name not in named.models]
     if unknown:
-        raise BadInputError(f"no vote names the model {unknown[0]}")
+        raise BadInputError(f"no vote is on a model {unknown[0]}")
     if asked:
         return [named.models.index(name) for name in asked]
     board = run_round(named.cells, settings).rating.models
@@ -92,7 +90,7 @@ def _find(
     name = named.models[target]
     try:
         found = find_budget(named.cells, settings, target, attack, defence, most=most, seed=seed)
-    except ValueError:  # the first already, or without a score, on this board
+    except ValueError:  # first already, or without a score, by this method
         return {
             "defence": defence,
             "model": name,
@@ -106,7 +104,7 @@ def _find(
 
 
 def _table(rows: Rows, title: str, attack: Attack) -> RenderableType:
-    how = "battles of their choice" if attack.chosen else "battles as they come"
+    how = "battles of the model" if attack.chosen else "uniform battles"
     return table(
         f"Attackers ({attack.strategy}, {attack.votes_each} votes each, {how}) that lift a model by a rank · {title}",
         rows,

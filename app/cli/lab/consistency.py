@@ -96,7 +96,7 @@ def _tables(found: Convergence, title: str) -> list[RenderableType]:
 
 
 def _shown(found: Convergence) -> set[int]:
-    """Return the steps looked at that are nearest to those shown."""
+    """Return the steps of the snapshots nearest to the steps shown."""
     steps = {look.step for look in found.looks}
     return {min(steps, key=lambda step: abs(step - wanted)) for wanted in SHOWN_STEPS}
 

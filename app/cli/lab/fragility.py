@@ -7,9 +7,9 @@ import typer
 from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, layer, panel, side_by_side
-from app.cli.lab.named import NamedCells, open_named
 from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption
 from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.lab.sources import NamedCells, open_named
 from app.cli.progress import showing_stages
 from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
@@ -23,7 +23,7 @@ def fragility(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")],
     method: Annotated[Method, typer.Option(help="am-elo estimates annotators too; m-elo is Bradley-Terry.")] = "am-elo",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Refit without the votes, and without the annotators.")
+        bool, typer.Option("--verify", help="Fit again without the votes, and without the annotators.")
     ] = False,
     min_votes: MinVotesOption = 50,
     output_format: FormatOption = "table",
@@ -50,7 +50,7 @@ def fragility(
         results={"pairs": pairs, "annotators": _weights(named, result, influence)},
         tables=_tables(pairs, _weights(named, result, influence), file.name, verify=verify),
         notes=[
-            f"{int(found.tied.sum())} of {len(pairs)} pairs hang on {HANDFUL} votes or fewer: as good as tied.",
+            f"{int(found.tied.sum())} of {len(pairs)} pairs depend on {HANDFUL} votes or fewer: they count as tied.",
         ],
         chart=_chart(pairs),
         seconds=time.perf_counter() - started,
@@ -89,7 +89,7 @@ def _pairs(named: NamedCells, found: Fragility, checked: list[tuple[int, int]] |
 
 
 def _weights(named: NamedCells, result: Estimate, influence: Influence) -> list[Row]:
-    """Annotators without whom the scores would change most, in the root mean square."""
+    """Return the annotators whose removal changes the scores most, in the root mean square."""
     change = leave_annotators_out(influence)
     size = np.sqrt(np.nanmean(change**2, axis=1))
     order = np.argsort(-np.nan_to_num(size, nan=np.inf), kind="stable")[:SHOWN_ANNOTATORS]

@@ -13,11 +13,13 @@ FileArgument = Annotated[
 SimulatedOption = Annotated[
     bool, typer.Option("--simulated", help="Arenas of the am-ELO paper's size instead of a file, one for each seed.")
 ]
-MinVotesOption = Annotated[int, typer.Option(min=0, help="Only annotators with more votes than this count.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="The first seed; repeats take the following ones.")]
-ShufflesOption = Annotated[int, typer.Option(min=2, max=100_000, help="Orders of the votes that Elo averages over.")]
+MinVotesOption = Annotated[int, typer.Option(min=0, help="Annotators with this many votes or fewer are left out.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="The first seed; repeats use the following ones.")]
+ShufflesOption = Annotated[
+    int, typer.Option(min=2, max=100_000, help="Orders of the votes over which Elo is averaged.")
+]
 ProcessesOption = Annotated[int, typer.Option(min=1, max=64, help="Processes that share the repeats.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the results.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Format of the results.")]
 FigureOption = Annotated[
     Path | None, typer.Option(metavar="FILE.svg", help="Draw the results into this file (needs the extra `lab`).")
 ]

@@ -26,7 +26,7 @@ from app.lab.perturbation import RULES, SHARES, STRATEGIES, WITH_ABILITIES, Stra
 
 MOST = 50
 ELO_SHUFFLES = 200
-"""Fewer than the paper's 1,000: Elo is rated for every strategy and share, and 200 leave 0.5 points of chance."""
+"""Fewer than the paper's 1,000, because Elo runs for every strategy and share; 200 leave an error of 0.5 points."""
 
 
 _CASE: dict[str, Callable[[Row], str]] = {

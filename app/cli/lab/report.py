@@ -1,4 +1,4 @@
-"""An experiment's results on standard output, and its figure in a file."""
+"""Prints an experiment's results, and draws its figure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ Rows = Sequence[Row]
 
 @dataclass(frozen=True)
 class Report:
-    """What an experiment found.
+    """The results of an experiment.
 
     Attributes
     ----------
-    results : name → plain rows, as they stand in the JSON document
-    tables : the same for people
-    notes : a sentence each, below the tables and in the document
+    results : name → rows of the JSON document
+    tables : the results as tables
+    notes : sentences below the tables and in the document
     chart : a Vega-Lite specification
     """
 
@@ -40,12 +40,12 @@ class Report:
 
 
 def check_figure(figure: Path | None) -> None:
-    """Refuse, before any work is done, a figure that cannot be drawn or written.
+    """Refuse a figure that cannot be drawn or written, before any work is done.
 
     Raises
     ------
     BadInputError
-        The name does not end in .svg, the folder does not exist, or what draws is not installed.
+        The name does not end in .svg, the folder does not exist, or the drawing package is not installed.
     """
     if figure is None:
         return
@@ -57,7 +57,7 @@ def check_figure(figure: Path | None) -> None:
 
 
 def publish(report: Report, output_format: Format, figure: Path | None) -> None:
-    """Print the results, after drawing the figure where one is asked for."""
+    """Draw the figure, if any, and print the results."""
     if figure is not None:
         write_output(_draw(report.chart), figure)
     if output_format == "json":
@@ -78,29 +78,29 @@ def publish(report: Report, output_format: Format, figure: Path | None) -> None:
 def table(
     title: str, rows: Rows, columns: Mapping[str, Callable[[Row], str]], *, text: Sequence[str] = ()
 ) -> RenderableType:
-    """Return rows as a titled table: header → what stands below it; the columns in `text` are set to the left."""
+    """Return rows as a titled table; `columns` maps headers to cells, the columns in `text` are left-aligned."""
     result = Table(box=None, pad_edge=False, header_style="bold")
     for header in columns:
         left = header in text
         result.add_column(header, justify="left" if left else "right", no_wrap=not left, overflow="fold")
     for row in rows:
         result.add_row(*(Text(cell(row)) for cell in columns.values()))
-    return Group(Text(title, style="italic"), result)  # a table's own title is broken where the table ends
+    return Group(Text(title, style="italic"), result)  # rich wraps a table's own title at the width of the table
 
 
 def number(key: str, digits: int, *, sign: bool = False) -> Callable[[Row], str]:
-    """Return what writes a row's number, – where it has none."""
+    """Return a function that formats a row's number, – for None."""
     form = f"{'+' if sign else ''}.{digits}f"
     return lambda row: "–" if row[key] is None else format(row[key], form)
 
 
 def word(key: str) -> Callable[[Row], str]:
-    """Return what writes a row's word or count."""
+    """Return a function that formats a row's word or count."""
     return lambda row: f"{row[key]:,}" if isinstance(row[key], int) else str(row[key])
 
 
 def percent(key: str) -> Callable[[Row], str]:
-    """Return what writes a row's share as a percentage, – where it has none."""
+    """Return a function that formats a row's share as a percentage, – for None."""
     return lambda row: "–" if row[key] is None else f"{100 * row[key]:.1f}"
 
 
@@ -109,7 +109,7 @@ def _spaced(tables: Sequence[RenderableType]) -> list[RenderableType]:
 
 
 def _draw(chart: Mapping[str, Any]) -> bytes:
-    import vl_convert  # noqa: PLC0415  an extra, and 30 MB: only who draws loads it
+    import vl_convert  # noqa: PLC0415  an extra of 30 MB
 
     svg: str = vl_convert.vegalite_to_svg(dict(chart))
     return (svg + "\n").encode()

@@ -1,4 +1,4 @@
-"""The votes that an experiment runs on."""
+"""The votes of an experiment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,19 +8,29 @@ from typing import Any
 
 from app.cli.progress import Stages
 from app.errors import BadInputError
-from app.imports.formats import encode, read_vote_file
+from app.imports.formats import IndexedVotes, encode, read_vote_file
 from app.lab.arenas import PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES, Arena, paper_arena
+from app.rating.data.votes import Cells, aggregate
+
+
+@dataclass(frozen=True)
+class NamedCells:
+    """Cells, and the names of models and annotators by index."""
+
+    cells: Cells
+    models: list[str]
+    annotators: list[str]
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where votes come from.
+    """A source of arenas: a vote file, or a simulation.
 
     Attributes
     ----------
     title : for tables
-    arena : the arena of a seed; a file's is the same for every one. Other processes can be given it
-    settings : what to echo
+    arena : returns the arena of a seed, for a file always the same; other processes can call it
+    settings : for the report
     """
 
     title: str
@@ -29,12 +39,12 @@ class Source:
 
 
 def open_source(file: Path | None, *, simulated: bool, min_votes: int, stages: Stages) -> Source:
-    """Read the vote file, or stand ready to simulate; annotators with `min_votes` or fewer are left out.
+    """Open a vote file or a simulation; annotators with `min_votes` or fewer are left out.
 
     Raises
     ------
     BadInputError
-        Neither or both are asked for, or the file has faulty votes.
+        Neither or both are given, or the file has invalid records.
     """
     if simulated == (file is not None):
         raise BadInputError("give either a vote FILE or --simulated")
@@ -43,15 +53,7 @@ def open_source(file: Path | None, *, simulated: bool, min_votes: int, stages: S
         title = f"simulated arenas of {PAPER_ANNOTATORS} annotators, {PAPER_MODELS} models, {PAPER_VOTES:,} votes"
         settings = {"source": "simulated", "min_votes": min_votes, **size}
         return Source(title, partial(_simulated, min_votes), settings)
-    stages.stage("reading")
-    votes = read_vote_file(file, progress=stages.share)
-    if votes.rejected:
-        raise BadInputError(
-            f"{file}: {votes.rejected:,} of {votes.rows_read:,} votes are faulty",
-            tuple(votes.faults),
-            n_errors=votes.rejected,
-        )
-    indexed = encode(votes.frame)
+    indexed = _read(file, stages)
     arena = Arena(
         file.name,
         indexed.annotator,
@@ -65,6 +67,35 @@ def open_source(file: Path | None, *, simulated: bool, min_votes: int, stages: S
     size = {"annotators": arena.n_annotators, "models": arena.n_models, "votes": arena.n_votes}
     settings = {"source": file.name, "min_votes": min_votes, **size}
     return Source(title, partial(_same, arena), settings)
+
+
+def open_named(file: Path, stages: Stages) -> NamedCells:
+    """Read a vote file as cells.
+
+    Raises
+    ------
+    BadInputError
+        It has invalid records.
+    """
+    indexed = _read(file, stages)
+    models, annotators = list(indexed.models), list(indexed.annotators)
+    cells = aggregate(
+        indexed.annotator, indexed.model_a, indexed.model_b, indexed.outcome,
+        n_annotators=len(annotators), n_models=len(models),
+    )  # fmt: skip
+    return NamedCells(cells, models, annotators)
+
+
+def _read(file: Path, stages: Stages) -> IndexedVotes:
+    stages.stage("reading")
+    votes = read_vote_file(file, progress=stages.share)
+    if votes.rejected:
+        raise BadInputError(
+            f"{file}: {votes.rejected:,} of {votes.rows_read:,} records are not valid votes",
+            tuple(votes.faults),
+            n_errors=votes.rejected,
+        )
+    return encode(votes.frame)
 
 
 def _simulated(min_votes: int, seed: int) -> Arena:

@@ -13,9 +13,9 @@ from app.lab.transitivity import CLOSE, RATINGS, SCENARIOS, STRONG, VOTES_EACH_P
 
 
 def transitivity(
-    strong: Annotated[float, typer.Option(min=0.5, max=0.99, help="The better one's win rate for ≫.")] = STRONG,
-    close: Annotated[float, typer.Option(min=0.5, max=0.99, help="The better one's win rate for ≈.")] = CLOSE,
-    closed: Annotated[bool, typer.Option("--closed", help="A and C meet too; else only A–B and B–C.")] = False,
+    strong: Annotated[float, typer.Option(min=0.5, max=0.99, help="Win rate of the better model for ≫.")] = STRONG,
+    close: Annotated[float, typer.Option(min=0.5, max=0.99, help="Win rate of the better model for ≈.")] = CLOSE,
+    closed: Annotated[bool, typer.Option("--closed", help="Add battles A–C to A–B and B–C.")] = False,
     repeats: Annotated[int, typer.Option(min=1, help="Simulated data sets of each scenario.")] = 200,
     seed: SeedOption = 0,
     processes: ProcessesOption = 2,
@@ -41,7 +41,7 @@ def transitivity(
         results={"orders": rows},
         tables=[_table(rows)],
         notes=[
-            "Shares of the data sets. As voted: neighbours stand as the majority of their own battles had it.",
+            "Shares of the data sets. As voted: neighbours are in the order of the majority of their battles.",
         ],
         chart=_chart(rows),
         seconds=time.perf_counter() - started,

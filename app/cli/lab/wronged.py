@@ -21,7 +21,7 @@ from app.rating.settings import LoopSettings
 
 def wronged(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")],
-    repeats: Annotated[int, typer.Option(min=1, help="Honest crowds of each nature to draw.")] = 30,
+    repeats: Annotated[int, typer.Option(min=1, help="Honest crowds to draw for each variation.")] = 30,
     min_votes: MinVotesOption = 50,
     seed: SeedOption = 0,
     processes: ProcessesOption = 2,
@@ -46,7 +46,7 @@ def wronged(
         settings={"source": file.name, "min_votes": min_votes, "repeats": repeats, "seed": seed},
         results={"rows": rows},
         tables=[_table(rows, f"{file.name}, {found[0].annotators} annotators with more than {min_votes} votes")],
-        notes=[f"{AS_VOTED}: nobody knows who is honest. In the other crowds everybody is."],
+        notes=[f"{AS_VOTED}: the honest annotators are unknown. In the other crowds all annotators are honest."],
         chart=_chart(rows),
         seconds=time.perf_counter() - started,
     )
@@ -54,7 +54,7 @@ def wronged(
 
 
 def _in_order(arena: Arena) -> Votes:
-    """Return an arena's votes, the model named first on the left, in the order as recorded."""
+    """Return an arena's votes in the recorded order, model_a on the left."""
     left, right = (np.asarray(side, dtype=np.int64) for side in (arena.model_a, arena.model_b))
     annotator, time = np.asarray(arena.annotator, dtype=np.int64), np.arange(arena.n_votes)
     return Votes(annotator, left, right, arena.outcome, time, arena.n_annotators, arena.n_models)
@@ -66,14 +66,14 @@ def _table(rows: Rows, title: str) -> RenderableType:
     for row in rows:
         lines.setdefault(row["nature"], {"Crowd": row["nature"]})[row["rule"]] = f"{100 * row['share']:.2f}"
     shown: list[Row] = list(lines.values())
-    return table(f"Annotators marked, % · {title}", shown, {name: word(name) for name in shown[0]}, text=["Crowd"])
+    return table(f"Annotators flagged, % · {title}", shown, {name: word(name) for name in shown[0]}, text=["Crowd"])
 
 
 def _chart(rows: Rows) -> Spec:
     natures = list(dict.fromkeys(row["nature"] for row in rows))
     return side_by_side(
         panel(
-            rows, "Annotators marked", layer("point", filled=True, size=40),
+            rows, "Annotators flagged", layer("point", filled=True, size=40),
             x=axis("share", "share", zero=True), y=category("rule", None, list(dict.fromkeys(r["rule"] for r in rows))),
             color=colours("nature", "crowd", natures),
         )
