@@ -9,9 +9,9 @@ from app.http.dependencies import ReadView, require
 from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.review.appeals import service as appeals
+from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.evidence.case import make_case
 from app.review.evidence.schemas import ListedVote
-from app.review.evidence.votes import list_annotator_votes
 from app.review.queue import list_reviews
 from app.review.schemas import AnnotatorDetail, Review
 

@@ -1,3 +1,5 @@
+"""One annotator's votes, and how likely a published leaderboard makes each of them."""
+
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -7,9 +9,22 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.annotators.schemas import FoundAnnotator
-from app.review.evidence.expectations import Expected, Floats, Ids, PublishedScores, expect, find_tie_weight
-from app.review.evidence.schemas import MOST_VOTES
-from app.review.queries import read_votes
+from app.review.evidence.expectations import (
+    Expected,
+    Floats,
+    Ids,
+    PublishedScores,
+    expect,
+    find_tie_weight,
+    read_scores,
+)
+from app.review.evidence.schemas import MOST_VOTES, Chance, ListedVote
+from app.review.queries import list_votes, read_votes
+from app.snapshots.queries import newest_snapshot
+from app.votes.rules import WINNERS
+
+SURPRISING = 0.1
+"""A verdict is surprising if a typical annotator gives it with a probability below this."""
 
 
 @dataclass(frozen=True)
@@ -80,3 +95,37 @@ def read_annotator_votes(conn: Connection, annotator: FoundAnnotator, scores: Pu
         list(columns[0]), model_a, model_b, outcome, voted, received, gap, tie_share, ability, weight,
         own=expect(gap[scored], ability, weight), typical=expect(gap[scored], 1.0, weight),
     )  # fmt: skip
+
+
+def list_annotator_votes(
+    conn: Connection, annotator: FoundAnnotator, *, limit: int, before: UUID | None = None
+) -> list[ListedVote]:
+    """Return the annotator's votes, the one recorded last first, those recorded before the vote `before`."""
+    rows = list_votes(conn, annotator.annotator_id, limit=limit, before=before)
+    newest = newest_snapshot(conn)
+    chances: list[Chance | None] = [None] * len(rows)
+    if newest is not None and rows:
+        scores = read_scores(conn, newest["id"])
+        pairs = np.array([(row["model_a_id"], row["model_b_id"], row["outcome"]) for row in rows], dtype=np.int64)
+        chances = _chances(scores, read_annotator_votes(conn, annotator, scores), pairs)
+    return [
+        ListedVote.model_validate({**row, "winner": WINNERS[row["outcome"]], "chance": chance})
+        for row, chance in zip(rows, chances, strict=True)
+    ]
+
+
+def _chances(
+    scores: PublishedScores, votes: AnnotatorVotes, pairs: np.ndarray[tuple[int, int], np.dtype[np.int64]]
+) -> list[Chance | None]:
+    gap = scores.gap(pairs[:, 0], pairs[:, 1])
+    scored = np.isfinite(gap)
+    outcome = pairs[scored, 2]
+    own = expect(gap[scored], votes.ability, votes.tie_weight).of(outcome)
+    typical = expect(gap[scored], 1.0, votes.tie_weight).of(outcome)
+    chances = iter(zip(own.tolist(), typical.tolist(), strict=True))
+    return [chance_of(*next(chances)) if known else None for known in scored]
+
+
+def chance_of(own: float, typical: float) -> Chance:
+    """Return how likely a verdict was, from its probabilities under the own and the typical ability."""
+    return Chance(probability=own, typical_probability=typical, surprising=typical < SURPRISING)

@@ -7,14 +7,13 @@ from sqlalchemy import Connection
 
 from app.annotators.schemas import FoundAnnotator
 from app.annotators.service import list_history, summarise_votes
-from app.review.evidence.annotator_votes import AnnotatorVotes, ability_of, read_annotator_votes
+from app.review.evidence.annotator_votes import AnnotatorVotes, ability_of, chance_of, read_annotator_votes
 from app.review.evidence.expectations import PublishedScores, read_scores
 from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement
 from app.review.evidence.pace import measure_pace
 from app.review.evidence.reasons import describe_findings, describe_reasons, strength_of
 from app.review.evidence.schemas import Case, SurprisingVote
 from app.review.evidence.summary import describe_figures, describe_retracted
-from app.review.evidence.votes import chance_of
 from app.review.queries import read_evidence
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
