@@ -35,7 +35,7 @@ def rate(
         ),
     ] = "am-elo",
     min_votes: Annotated[
-        int, typer.Option(help="Only annotators with more votes than this count.")
+        int, typer.Option(min=0, help="Only annotators with more votes than this count.")
     ] = DEFAULTS.min_votes,
     min_ability: Annotated[
         float, typer.Option(help="Annotators with this ability or less are flagged; 1 is typical.")
@@ -64,8 +64,10 @@ def rate(
     anchor: Annotated[
         str | None, typer.Option(metavar="MODEL=SCORE", help="Shift the scores so that MODEL has SCORE.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the shuffles of elo.")] = 0,
-    shuffles: Annotated[int, typer.Option(help="Orders of the votes that elo averages over.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffles of elo.")] = 0,
+    shuffles: Annotated[
+        int, typer.Option(min=2, max=MAX_SHUFFLES, help="Orders of the votes that elo averages over.")
+    ] = 1000,
     output_format: Annotated[
         Format | None, typer.Option("--format", help="By default what --output ends in, else table.")
     ] = None,
@@ -95,7 +97,7 @@ def rate(
         method=method,
         loop=LoopSettings(
             method="m-elo" if method == "m-elo" else "am-elo",
-            min_votes=_whole("--min-votes", min_votes),
+            min_votes=min_votes,
             min_ability=_finite("--min-ability", min_ability),
             exclude=exclude,
             prior_sd=prior,
@@ -105,8 +107,8 @@ def rate(
             base=_finite("--base", base),
         ),
         anchor=_anchor(anchor),
-        shuffles=_whole("--shuffles", shuffles, least=2, most=MAX_SHUFFLES),
-        seed=_whole("--seed", seed),
+        shuffles=shuffles,
+        seed=seed,
     )
     form: Format = choose_format(output_format, output, get_args(Format))
     with showing_stages() as stages:
@@ -138,23 +140,9 @@ def rate(
         write_output(rows_csv(rows) if form == "csv" else rows_parquet(rows), output)
 
 
-def _whole(option: str, value: int, *, least: int = 0, most: int | None = None) -> int:
-    if value < least:
-        raise BadInputError(f"{option} must be {least} or more, is {value}")
-    if most is not None and value > most:
-        raise BadInputError(f"{option} must be {most:,} or less, is {value:,}")
-    return value
-
-
 def _finite(option: str, value: float) -> float:
     if not math.isfinite(value):
         raise BadInputError(f"{option} must be a finite number, is {value}")
-    return value
-
-
-def _positive(option: str, value: float) -> float:
-    if not _finite(option, value) > 0:
-        raise BadInputError(f"{option} must be greater than 0, is {value}")
     return value
 
 
@@ -178,9 +166,12 @@ def _spread(text: str) -> float | Literal["estimated"]:
     if text == "estimated":
         return "estimated"
     try:
-        return _positive("--prior-sd", float(text))
+        spread = _finite("--prior-sd", float(text))
     except ValueError:
         raise BadInputError(f"--prior-sd must be a number or 'estimated', is {text!r}") from None
+    if spread <= 0:
+        raise BadInputError(f"--prior-sd must be greater than 0, is {spread}")
+    return spread
 
 
 def _anchor(text: str | None) -> tuple[str, float] | None:

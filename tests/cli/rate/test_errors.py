@@ -33,7 +33,7 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--min-votes", -1], "--min-votes must be 0 or more, is -1"),
+        (["--min-votes", -1], "'--min-votes': Input should be greater than or equal to 0"),
         (["--min-ability", "nan"], "--min-ability must be a finite number"),
         (["--prior-sd", 0], "--prior-sd must be greater than 0, is 0.0"),
         (["--prior-sd", "inf"], "--prior-sd must be a finite number"),
@@ -41,9 +41,9 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
         (["--ability-cap", -1], "--ability-cap must be 1.1 or more"),
         (["--ability-cap", "nan"], "--ability-cap must be a finite number"),
         (["--base", "inf"], "--base must be a finite number"),
-        (["--shuffles", 1], "--shuffles must be 2 or more"),
-        (["--shuffles", 10**9], "--shuffles must be 1,000,000 or less"),
-        (["--seed", -1], "--seed must be 0 or more"),
+        (["--shuffles", 1], "'--shuffles': Input should be greater than or equal to 2"),
+        (["--shuffles", 10**9], "'--shuffles': Input should be less than or equal to 1000000"),
+        (["--seed", -1], "'--seed': Input should be greater than or equal to 0"),
         (["--plain", "--prior-sd", 1], "--plain means no prior and no cap"),
         (["--plain", "--ability-cap", 2], "--plain means no prior and no cap"),
         (["--anchor", "ant"], "--anchor must be MODEL=SCORE, is 'ant'"),
