@@ -46,6 +46,15 @@ class SupersededError(StableArenaError):
     title = "Another worker took over"
 
 
+_END_STATES: dict[type[Exception], str] = {
+    NoCommonRankingError: "needs_review",
+    NeedsReviewError: "needs_review",
+    SupersededError: "superseded",
+    FitCancelledError: "cancelled",
+}
+"""How a refit ends with these errors; with all others it has failed."""
+
+
 @dataclass
 class _Run:
     """A refit that this process has claimed, and the seconds that its stages took."""
@@ -142,16 +151,8 @@ class RefitRunner:
             with contextlib.suppress(UnavailableError):
                 self._end(run, "failed", error.detail)
             raise
-        except NoCommonRankingError as error:
-            self._end(run, "needs_review", str(error))
-        except NeedsReviewError as error:
-            self._end(run, "needs_review", error.detail)
-        except SupersededError as error:
-            self._end(run, "superseded", error.detail)
-        except FitCancelledError as error:
-            self._end(run, "cancelled", error.detail)
         except (RatingError, StableArenaError) as error:
-            self._end(run, "failed", str(error))
+            self._end(run, _END_STATES.get(type(error), "failed"), str(error))
         except Exception as error:  # a bug must not end the worker
             log.exception("refit_broke")
             self._end(run, "failed", f"unexpected {type(error).__name__}")
