@@ -125,7 +125,7 @@ def _tables(pairs: Rows, annotators: Rows, title: str, *, verify: bool) -> list[
     return [
         table(f"Smallest removals that swap two neighbours · {title}", pairs, columns, text=["Model", "Above"]),
         table(
-            "Annotators without whom scores would change most",
+            "Annotators whose removal changes scores most",
             annotators,
             {
                 "Annotator": word("annotator"), "Votes": word("votes"),

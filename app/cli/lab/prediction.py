@@ -49,8 +49,7 @@ def prediction(
         results={"methods": rows},
         tables=[_table(source, rows)],
         notes=[
-            "MSE over all held-out votes, AUC without ties. Lead: difference to am-elo robust on the splits where both "
-            "have a result.",
+            "MSE over all held-out votes, AUC without ties. Lead: minus am-elo robust's, where both have a result.",
             "Paper: Table 2 of am-ELO, on its own data; its am-ELO is maximum likelihood.",
         ],
         chart=_chart(rows),

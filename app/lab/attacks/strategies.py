@@ -104,31 +104,31 @@ def omnipresent(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa
 
 
 def always_left(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
-    """Vote for what is shown first."""
+    """Vote for the model on the left."""
     return np.ones(len(scene.left))
 
 
 def copycats(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
-    """Everybody gives the first member's answers, who votes for the target and honestly else (see `crowd`)."""
+    """Copy the first member's votes, which are for the target, else honest."""
     first = _for(scene.target, scene, scene.honest)[scene.member == 0]
     return np.tile(first, int(scene.member.max()) + 1)
 
 
 def slow_drift(scene: Scene, generator: np.random.Generator) -> Floats:
-    """Honest at first, then more and more for the target."""
+    """Vote honestly at first, then more and more for the target."""
     turned = generator.random(len(scene.left)) < scene.age
     return np.where(turned, _for(scene.target, scene, scene.honest), scene.honest)
 
 
 def sleeper(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
-    """Honest in the first half, flips in the second."""
+    """Vote honestly in the first half, and flip the second half."""
     return np.where(scene.age < HALF_WAY, scene.honest, 1.0 - scene.honest)
 
 
 def framing(scene: Scene, generator: np.random.Generator) -> Floats:
-    """Vote strictly by one false ranking, so that the board bends and honest votes look contrary to it.
+    """Follow one false ranking, so that the leaderboard follows it too and honest votes seem to oppose it.
 
-    The ranking is the public one with every third model moved to the place of another third's.
+    The ranking is the public one with two thirds of the models in each other's places.
     """
     false = scene.public.copy()
     moved = generator.permutation(len(false))[: 2 * (len(false) // 3)]
@@ -137,7 +137,7 @@ def framing(scene: Scene, generator: np.random.Generator) -> Floats:
 
 
 def framing_by_copy(scene: Scene, generator: np.random.Generator) -> Floats:  # noqa: ARG001
-    """Repeat one honest annotator's votes, so that both look like copies (the victim's votes are in `honest`)."""
+    """Repeat one honest annotator's votes (in `honest`), so that both look like copies."""
     return scene.honest
 
 
@@ -150,7 +150,7 @@ def _by_ranking(scene: Scene, score: Floats) -> Floats:
 
 
 def _above(scene: Scene, number: int) -> Indices:
-    """Return the models just above the target on the public board, the nearest first; the next below if none is."""
+    """Return the models just above the target in the public ranking, nearest first; for the first, the next below."""
     order = np.argsort(-scene.public)
     place = int(np.flatnonzero(order == scene.target)[0])
     nearest = order[max(0, place - number) : place][::-1]

@@ -8,7 +8,7 @@ from app.rating.data.votes import Cells
 from app.rating.detection.null_model import NullModel
 
 COPIES = 0.9  # share of votes that a copier copies
-WORTH_A_LOOK = 4.0  # log-likelihood ratio, whoever voted first, from which a pair is examined
+WORTH_A_LOOK = 4.0  # log-likelihood ratio, in either order, from which a pair is examined
 BLOCK = 512  # annotators compared with all others together
 
 

@@ -126,7 +126,7 @@ def leave_annotators_out(influence: Influence) -> Floats:
     -------
     float array, shape (n_annotators, n_models), Elo points, indices as in `estimate.small`
         Groups of models that only one annotator links keep their distance without that annotator. NaN for a single
-        annotator, and for an annotator without whom so few votes remain that the iteration below does not converge.
+        annotator, and for an annotator whose removal leaves so few votes that the iteration below does not converge.
 
     Notes
     -----
