@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from app.auth.callers import Caller, Scope
 from app.database.engine import DatabaseBusyError
 from app.errors import NotAuthenticatedError, ScopeMissingError
-from app.http.problems import MediaTypeError
+from app.http.errors import MediaTypeError
 from app.services import Services
 
 _bearer = HTTPBearer(

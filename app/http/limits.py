@@ -9,17 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.auth.callers import Caller
 from app.errors import StableArenaError
-from app.http.problems import (
-    BodyTooLargeError,
-    BodyTooSlowError,
-    MediaTypeError,
-    RateLimitedError,
-    problem_response,
-)
+from app.http.errors import BodyTooLargeError, BodyTooSlowError, MediaTypeError, RateLimitedError
+from app.http.problems import problem_response
 
 _BYTES_A_SECOND = 16 * 1024  # least speed of a body that takes longer than `seconds`
 
@@ -144,14 +140,14 @@ class RateLimits:
     """Counts the requests of each key, and of each address without a valid key, in this process's memory.
 
     Every process counts for itself: with four processes, a caller may make up to four times as many requests. The
-    requests of a minute may come at once.
+    requests of a minute may come at once. If there are more than `size` callers, the one that was silent longest is
+    forgotten.
     """
 
     def __init__(self, *, per_key: int | None, per_address: int | None, size: int = 100_000) -> None:
         self._per_key = per_key
         self._per_address = per_address
-        self._size = size
-        self._buckets: dict[Any, _Bucket] = {}
+        self._buckets: LRUCache[Any, _Bucket] = LRUCache(size)
 
     def count_caller(self, scope: Scope, caller: Caller) -> None:
         """Count a request of a key, or of one of its tokens, towards the key's own limit or the service's.
@@ -178,8 +174,6 @@ class RateLimits:
         now = time.monotonic()
         bucket = self._buckets.get(who)
         if bucket is None or bucket.per_minute != per_minute:
-            if len(self._buckets) >= self._size:
-                self._forget(now)
             bucket = self._buckets[who] = _Bucket(per_minute, per_minute, now)
         rate = per_minute / _MINUTE
         bucket.left = min(per_minute, bucket.left + (now - bucket.at) * rate)
@@ -195,17 +189,6 @@ class RateLimits:
         if refused:
             wait = math.ceil((1 - bucket.left) / rate)
             raise RateLimitedError(f"one {policy} may make {per_minute} requests a minute", wait)
-
-    def _forget(self, now: float) -> None:
-        """Drop the full buckets, which are like new ones; if none is full, drop the older half."""
-        used = {
-            who: bucket
-            for who, bucket in self._buckets.items()
-            if bucket.left + (now - bucket.at) * bucket.per_minute / _MINUTE < bucket.per_minute
-        }
-        if len(used) >= self._size:
-            used = dict(list(used.items())[len(used) // 2 :])
-        self._buckets = used
 
 
 def _network(scope: Scope) -> str:

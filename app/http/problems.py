@@ -24,58 +24,20 @@ from app.errors import (
     UnavailableError,
     validation_message,
 )
+from app.http.errors import (
+    BodyTooLargeError,
+    BodyTooSlowError,
+    MalformedBodyError,
+    MediaTypeError,
+    MethodNotAllowedError,
+    RateLimitedError,
+)
 from app.naming.names import NAME_PATTERN
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
 _SHOWN_ERRORS = 100
 _IN_PATHS = "/:@!$&'()*+,;="  # characters that RFC 3986 allows in a path, beside letters and digits
-
-
-class MalformedBodyError(StableArenaError):
-    """The body is not JSON."""
-
-    code = "malformed-body"
-    title = "The body is not valid JSON"
-
-
-class MethodNotAllowedError(StableArenaError):
-    """The path does not have the method; the header Allow names those it has."""
-
-    code = "method-not-allowed"
-    title = "The method is not allowed"
-
-
-class MediaTypeError(StableArenaError):
-    """The body's media type is not one that the endpoint reads."""
-
-    code = "media-type"
-    title = "The body's media type is not supported"
-
-
-class BodyTooLargeError(StableArenaError):
-    """The body is larger than the service accepts."""
-
-    code = "body-too-large"
-    title = "The body is too large"
-
-
-class BodyTooSlowError(StableArenaError):
-    """The body took longer to arrive than the service waits."""
-
-    code = "body-too-slow"
-    title = "The body arrives too slowly"
-
-
-class RateLimitedError(StableArenaError):
-    """The caller made too many requests; the next one is allowed after `retry_seconds`."""
-
-    code = "rate-limited"
-    title = "Too many requests"
-
-    def __init__(self, detail: str, retry_seconds: int) -> None:
-        super().__init__(detail)
-        self.retry_seconds = retry_seconds
 
 
 # The status of a class is also that of its subclasses without a line of their own.

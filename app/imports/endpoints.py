@@ -13,8 +13,9 @@ from app.database.file_chunks import CHUNK_BYTES
 from app.database.timestamps import StorableTimestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import ProcessServices, ReadView, require, require_any, services_of
+from app.http.errors import MediaTypeError
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.problems import MediaTypeError, problem_responses
+from app.http.problems import problem_responses
 from app.imports import service as imports
 from app.imports.formats.schemas import find_schema
 from app.imports.schemas import Import, ImportDetails

@@ -192,7 +192,7 @@ def test_a_token_of_a_key(connection: Connection) -> None:
     caller = authenticate_token(connection, token)
     assert (caller.key_id, caller.name, caller.scopes) == (key.id, "k", {"ingest"})
     assert (caller.token_id, caller.requests_per_minute) == (record.id, 7)
-    assert caller.may_vote_as("anybody")
+    assert caller.may_vote_as("any annotator")
     stored = connection.execute(text("SELECT t::text FROM ingest_tokens t")).scalar_one()
     assert token.rpartition("_")[2] not in stored
     with pytest.raises(NotAuthenticatedError):
@@ -209,7 +209,7 @@ def test_a_token_bound_to_an_annotator(connection: Connection) -> None:
     assert bound.may_vote_as("Zoë-17")
     assert not any(bound.may_vote_as(other) for other in ("Zoë-1", "zoë-17", "", "\ud800"))
     stored = connection.execute(text("SELECT t::text FROM ingest_tokens t")).scalar_one()
-    assert "Zo" not in stored, "whom the token is for is stored as it came"
+    assert "Zo" not in stored, "the annotator's raw key is stored"
 
 
 def test_a_token_dies_in_time_and_with_its_key(connection: Connection) -> None:

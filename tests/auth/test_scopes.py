@@ -24,8 +24,8 @@ REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(enco
 PREFIX = "/api/v1"
 # The description of the interface and the pages are public, and the description does not have them.
 UNDESCRIBED = {("GET", "/openapi.json"), ("GET", "/"), ("GET", "/docs"), ("GET", "/docs/{name}")}
-STRANGERS = ("nobody", "revoked", "expired", "made up")
-CALLERS = (*STRANGERS, *SCOPES, "token")
+WITHOUT_A_KEY = ("no key", "revoked", "expired", "made up")
+CALLERS = (*WITHOUT_A_KEY, *SCOPES, "token")
 
 Verdict = str  # "in", or the status that keeps the caller out
 
@@ -47,15 +47,15 @@ def documented_rules() -> dict[tuple[str, str], set[str]]:
     rows = re.findall(r"^\| `(\w+) (\S+)` \|.*\| ([^|]+) \|$", section, re.MULTILINE)
     rules = {(method, path): set(re.findall(r"\w+", re.sub(r"\(.*?\)", "", scope))) for method, path, scope in rows}
     for route, rule in rules.items():
-        assert rule - {"or"} <= {*SCOPES, "token", "public", "none"}, f"nobody knows what {rule} means for {route}"
+        assert rule - {"or"} <= {*SCOPES, "token", "public", "none"}, f"{rule} is not a rule, at {route}"
     return rules
 
 
 def expected(rule: set[str], caller: str) -> Verdict:
     if "none" in rule:
         return "in"
-    if caller in STRANGERS:
-        return "in" if caller == "nobody" and "public" in rule else "401"
+    if caller in WITHOUT_A_KEY:
+        return "in" if caller == "no key" and "public" in rule else "401"
     return "in" if caller == "admin" or caller in rule else "403"
 
 
@@ -70,7 +70,7 @@ def headers(database: Database) -> dict[str, dict[str, str]]:
         record, shown["expired"] = create_key(conn, "expired", ["admin"])
         conn.execute(text("UPDATE api_keys SET expires_at = now() WHERE id = :id"), {"id": record.id})
         shown["made up"] = create_key(conn, "made up", ["admin"])[1].replace("sa_", "sat_")
-    return {"nobody": {}, **{caller: {"Authorization": f"Bearer {secret}"} for caller, secret in shown.items()}}
+    return {"no key": {}, **{caller: {"Authorization": f"Bearer {secret}"} for caller, secret in shown.items()}}
 
 
 def verdict(client: Client, method: str, path: str, headers: dict[str, str]) -> Verdict:
@@ -81,7 +81,7 @@ def verdict(client: Client, method: str, path: str, headers: dict[str, str]) -> 
     return str(answer.status_code) if answer.status_code in (401, 403) else "in"
 
 
-def test_every_route_lets_in_whom_the_reference_says(client: Client, headers: dict[str, dict[str, str]]) -> None:
+def test_every_route_accepts_the_callers_of_the_reference(client: Client, headers: dict[str, dict[str, str]]) -> None:
     rules, wrong = documented_rules(), []
     for route in routes(create_app(Settings())):
         if route not in rules:
@@ -117,5 +117,5 @@ def test_a_closed_leaderboard_is_closed(
     public = [route for route, rule in documented_rules().items() if "public" in rule]
     with serving(closed) as url, Client(base_url=url, timeout=120) as client:
         for route in public:
-            assert verdict(client, *route, headers["nobody"]) == "401"
+            assert verdict(client, *route, headers["no key"]) == "401"
             assert verdict(client, *route, headers["read"]) == "in"

@@ -87,7 +87,7 @@ def test_variables_that_are_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("SERVER__HOST", " ", "SERVER__HOST: is set but empty"),
         ("DATA_DIR", "", "DATA_DIR: is set but empty"),
@@ -107,10 +107,10 @@ def test_variables_that_are_no_error() -> None:
         ),
     ],
 )
-def test_values_that_are_refused(refused: Callable[..., str], name: str, value: str, told: str) -> None:
-    said = refused(**{name: value})
-    assert said.startswith(f"the settings are not valid\nSTABLE_ARENA_{told}")
-    assert "hush" not in said
+def test_values_that_are_refused(refused: Callable[..., str], name: str, value: str, message: str) -> None:
+    refusal = refused(**{name: value})
+    assert refusal.startswith(f"the settings are not valid\nSTABLE_ARENA_{message}")
+    assert "hush" not in refusal
 
 
 def test_the_home_folder_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

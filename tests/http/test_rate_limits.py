@@ -11,8 +11,8 @@ from app.auth.callers import Caller
 from app.auth.keys.service import create_key
 from app.database.engine import Database
 from app.http import limits
+from app.http.errors import RateLimitedError
 from app.http.limits import RateLimits
-from app.http.problems import RateLimitedError
 from app.main import create_app
 from app.settings import ServerSettings, Settings
 
@@ -90,7 +90,7 @@ def test_memory_is_bounded_and_those_in_use_are_kept(clock: Clock) -> None:
     for i in range(100, 190):
         allowed(limits, caller(i), 1)
     assert len(limits._buckets) <= 100
-    assert allowed(limits, caller(500), 9) == 0, "whoever fills the memory gets rid of the limit"
+    assert allowed(limits, caller(500), 9) == 0, "a full memory must not lift the limit"
     for i in range(1000, 2000):
         allowed(limits, caller(i), 1)
     assert len(limits._buckets) <= 100

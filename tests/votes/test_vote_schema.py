@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadInputError
-from app.http.problems import MalformedBodyError
+from app.http.errors import MalformedBodyError
 from app.naming.names import name_error
 from app.votes.rules import MAX_METADATA_LENGTH, MAX_TAGS
 from app.votes.schemas import Vote, parse_batch, parse_vote
