@@ -1,0 +1,187 @@
+"""Imports outlive the workers that run them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import Client
+from sqlalchemy import text
+
+from app.database.engine import Database
+from app.database.lease_renewal import holder_name
+from app.database.leases import acquire_lease
+from app.imports.formats import csv as csv_source
+from app.imports.runner import ImportRunner
+from app.main import create_app
+from app.settings import Settings, WorkerSettings
+from app.votes import bulk as vote_loading
+from tests.imports.uploads import HEADER, TABLES, count, wait_until
+
+Ask = Callable[..., Any]
+AssertProblem = Callable[..., dict[str, Any]]
+
+
+def test_another_process_takes_over_what_one_left(
+    post: Ask, ask: Ask, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_source, "ROWS_PER_BATCH", 4)
+    import_id = post(HEADER + "".join(f"k{i},a,b,tie,{i}\n" for i in range(20))).json()["id"]
+    really, chunks = vote_loading.load_votes, 0
+
+    def breaking(*arguments: Any, **options: Any) -> Any:
+        nonlocal chunks
+        chunks += 1
+        if chunks == 3:
+            raise KeyboardInterrupt
+        return really(*arguments, **options)
+
+    with monkeypatch.context() as broken:
+        broken.setattr("app.imports.loading.load_votes", breaking)
+        with pytest.raises(KeyboardInterrupt):  # as good as dead: it neither ends the import nor gives the lease back
+            ImportRunner(database, lease_seconds=3, max_expanded_bytes=10**9).run_next()
+    assert 0 < count(database) < 20
+    other = ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9)
+    wait_until(lambda: other.run_next() is not None)
+    done = ask("GET", f"/imports/{import_id}").json()
+    assert (done["state"], done["counts"]["created"], done["rows_done"]) == ("done", 20, 20)
+    assert count(database) == 20
+
+
+class WorkerKilledError(BaseException):
+    """Passes by every handler, as a kill does."""
+
+
+def run_to_death(database: Database) -> None:
+    """Have a runner die of the import it takes on: it neither ends it nor gives the lease back, which then runs out."""
+    with pytest.raises(WorkerKilledError):
+        ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
+    with database.begin() as conn:
+        conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))
+
+
+def test_what_kills_every_worker_is_not_begun_for_ever(
+    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(*_: Any, **__: Any) -> Any:
+        raise WorkerKilledError
+
+    content = HEADER + "k,a,b,tie,\n"
+    import_id = post(content).json()["id"]
+    with monkeypatch.context() as deadly:
+        deadly.setattr("app.imports.runner.survey_file", dying)
+        for _ in range(3):
+            run_to_death(database)
+            assert ask("GET", f"/imports/{import_id}").json()["state"] == "running"
+        assert str(import_runner.run_next()) == import_id
+    failed = ask("GET", f"/imports/{import_id}").json()
+    assert failed["state"] == "failed"
+    assert failed["detail"].startswith("reading it ended with its worker 3 times")
+    assert "claims" not in failed["counts"]
+    assert import_runner.run_next() is None
+    assert [count(database, table) for table in TABLES] == [0, 1, 0, 0]
+    assert post(content).json()["id"] != import_id  # sent again, it is tried again
+    assert import_runner.run_next() is not None
+    assert count(database) == 1
+
+
+def test_an_import_that_gets_further_may_lose_any_number_of_workers(
+    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_source, "ROWS_PER_BATCH", 1)
+    really, chunks = vote_loading.load_votes, 0
+
+    def breaking(*arguments: Any, **options: Any) -> Any:
+        nonlocal chunks
+        chunks += 1
+        if chunks % 2 == 0:
+            raise WorkerKilledError
+        return really(*arguments, **options)
+
+    import_id = post(HEADER + "".join(f"k{i},a,b,tie,{i}\n" for i in range(40))).json()["id"]
+    with monkeypatch.context() as broken:
+        broken.setattr("app.imports.loading.load_votes", breaking)
+        for _ in range(5):
+            run_to_death(database)
+    before = count(database)
+    assert import_runner.run_next() is not None
+    done = ask("GET", f"/imports/{import_id}").json()
+    assert (done["state"], done["counts"]["created"]) == ("done", 40)
+    assert 0 < before < 40
+
+
+def test_a_worker_that_is_stopped_has_not_died(
+    post: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post(HEADER + "k,a,b,tie,\n")
+    with monkeypatch.context() as stopping:
+        stopping.setattr("app.imports.runner.survey_file", lambda *_, **__: None)  # as where it is told to stop
+        for _ in range(5):
+            assert import_runner.run_next() is not None
+    assert count(database) == 0
+    assert import_runner.run_next() is not None
+    assert count(database) == 1
+
+
+def test_who_holds_the_lease_is_left_alone(post: Ask, database: Database, import_runner: ImportRunner) -> None:
+    held = post(HEADER + "k,a,b,tie,\n").json()["id"]
+    free = post(HEADER + "l,a,b,tie,\n").json()["id"]
+    with database.begin() as conn:
+        assert acquire_lease(conn, f"import:{held}", holder_name(), 30)
+    assert [str(import_runner.run_next()), import_runner.run_next()] == [free, None]
+
+
+def test_a_stopped_runner_lets_go_and_the_next_goes_on(post: Ask, database: Database) -> None:
+    post(HEADER + "k,a,b,tie,\n")
+    stopped = ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9)
+    stopped.stop()
+    assert stopped.run_next() is None
+    assert ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next() is not None
+    assert count(database) == 1
+
+
+def test_the_service_runs_imports_by_itself(
+    settings: Settings, keys: dict[str, str], serving: Any, database: Database
+) -> None:
+    working = settings.model_copy(update={"worker": WorkerSettings(tick_seconds=0.05)})
+    headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
+    with serving(create_app(working)) as url, Client(base_url=url, timeout=120) as client:
+        posted = client.post("/api/v1/imports", content=(HEADER + "k,a,b,tie,\n").encode(), headers=headers)
+        assert posted.status_code == 202
+        wait_until(lambda: count(database) == 1)
+
+
+KILLED = """
+import sys, time
+from app.database.engine import Database
+from app.imports import runner
+def read_for_long(*_, **__):
+    print("reading", flush=True)
+    time.sleep(600)
+runner.survey_file = read_for_long
+with Database(sys.argv[1]) as database:
+    runner.ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
+"""
+
+
+def test_a_killed_worker_leaves_no_copy_of_the_upload(
+    client: Client, keys: dict[str, str], database_url: str, tmp_path: Path
+) -> None:
+    headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
+    assert client.post("/api/v1/imports", content=(HEADER + "raw,a,b,tie,\n").encode(), headers=headers).is_success
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, database_url],
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "reading\n"
+    process.kill()
+    process.communicate()
+    assert list(folder.rglob("*")) == []
