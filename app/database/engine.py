@@ -3,69 +3,29 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Self, cast
 
-import psycopg
 from sqlalchemy import URL, Connection, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
-from app.errors import BadInputError, UnavailableError
+from app.database.errors import (
+    DatabaseBusyError,
+    DatabaseTooOldError,
+    DatabaseUnreachableError,
+    DatabaseUrlError,
+    as_unavailable,
+    first_line,
+    translated,
+)
 
 OLDEST_SERVER = 15
 USED_ONCE = "used once"
 """Key in a connection's `info`: the connection is closed when it is given back to the pool."""
 _DRIVER = "postgresql+psycopg"
-# SQLSTATE classes and codes of the server's state, not of the statement. 25P03 and 25P04: a transaction was idle or
-# lasted too long. 53: full disk, no memory, no connection left. 58: a file cannot be read. XX: other failures, such as
-# a used-up quota or a damaged page. 25006: the server is a standby, or its operator has made it read-only.
-_LOST = ("08", "57", "25P03", "25P04")
-_CONTENDED = ("40001", "40P01")
-_BUSY = ("53", "58", "XX", "55P03", "57014")
-_TAKES_NO_WRITES = "25006"
 # A transaction that waits longer for a lock waits for one that hangs, so it fails. A process that freezes inside a
 # transaction keeps its locks, so the server ends the transaction after a time.
 _LOCK_SECONDS = 20
 _SILENT_SECONDS = 300
-
-
-class DatabaseUrlError(BadInputError):
-    """The database's URL is not valid."""
-
-    code = "database-url"
-    title = "The database URL is not valid"
-
-
-class DatabaseUnreachableError(UnavailableError):
-    """No connection could be made, or the one in use was lost."""
-
-    code = "database-unreachable"
-    title = "The database cannot be reached"
-    public = False
-
-
-class DatabaseBusyError(UnavailableError):
-    """The database could not do this now: no free connection, a full disk, a file that it cannot read."""
-
-    code = "database-busy"
-    title = "The database is busy"
-    public = False
-
-
-class DatabaseReadOnlyError(DatabaseBusyError):
-    """The database is read-only: it is a standby, or its operator has made it so."""
-
-    public = True
-
-
-class DatabaseContendedError(DatabaseBusyError):
-    """The transaction was ended because it conflicted with another one. It can be run again at once."""
-
-
-class DatabaseTooOldError(UnavailableError):
-    """The server is older than the statements need."""
-
-    code = "database-too-old"
-    title = "The database server is too old"
 
 
 class Database:
@@ -115,13 +75,13 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         """Run a READ COMMITTED transaction, which is committed when the block ends and rolled back if it raises."""
-        with self._connect() as conn, _translated(writing=True), conn.begin():
+        with self._connect() as conn, translated(writing=True), conn.begin():
             yield conn
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Run a read-only REPEATABLE READ transaction: all its statements see the same state."""
-        with self._connect() as conn, _translated():
+        with self._connect() as conn, translated():
             view = conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with view.begin():
                 yield view
@@ -148,7 +108,7 @@ class Database:
         except PoolTimeoutError as error:
             raise DatabaseBusyError("every database connection of this process is in use") from error
         except DBAPIError as error:
-            raise _as_unavailable(error) or DatabaseUnreachableError(_line(error.orig)) from error
+            raise as_unavailable(error) or DatabaseUnreachableError(first_line(error.orig)) from error
 
     @property
     def connections_in_use(self) -> int:
@@ -195,40 +155,6 @@ def parse_url(url: str) -> URL:
     if parsed is None or parsed.drivername not in ("postgresql", "postgres", _DRIVER):
         raise DatabaseUrlError("the database URL must look like postgresql://user:password@host:port/name")
     return parsed.set(drivername=_DRIVER)
-
-
-@contextmanager
-def _translated(*, writing: bool = False) -> Iterator[None]:
-    try:
-        yield
-    except (DBAPIError, psycopg.Error) as error:  # COPY does not use SQLAlchemy
-        unavailable = _as_unavailable(error, writing=writing)
-        if unavailable is None:
-            raise
-        raise unavailable from error
-
-
-def _as_unavailable(error: DBAPIError | psycopg.Error, *, writing: bool = False) -> UnavailableError | None:
-    """Return the error as a failure of the server, or None if the statement was wrong."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    state = getattr(cause, "sqlstate", None) or ""
-    if state in _CONTENDED:
-        return DatabaseContendedError(_line(cause))
-    if writing and state == _TAKES_NO_WRITES:
-        return DatabaseReadOnlyError("the database is read-only: it is a standby, or its operator has made it so")
-    if state.startswith(_BUSY):
-        return DatabaseBusyError(_line(cause))
-    # Errors without a state come from the driver: the connection is lost.
-    silent = isinstance(cause, psycopg.OperationalError) and not state
-    if silent or state.startswith(_LOST) or (isinstance(error, DBAPIError) and error.connection_invalidated):
-        return DatabaseUnreachableError(_line(cause))
-    return None
-
-
-def _line(cause: BaseException | None) -> str:
-    """Return the server's primary message. Its details and context may repeat the values of the statement."""
-    said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
-    return " ".join((said or str(cause)).split())
 
 
 def _refuse_old_server(connection: Any, _record: object) -> None:

@@ -8,7 +8,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Connection
 
 from app.auth.callers import Caller, Scope
-from app.database.engine import DatabaseBusyError
+from app.database.errors import DatabaseBusyError
 from app.errors import NotAuthenticatedError, ScopeMissingError
 from app.http.errors import MediaTypeError
 from app.services import Services

@@ -10,7 +10,8 @@ import polars as pl
 import structlog
 from sqlalchemy import Connection, RowMapping
 
-from app.database.engine import Database, DatabaseContendedError
+from app.database.engine import Database
+from app.database.errors import DatabaseContendedError
 from app.database.file_chunks import drop_chunks
 from app.imports import queries as store
 from app.imports.formats import VoteReader

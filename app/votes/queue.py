@@ -10,7 +10,8 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
-from app.database.engine import Database, DatabaseContendedError
+from app.database.engine import Database
+from app.database.errors import DatabaseContendedError
 from app.errors import FieldError, StableArenaError, UnavailableError
 from app.http.idempotency.service import IdempotencyClaim, Resolved, StoredResponse, resolve_claims, store_responses
 from app.naming.known_names import Known, KnownNames

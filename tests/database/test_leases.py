@@ -1,7 +1,8 @@
 import pytest
 from sqlalchemy import Connection, func, text, update
 
-from app.database.engine import Database, DatabaseBusyError
+from app.database.engine import Database
+from app.database.errors import DatabaseBusyError
 from app.database.leases import acquire_lease, lease_is_free, lock_lease, release_lease, renew_lease
 from app.database.tables import leases
 

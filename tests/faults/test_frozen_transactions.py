@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, text
 
-from app.database.engine import Database, DatabaseBusyError, DatabaseUnreachableError
+from app.database.engine import Database
+from app.database.errors import DatabaseBusyError, DatabaseUnreachableError
 from app.database.leases import acquire_lease, end_when_silent, lock_lease
 from app.refits import runner as runners
 from app.refits.publish import write_snapshot

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.database.engine import Database, DatabaseContendedError
+from app.database.engine import Database
+from app.database.errors import DatabaseContendedError
 from app.errors import BadInputError
 from app.imports.formats import csv
 from app.imports.loading import ImportLoad

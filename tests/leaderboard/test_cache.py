@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from app.database.engine import Database, DatabaseUnreachableError
+from app.database.engine import Database
+from app.database.errors import DatabaseUnreachableError
 from app.leaderboard.cache import LeaderboardCache
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.snapshots.service import NoSuchLeaderboardError

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DataError
 
-from app.database.engine import Database, DatabaseContendedError
+from app.database.engine import Database
+from app.database.errors import DatabaseContendedError
 from app.naming.known_names import Known
 from app.votes import queue as ingest
 from app.votes.queue import QueueFullError, ShuttingDownError, VoteQueue

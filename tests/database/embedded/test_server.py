@@ -22,7 +22,7 @@ from app.database.embedded.locks import try_exclusive
 from app.database.embedded.postmaster import find_postmaster, is_alive, stop
 from app.database.embedded.server import EmbeddedServer
 from app.database.embedded.sockets import SOCKET_FILE, recorded_folder
-from app.database.engine import DatabaseUnreachableError
+from app.database.errors import DatabaseUnreachableError
 from app.database.opening import open_database
 
 ROOT = os.geteuid() == 0
