@@ -25,7 +25,7 @@ def test_before_the_first_snapshot(ask: Ask, assert_problem: Ask) -> None:
     assert_problem(ask("GET", "/leaderboard", scope=None), 404, "no-snapshot")
 
 
-def test_the_leaderboard_is_the_loop_s(ask: Ask, crowd: list[str], refit: Ask) -> None:
+def test_the_leaderboard_is_that_of_the_loop(ask: Ask, crowd: list[str], refit: Ask) -> None:
     done = refit()
     board = ask("GET", "/leaderboard", scope=None).json()
     assert list(board) == [
@@ -85,7 +85,7 @@ def test_csv_is_no_formula(ask: Ask, change_policy: Ask, vote: Ask, refit: Ask) 
 
 
 @pytest.mark.comparisons
-def test_a_cache_is_told_when_nothing_changed(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
+def test_a_cache_gets_304_while_nothing_changed(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
     refit()
     tag = ask("GET", "/leaderboard").headers["etag"]
     for named in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):

@@ -80,8 +80,8 @@ def test_a_quota_is_named_and_what_it_splits_is_not_compared(
     assert {(row["comparable"], row["change"], row["beyond_interval"]) for row in diff["models"]} == {
         (False, None, None)
     }
-    told = [line for line in diff["summary"] if "now compared with other models" in line]
-    assert sorted(name for line in told for name in line.replace(",", " ").split() if name[1:].isdigit()) == [
+    said = [line for line in diff["summary"] if "now compared with other models" in line]
+    assert sorted(name for line in said for name in line.replace(",", " ").split() if name[1:].isdigit()) == [
         f"{half}{i}" for half in "ab" for i in range(4)
     ]
     assert not any("rose" in line or "fell" in line for line in diff["summary"])

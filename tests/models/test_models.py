@@ -176,8 +176,8 @@ def test_unknown_models_are_refused(
         assert [result["status"] for result in results] == ["created", "invalid", "created"]
         assert [error["pointer"] for error in results[1]["errors"]] == ["/model_a", "/model_b"]
         assert [one["name"] for one in client.get("/models").json()["items"]] == ["ant", "bee"]
-        nobody = client.get("/annotators", params={"annotator": "never seen"})
-        assert nobody.json()["items"] == [], "an invalid vote leaves nothing behind"
+        found = client.get("/annotators", params={"annotator": "never seen"})
+        assert found.json()["items"] == [], "an invalid vote leaves nothing behind"
         alias = client.post("/models/bee/aliases", json={"name": "bea", "valid_until": "2026-01-01T00:00:00Z"})
         assert alias.status_code == 201
         in_time = {**VOTE, "model_b": "bea", "voted_at": "2025-12-31T00:00:00Z"}

@@ -22,12 +22,12 @@ OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def told(
+def exposed(
     client: Client, keys: dict[str, str], crowd: list[str], refit: Callable[..., Any], database: Database
 ) -> dict[str, list[dict[str, str]]]:
     """Name → labels of the samples of a service that has published."""
     refit()
-    with database.begin() as conn:  # as any refit with a rule that flags somebody
+    with database.begin() as conn:  # as any refit with a rule that flags an annotator
         rules = '{"rules": {"ability": {"annotators": 1, "votes": 60}}}'
         conn.execute(text(f"UPDATE snapshots SET diagnostics = diagnostics || '{rules}'"))
     answer = client.get("/metrics", headers={"Authorization": f"Bearer {keys['read']}"})
@@ -38,22 +38,22 @@ def told(
     return found
 
 
-def test_every_alert_asks_for_what_there_is(told: dict[str, list[dict[str, str]]]) -> None:
+def test_every_alert_asks_for_what_there_is(exposed: dict[str, list[dict[str, str]]]) -> None:
     missing = []
     for rule in RULES:
         for name, selector in re.findall(r"\b(stable_arena_\w+)(?:\{([^}]*)\})?", rule["expr"]):
             wanted = dict(re.findall(r'(\w+)="([^"]*)"', selector))
             if name == "stable_arena_http_requests_total":
-                wanted.pop("status", None)  # told once there was one
+                wanted.pop("status", None)  # exposed after the first one
             if name == "stable_arena_http_request_duration_seconds_bucket":
                 wanted["route"] += "/batch"  # the one that this test has called
-            if not any(wanted.items() <= labels.items() for labels in told.get(name, [])):
+            if not any(wanted.items() <= labels.items() for labels in exposed.get(name, [])):
                 missing.append(f"{rule['alert']}: {name} {wanted}")
     assert not missing, "\n".join(missing)
 
 
-def test_every_metric_of_the_service_is_documented(told: dict[str, list[dict[str, str]]]) -> None:
-    ours = {re.sub(r"_(bucket|count|sum)$", "", name) for name in told if name.startswith("stable_arena_")}
+def test_every_metric_of_the_service_is_documented(exposed: dict[str, list[dict[str, str]]]) -> None:
+    ours = {re.sub(r"_(bucket|count|sum)$", "", name) for name in exposed if name.startswith("stable_arena_")}
     documented = set(re.findall(r"^\| `(stable_arena_\w+)", OPERATIONS, re.MULTILINE))
     assert {name for name in ours if not name.endswith("_created")} == documented
 

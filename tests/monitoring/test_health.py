@@ -35,8 +35,8 @@ def test_without_a_database_alive_but_not_ready(
     headers = {"Authorization": f"Bearer {keys['ingest']}"}
     with closed_database():
         for path in ("/readyz", "/api/v1/leaderboard"):
-            told = assert_problem(client.get(path), 503, "database-unreachable")
-            assert told["detail"] == "the service's log has the reason"  # it names the database
+            said = assert_problem(client.get(path), 503, "database-unreachable")
+            assert said["detail"] == "the service's log has the reason"  # it names the database
         assert_problem(client.post("/api/v1/votes", json=vote, headers=headers), 503, "database-unreachable")
         assert client.get("/healthz").status_code == 200
     assert client.get("/readyz").status_code == 200

@@ -1,4 +1,4 @@
-"""What Prometheus is told, and that it is told the truth."""
+"""The metrics that Prometheus reads, and whether they are true."""
 
 import os
 import subprocess
@@ -189,7 +189,7 @@ def test_without_the_database_the_process_tells_of_itself(
             assert value(samples, "database_up") == 0
             assert value(samples, "vote_queue_limit_votes") == 10_000
             assert ("stable_arena_snapshot_number", ()) not in samples
-            assert client.get("/metrics", headers=other).status_code == 503  # nobody can say whose key it is
+            assert client.get("/metrics", headers=other).status_code == 503  # no check of the key is possible
         assert value(samples_of(client.get("/metrics", headers=known).text), "database_up") == 1
 
 

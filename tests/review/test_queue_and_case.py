@@ -128,10 +128,10 @@ def test_a_side_a_favourite_and_haste_are_described(ask: Ask, crowd: list[str], 
     assert (case["pace"]["votes"], case["pace"]["median_seconds"], case["pace"]["hasty"]) == (90, 1.0, 1.0)
     assert case["pace"]["longest_burst"]["votes"] == case["pace"]["busiest_hour"]["votes"] == 90
     assert case["pace"]["busiest_hour"]["since"] == "2026-01-01T10:00:00Z"
-    told = " ".join(case["summary"])
-    assert "The left model won 100 % of the decided votes" in told
-    assert "the longest such run has 90 votes in 89 seconds" in told
-    assert "0 % of the votes are ties" in told
+    said = " ".join(case["summary"])
+    assert "The left model won 100 % of the decided votes" in said
+    assert "the longest such run has 90 votes in 89 seconds" in said
+    assert "0 % of the votes are ties" in said
 
 
 def test_retracted_votes_are_no_evidence(ask: Ask, crowd: list[str], refit: Ask, database: Database) -> None:
