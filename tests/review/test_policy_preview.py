@@ -59,7 +59,7 @@ def test_two_camps_are_foreseen(ask: Ask, gather: Ask, refit: Ask) -> None:
     gather(honest=8, flip=6)
     seen = preview(ask).json()
     assert (seen["needs_review"], seen["newly_excluded_share"]) == (True, 0.0)
-    assert seen["review_reason"].startswith("6 of 14 annotators vote against the ranking: two camps")
+    assert seen["review_reason"].startswith("6 of 14 annotators vote against the ranking: there are two camps")
     ended = refit()
     assert (ended["state"], ended["detail"]) == ("needs_review", seen["review_reason"])
 
