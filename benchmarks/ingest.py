@@ -27,7 +27,6 @@ from app.database.schema import upgrade
 
 ROUNDS = 5
 SECONDS = int(os.environ.get("SECONDS", "6"))
-HTTP = "app.cli.whole_answers:WholeAnswersProtocol"  # as `serve` has it; the peer too
 SCRIPT = Path(__file__).with_suffix(".lua")
 UNIT = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
@@ -49,7 +48,7 @@ def served(name: str, database_url: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "uvicorn", f"benchmarks.ingest_services:{name}", "--factory", "--workers", "2"]
-    options = ["--port", str(port), "--no-access-log", "--log-level", "warning", "--ws", "none", "--http", HTTP]
+    options = ["--port", str(port), "--no-access-log", "--log-level", "warning", "--ws", "none"]
     settings = {"STABLE_ARENA_DATABASE_URL": database_url, "STABLE_ARENA_WORKER__RUN_IN_SERVER": "false"}
     server = subprocess.Popen([*command, *options], env={**os.environ, **settings})
     try:

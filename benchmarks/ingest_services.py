@@ -10,8 +10,8 @@ from uuid import UUID
 import psycopg
 from fastapi import FastAPI
 
-from app.cli.interpreter import tune_for_serving
 from app.cli.logs import log_to_stderr
+from app.cli.supervisor import tune_interpreter
 from app.database.ids import new_id
 from app.main import create_app
 from app.naming.known_names import KnownNames
@@ -32,7 +32,7 @@ def service() -> FastAPI:
     """Return the service as `serve` runs it."""
     log_to_stderr(logging.WARNING, for_good=True)
     app = create_app()
-    tune_for_serving()
+    tune_interpreter()
     return app
 
 

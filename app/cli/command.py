@@ -37,7 +37,7 @@ COMMANDS = {
         "app.cli.rate.command:rate", "Rate the models of a vote file: no database, votes in, a leaderboard out."
     ),
     "worker": Listed(
-        "app.cli.worker:worker", "Run refits, imports and exports until told to stop (Ctrl-C, SIGTERM or SIGHUP)."
+        "app.cli.worker:worker", "Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."
     ),
     "refit": Listed("app.cli.refit:refit", "Refit now and print the new leaderboard."),
     "leaderboard": Listed("app.cli.leaderboard:leaderboard", "Print a published leaderboard."),
@@ -47,7 +47,7 @@ COMMANDS = {
     "audit": Listed("app.cli.audit:audit", "Show and verify the audit log."),
     "serve": Listed(
         "app.cli.serve:serve",
-        "Run the HTTP service until told to stop (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers.",
+        "Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers.",
     ),
     "migrate": Listed(
         "app.cli.migrate:migrate",

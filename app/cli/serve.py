@@ -1,16 +1,18 @@
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from app.cli.logs import log_level, log_to_stderr
-from app.cli.serving import serve_here, serve_in_children, stop_on_signals
+from app.cli.supervisor import Supervisor
+from app.cli.worker import heeds_hangup
 from app.errors import BadInputError, StableArenaError
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
@@ -20,7 +22,7 @@ _METRICS = "stable-arena-metrics-"
 
 
 class CannotListenError(StableArenaError):
-    """The address is taken, not this machine's, or not ours to use."""
+    """The address is in use, belongs to another machine, or needs more rights."""
 
     code = "cannot-listen"
     title = "The address cannot be listened on"
@@ -43,62 +45,49 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Run the HTTP service until told to stop (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers."""
+    """Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers."""
     settings = _chosen(read_settings(), host, port, workers, worker)
-    level = log_level(settings)
-    log_to_stderr(level)
-    stop_on_signals()
-    # Opened here first, so that what is wrong with the database is told in one line; and held, so that
-    # the embedded server stops after everything that uses it.
+    log_to_stderr(log_level(settings))
+    _stop_on_signals()
+    # The database is opened here first, so that what is wrong with it is said in one line. It is held, so that the
+    # embedded server stops after everything that uses it.
     with _shared_metrics(settings), _listening_socket(settings) as address, open_database_of(settings) as database:
         with database.read() as conn:
             require_pseudonym_key(conn)
-        with_worker, workers = settings.worker.run_in_server, settings.server.workers
-        # A worker is a process beside: whoever assembles the application does not do its work too.
-        with _environment("STABLE_ARENA_WORKER__RUN_IN_SERVER", "false"):
-            if workers == 1:
-                answered = serve_here(address, with_worker=with_worker, log_level=level)
-            else:
-                answered = serve_in_children(address, workers, with_worker=with_worker, log_level=level)
-    if not answered:
+        supervisor = Supervisor(settings, address)
+        supervisor.run()
+    if supervisor.failed:
         raise typer.Exit(1)
+
+
+def _stop_on_signals() -> None:
+    """Stop in order on Ctrl-C, SIGTERM and SIGHUP while the database opens; later the supervisor handles signals."""
+    for name in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if heeds_hangup() else [])):
+        signal.signal(name, _stop)
+
+
+def _stop(*_: object) -> NoReturn:
+    raise SystemExit(0)
 
 
 @contextmanager
 def _shared_metrics(settings: Settings) -> Iterator[None]:
-    """Let the metrics of several processes be counted together, in files that end with the service."""
-    if settings.server.workers == 1 and not settings.worker.run_in_server:
+    """Let several servers count their metrics together, in files that end with the service."""
+    if settings.server.workers == 1:
         yield
         return
-    _tidy_up()
-    # The variable is read when prometheus_client is first imported.
-    with (
-        tempfile.TemporaryDirectory(prefix=f"{_METRICS}{os.getpid()}-") as folder,
-        _environment("PROMETHEUS_MULTIPROC_DIR", folder),
-    ):
+    _remove_old_metrics()
+    with tempfile.TemporaryDirectory(prefix=f"{_METRICS}{os.getpid()}-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # for the servers, which import prometheus_client later
         yield
 
 
-def _tidy_up() -> None:
+def _remove_old_metrics() -> None:
     """Remove the metrics of services that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_METRICS}*"):
         process = folder.name.removeprefix(_METRICS).partition("-")[0]
         if process.isdecimal() and not Path("/proc", process).exists() and Path("/proc/self").exists():
-            shutil.rmtree(folder, ignore_errors=True)  # another user's stays
-
-
-@contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable for this process and its children, for a while."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+            shutil.rmtree(folder, ignore_errors=True)  # another user's folder stays
 
 
 def _listening_socket(settings: Settings) -> socket.socket:

@@ -2,39 +2,57 @@ import signal
 import threading
 from multiprocessing.connection import Connection
 
-from app.cli.children import become_child, heeds_hangup, wait_awake
 from app.cli.logs import log_level, log_to_stderr
-from app.cli.session import open_session
 from app.naming.service import require_pseudonym_key
-from app.refits.fit.process_priority import leave_a_processor_free, let_others_go_first
-from app.settings import read_settings
-from app.worker.assembly import build_worker
+from app.opening import open_database_of
+from app.refits.fit.child_process import become_child, lower_priority
+from app.settings import Settings, read_settings
+
+_LOOK_UP_SECONDS = 1.0
 
 
 def worker() -> None:
-    """Run refits, imports and exports until told to stop (Ctrl-C, SIGTERM or SIGHUP)."""
-    log_to_stderr(log_level(read_settings()))
-    ending = {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP} if heeds_hangup() else set())
-    _work_until_told(*ending, revives=True)
+    """Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."""
+    settings = read_settings()
+    log_to_stderr(log_level(settings))
+    hangup = {signal.SIGHUP} if heeds_hangup() else set()
+    _work_until({signal.SIGINT, signal.SIGTERM} | hangup, settings, revives=True)
 
 
-def work_as_child(lifeline: Connection, log_level: int) -> None:
-    """Do the same as the child of a server, until that says so or is gone, and let its requests go first."""
-    become_child(lifeline)
-    let_others_go_first()
-    leave_a_processor_free()
-    log_to_stderr(log_level)
-    _work_until_told(signal.SIGTERM, revives=False)  # or the database would let others go first too
+def work_as_child(parent_death: Connection, settings: Settings) -> None:
+    """Do the same as a child of `serve`, with lower priority, until `serve` stops it or is gone."""
+    become_child(parent_death)
+    lower_priority()
+    log_to_stderr(log_level(settings))
+    # A database server that this process starts would have its low priority: the servers start it again.
+    _work_until({signal.SIGTERM}, settings, revives=False)
 
 
-def _work_until_told(*signals: signal.Signals, revives: bool) -> None:
+def heeds_hangup() -> bool:
+    """Whether SIGHUP, the end of the terminal's session, ends this process: under `nohup` it does not."""
+    return signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+
+
+def wait_awake(stopped: threading.Event) -> None:
+    """Wait in the main thread for an event that a signal sets.
+
+    Python runs signal handlers in the main thread alone. A signal that comes while the process is stopped (SIGSTOP) may
+    reach another thread and leave the main thread asleep, so it wakes up every second.
+    """
+    while not stopped.wait(_LOOK_UP_SECONDS):
+        pass
+
+
+def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bool) -> None:
+    from app.worker.assembly import build_worker  # noqa: PLC0415  `serve` imports this module and stays small
+
     stopped = threading.Event()
     for name in signals:
         signal.signal(name, lambda *_: stopped.set())
-    with open_session(revives=revives) as session:
-        with session.database.read() as conn:
+    with open_database_of(settings, revives=revives) as database:
+        with database.read() as conn:
             require_pseudonym_key(conn)
-        running = build_worker(session.database, session.settings)
+        running = build_worker(database, settings)
         running.start()
         try:
             wait_awake(stopped)

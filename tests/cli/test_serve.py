@@ -40,11 +40,20 @@ def key(data_dir: Path) -> str:
 
 
 @contextmanager
-def served(data_dir: Path, *options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run `stable-arena serve` on the embedded database; yield the process and the line it prints."""
+def served(
+    data_dir: Path, *options: str, before: str = "", **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `stable-arena serve` on the embedded database; yield the process and the line it prints.
+
+    `before` is a statement that the process runs first.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STABLE_ARENA_")}
+    program = f"import importlib, operator, app.cli.supervisor as supervisor, app.cli.command\n{before}"
+    command = (
+        [sys.executable, "-c", f"{program}\napp.cli.command.run()"] if before else [sys.executable, "-m", "app.cli"]
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "serve", "--port", "0", *options],
+        [*command, "serve", "--port", "0", *options],
         env={**kept, "STABLE_ARENA_DATA_DIR": str(data_dir), **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -128,12 +137,16 @@ def test_it_serves_and_stops_cleanly(data_dir: Path, how: signal.Signals) -> Non
     assert postmasters(data_dir) == []
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_closed_terminal_stops_it_cleanly(data_dir: Path, tmp_path: Path, workers: str) -> None:
+@pytest.mark.parametrize(
+    ("workers", "how"), [("1", signal.SIGHUP), ("2", signal.SIGHUP), ("2", signal.SIGINT), ("2", signal.SIGTERM)]
+)
+def test_a_signal_to_all_its_processes_stops_it_cleanly(
+    data_dir: Path, tmp_path: Path, workers: str, how: signal.Signals
+) -> None:
     with served(data_dir, "--workers", workers, TMPDIR=str(tmp_path)) as (process, url):
         assert httpx.get(f"{url}/readyz").status_code == 200
         until(lambda: len(children_of(process)["worker"]) == 1)
-        os.killpg(process.pid, signal.SIGHUP)  # as the kernel does, to all in the session's foreground
+        os.killpg(process.pid, how)  # as the terminal and the system's service manager do
         _, log = process.communicate(timeout=PATIENCE)
     assert (process.returncode, log) == (0, "")
     assert postmasters(data_dir) == []
@@ -276,33 +289,44 @@ def test_several_processes_share_the_socket_and_are_started_again_when_they_die(
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
-    told = [json.loads(line) for line in log.splitlines() if "process_died" in line]
-    assert {(each["process"].split()[0], each["exit_code"]) for each in told} == {("server", -9), ("worker", -9)}
+    deaths = [json.loads(line) for line in log.splitlines() if "process_died" in line]
+    assert {(each["process"], each["exit_code"]) for each in deaths} == {("server", -9), ("worker", -9)}
     assert postmasters(data_dir) == []
     on_record = stored(data_dir)
     assert len(on_record) == len(set(on_record))
     assert set(voters.acknowledged) <= set(on_record)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux lets a process choose its processors")
-def test_the_worker_leaves_a_processor_to_the_requests(data_dir: Path) -> None:
-    ours = os.sched_getaffinity(0)
-    with served(data_dir) as (process, _):
-        until(lambda: len(children_of(process)["worker"]) == 1)
-        (worker,) = children_of(process)["worker"]
-        until(lambda: os.sched_getaffinity(worker) == (ours - {min(ours)} or ours))
-        assert os.sched_getaffinity(process.pid) == ours
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
 def test_processes_end_with_a_killed_service(data_dir: Path) -> None:
-    with served(data_dir) as (process, _):
+    with served(data_dir, "--workers", "2") as (process, _):
         until(lambda: len(children_of(process)["worker"]) == 1)
-        pids = children_of(process)["worker"]
+        pids = [pid for pids in children_of(process).values() for pid in pids]
+        assert len(pids) == 3
         process.kill()
         process.wait()
         until(lambda: all(ended(pid) for pid in pids))
     stored(data_dir)  # joins the database that was left behind, and stops it
+    assert postmasters(data_dir) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
+def test_a_child_that_does_not_stop_in_time_is_killed(data_dir: Path) -> None:
+    with served(data_dir, "--no-worker", before="supervisor.GRACE_SECONDS = 0.5") as (process, _):
+        (server,) = children_of(process)["server"]
+        process.terminate()
+        os.kill(server, signal.SIGSTOP)
+        _, log = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert "process_killed" in log
+    assert ended(server)
+
+
+@pytest.mark.parametrize("broken", ["importlib.import_module", "operator.truediv"])  # raises, is no application
+def test_a_server_that_cannot_start_ends_the_service(data_dir: Path, broken: str) -> None:
+    with served(data_dir, "--no-worker", before=f"supervisor.make_application = {broken}") as (process, line):
+        assert line == ""
+        assert process.wait(PATIENCE) == 1
     assert postmasters(data_dir) == []
 
 
@@ -331,5 +355,5 @@ def test_what_a_killed_service_left_of_its_metrics_is_tidied_up(
         folder.mkdir()
         (folder / "counter.db").touch()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    serve_command._tidy_up()
+    serve_command._remove_old_metrics()
     assert [folder.exists() for folder in (left, mine, other)] == [False, True, True]

@@ -1,4 +1,5 @@
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -121,3 +122,30 @@ def test_a_worker_logs_as_much_as_is_set(
     worker.terminate()
     assert worker.wait(120) == 0
     assert ('"refit_done"' in capfd.readouterr().err) is told
+
+
+STOPS = 15  # a third of them leave a main thread that does not wake up asleep
+WAITING = """
+import signal, threading
+from app.cli.worker import wait_awake
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+signal.signal(signal.SIGTERM, lambda *_: print("heard", flush=True))
+print("waiting", flush=True)
+wait_awake(threading.Event())
+"""
+
+
+def test_a_signal_that_comes_while_the_worker_is_stopped_is_acted_on() -> None:
+    with subprocess.Popen([sys.executable, "-c", WAITING], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "waiting\n"
+            for _ in range(STOPS):
+                process.send_signal(signal.SIGSTOP)
+                os.waitpid(process.pid, os.WUNTRACED)
+                process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGCONT)
+                assert select.select([process.stdout], [], [], 30)[0], "the signal was not acted on"
+                assert process.stdout.readline() == "heard\n"
+        finally:
+            process.kill()

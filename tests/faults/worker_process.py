@@ -6,6 +6,7 @@ import sys
 import threading
 from uuid import UUID
 
+from app.cli.worker import wait_awake
 from app.database.engine import Database
 from app.worker.worker import Worker
 
@@ -26,8 +27,7 @@ def main(url: str, lease_seconds: float, tick_seconds: float) -> None:
     with Database(url) as database:
         worker = CountingWorker(database, lease_seconds=lease_seconds, tick_seconds=tick_seconds)
         worker.start()
-        while not stopped.wait(0.5):  # see app/cli/worker.py
-            pass
+        wait_awake(stopped)
         worker.stop()
     print(worker.ticks, file=answers, flush=True)
 

@@ -14,10 +14,9 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from app.errors import StableArenaError
+from app.refits.fit.child_process import become_child, lower_priority
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
-from app.refits.fit.parent_death import end_with_parent
-from app.refits.fit.process_priority import let_others_go_first
 
 T = TypeVar("T")
 
@@ -40,27 +39,27 @@ class FitTooLargeError(StableArenaError):
 
 
 class FitCancelledError(StableArenaError):
-    """Somebody asked for the fit to be stopped."""
+    """A request to cancel the refit came while it ran."""
 
     code = "fit-cancelled"
     title = "The fit was cancelled"
 
 
 class FitProcessLostError(StableArenaError):
-    """The process that fitted was killed, by its owner or by the system."""
+    """The process that fitted was killed, by the service or by the system."""
 
     code = "fit-lost"
     title = "The fit's process died"
 
 
 class FitProcess:
-    """One child process that fits, so that a fit holds up neither requests nor, if it is killed, the service."""
+    """One child process that fits: a fit does not slow requests down, and the service survives if it is killed."""
 
     def __init__(self, limits: FitLimits | None = None) -> None:
         self._limits = limits or FitLimits()
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
-        self._lifeline: Connection | None = None
+        self._parent_alive: Connection | None = None
         self._child: Future[int] | None = None
         self._stopped = False
 
@@ -71,12 +70,12 @@ class FitProcess:
         return self.run(partial(fit_snapshot, fit_input, comparisons=comparisons), cancelled=cancelled)
 
     def run(self, work: Callable[[], T], *, cancelled: Callable[[], bool] = lambda: False) -> T:
-        """Call something in the child; its errors are raised here.
+        """Call a function in the child; its errors are raised here.
 
         Parameters
         ----------
-        work : crosses the process boundary: a function of a module, bound to its arguments by `partial`
-        cancelled : asked every second; once it says yes, the child is ended
+        work : a module's function, bound to its arguments by `partial`: it is pickled for the child
+        cancelled : called every second; the child is killed once it returns true
 
         Raises
         ------
@@ -98,17 +97,17 @@ class FitProcess:
             self._discard()
             reason = "the worker was stopped" if self._stopped else "the fit's process was killed"
             if self._limits.memory_bytes is not None and not self._stopped:
-                reason += f", or died for want of memory: it may use {self._limits.memory_bytes:,} bytes"
+                reason += f", or it ran out of memory: it may use {self._limits.memory_bytes:,} bytes"
             raise FitProcessLostError(reason) from error
 
     def stop(self) -> None:
-        """End the child, whatever it is doing, and start no other."""
+        """Kill the child, whatever it is doing, and start no other."""
         with self._lock:
             self._stopped = True
         self._discard()
 
     def _attend(self, future: Future[T], cancelled: Callable[[], bool]) -> None:
-        """Wait for the fit; raise as soon as it is cancelled or has taken too long."""
+        """Wait for the fit; raise once it is cancelled or takes too long."""
         started = time.monotonic()
         while not future.done():
             # Not concurrent.futures.wait, which never returns for a future that `stop` cancelled before it began.
@@ -128,34 +127,34 @@ class FitProcess:
                 return self._pool.submit(work)
             # Spawned: a fork would inherit the threads' locks and the database's sockets.
             context = multiprocessing.get_context("spawn")
-            watched, self._lifeline = context.Pipe(duplex=False)
+            parent_death, self._parent_alive = context.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(
-                1, mp_context=context, initializer=_become_fit_process, initargs=(watched, self._limits.memory_bytes)
+                1,
+                mp_context=context,
+                initializer=_become_fit_process,
+                initargs=(parent_death, self._limits.memory_bytes),
             )
             self._child = self._pool.submit(os.getpid)  # this starts the child, which takes its end along
             submitted = self._pool.submit(work)
-            watched.close()
+            parent_death.close()
             return submitted
 
     def _discard(self) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
-            lifeline, self._lifeline = self._lifeline, None
+            parent_alive, self._parent_alive = self._parent_alive, None
             child, self._child = self._child, None
         if child is not None and child.done() and child.exception() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(child.result(), signal.SIGKILL)  # one that hangs would not see its lifeline close
-        if lifeline is not None:
-            lifeline.close()
+                os.kill(child.result(), signal.SIGKILL)  # a child that hangs does not notice that its pipe closes
+        if parent_alive is not None:
+            parent_alive.close()
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _become_fit_process(lifeline: Connection, memory_bytes: int | None) -> None:
-    """Leave Ctrl-C and SIGHUP to the parent, end with it even if it is killed, be nice, and mind the memory."""
+def _become_fit_process(parent_death: Connection, memory_bytes: int | None) -> None:
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    for name in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(name, signal.SIG_IGN)
-    let_others_go_first()
-    end_with_parent(lifeline)
+    lower_priority()
+    become_child(parent_death)

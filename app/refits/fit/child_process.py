@@ -1,0 +1,37 @@
+"""What a child process does first: it leaves the terminal to its parent, ends with it, and lets requests go first."""
+
+import contextlib
+import os
+import signal
+import threading
+from multiprocessing.connection import Connection
+
+LOWEST_PRIORITY = 19
+
+
+def become_child(parent_death: Connection) -> None:
+    """Ignore Ctrl-C and SIGHUP, which the parent handles, and exit when the parent does, even if it was killed.
+
+    Parameters
+    ----------
+    parent_death : the reading end of a pipe whose writing end only the parent has. The kernel closes that end with the
+        parent.
+    """
+    for name in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, args=(parent_death,), name="parent death", daemon=True).start()
+
+
+def lower_priority() -> None:
+    """Let every other process go first: work that takes minutes must not delay answers that take milliseconds.
+
+    Call it before a thread starts: on Linux each thread has a priority of its own, inherited from the thread that
+    started it.
+    """
+    os.nice(LOWEST_PRIORITY)  # the kernel stops at the lowest
+
+
+def _exit_with_parent(parent_death: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        parent_death.recv_bytes()
+    os._exit(1)
