@@ -34,8 +34,8 @@ def changing(*, creates: bool = False) -> Iterator[Connection]:
 
 
 @contextmanager
-def open_session(*, creates: bool = True, revives: bool = True) -> Iterator[Session]:
+def open_session(*, creates: bool = True) -> Iterator[Session]:
     """Open the database that the settings name while the block runs; each command commits for itself."""
     settings = read_settings()
-    with open_database_of(settings, creates=creates, revives=revives) as database:
+    with open_database_of(settings, creates=creates) as database:
         yield Session(settings, database)
