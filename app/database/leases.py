@@ -1,8 +1,8 @@
-"""A right that one process holds for a while. Time is the database's; the epoch is the fencing token.
+"""A lease: a right that one process holds for a while. Time is the database's; the epoch is the fencing token.
 
-A holder that freezes (a stopped process, a paused machine) with a transaction open holds the lease's row beyond its
-time, and with it everybody who would take over. So transactions that touch the row are ended by the server when
-they have been silent for as long as the lease runs.
+A holder may freeze (a stopped process, a paused machine) with a transaction open. It would lock the lease's row beyond
+its time, and every process that wants to take over would wait. So the server ends a transaction that touches the row
+and is silent for as long as the lease runs.
 """
 
 from datetime import timedelta
@@ -17,9 +17,9 @@ MOMENT_SECONDS = 3.0
 
 
 def acquire_lease(conn: Connection, name: str, holder: str, seconds: float) -> int | None:
-    """Take the lease if nobody holds it; return its new epoch, or None while another holder's time runs.
+    """Take the lease if it is free; return its new epoch, or None while another holder's time runs.
 
-    Every taking raises the epoch, also by the same holder, so an epoch names one holding for ever.
+    Every taking raises the epoch, even by the same holder, so an epoch names one holding for ever.
     """
     end_when_silent(conn, seconds)
     taken = insert(leases).values(name=name, holder=holder, epoch=1, expires_at=_now_plus(seconds))
@@ -32,7 +32,7 @@ def acquire_lease(conn: Connection, name: str, holder: str, seconds: float) -> i
 
 
 def renew_lease(conn: Connection, name: str, epoch: int, seconds: float) -> bool:
-    """Let the lease run `seconds` from now; False if it has run out or been taken over, which is final."""
+    """Let the lease run `seconds` from now; False if it has run out or was taken over, which is final."""
     end_when_silent(conn, seconds)
     statement = update(leases).where(_held(name, epoch)).values(expires_at=_now_plus(seconds))
     return conn.execute(statement).rowcount == 1
@@ -44,16 +44,17 @@ def release_lease(conn: Connection, name: str, epoch: int) -> None:
     conn.execute(update(leases).where(_held(name, epoch)).values(expires_at=func.clock_timestamp()))
 
 
-def drop_lease(conn: Connection, name: str) -> None:
-    """Delete the lease of a job that is finished for good."""
-    conn.execute(delete(leases).where(leases.c.name == name))
+def drop_lease(conn: Connection, name: str, epoch: int) -> None:
+    """Delete the lease of a job that is done once and for all; nothing happens if it is no longer held."""
+    end_when_silent(conn, MOMENT_SECONDS)
+    conn.execute(delete(leases).where(_held(name, epoch)))
 
 
 def lock_lease(conn: Connection, name: str, epoch: int) -> bool:
     """Hold the lease's row until this transaction ends, if the lease is held in this epoch.
 
-    True is the fence: until the commit nobody can take the lease over, so what the transaction writes was
-    written by the only holder. The transaction may be silent for as long as the lease would still have run.
+    True is the fence: no other process can take the lease before the commit, so the only holder wrote what the
+    transaction writes. The transaction may be silent for as long as the lease would still have run.
     """
     left = func.extract("epoch", leases.c.expires_at - func.clock_timestamp())
     statement = select(left).where(_held(name, epoch)).with_for_update()
@@ -71,8 +72,8 @@ def lease_is_free(conn: Connection, name: str) -> bool:
 
 
 def end_when_silent(conn: Connection, seconds: float) -> None:
-    """Let the server roll this transaction back, and cut its connection, when nothing comes from us for so long."""
-    milliseconds = max(round(seconds * 1000), 1)  # 0 would be for ever
+    """Let the server roll this transaction back, and close its connection, once it is silent for so long."""
+    milliseconds = max(round(seconds * 1000), 1)  # 0 means no limit
     conn.execute(select(func.set_config("idle_in_transaction_session_timeout", str(milliseconds), True)))
 
 

@@ -1,9 +1,10 @@
-"""Runs the imports whose files were uploaded; a process that dies leaves its import to the next."""
+"""Runs the imports whose files were uploaded; if the process dies, another goes on with the import."""
 
 import contextlib
 import threading
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
@@ -14,8 +15,7 @@ from sqlalchemy import Connection, RowMapping
 from app.database.anonymous_file import anonymous_temp_file
 from app.database.engine import Database
 from app.database.file_chunks import drop_chunks, drop_orphans, read_chunk
-from app.database.lease_renewal import LeaseRenewal, holder_name
-from app.database.leases import acquire_lease, drop_lease, release_lease
+from app.database.leased_job import LeasedJob
 from app.errors import BadInputError, StableArenaError, UnavailableError
 from app.imports import queries as store
 from app.imports.formats import VoteReader
@@ -28,13 +28,13 @@ from app.imports.survey import Survey, refuse_faulty, survey_file
 log = structlog.get_logger()
 
 MAX_CLAIMS = 3
-"""How often an import is started without progress: reading some files kills the worker."""
+"""How often an import may begin and get no further: reading some files kills the process."""
 
 _UPLOAD_TAKES_AT_MOST = timedelta(hours=24)
 
 
 class ImportRunner:
-    """Runs one import at a time; any number of runners may share a database, each import having a lease of its own.
+    """Runs one import at a time. Any number of runners may share a database: each import has a lease of its own.
 
     It owns its transactions. `max_expanded_bytes` bounds what a compressed file may become.
     """
@@ -43,93 +43,75 @@ class ImportRunner:
         self._database = database
         self._lease_seconds = lease_seconds
         self._max_expanded_bytes = max_expanded_bytes
-        self._holder = holder_name()
         self._stopped = threading.Event()
 
     def run_next(self) -> UUID | None:
-        """Run the oldest import that waits, or that its process left; return its id, None if there is none.
+        """Run the oldest import that waits or that a process left unfinished; return its id, None if there is none.
 
         Raises
         ------
         UnavailableError
-            The database cannot be reached; whoever comes next takes the import on.
+            The database cannot be reached. The next runner goes on with the import.
         """
         with self._database.read() as conn:
             waiting = store.runnable_imports(conn)
         for import_id in () if self.stopped else waiting:
-            epoch = self._claim(import_id)
-            if epoch is not None:
-                self._run_claimed(import_id, epoch)
+            job = LeasedJob(self._database, f"import:{import_id}", self._lease_seconds, one_off=True)
+            row = job.claim(partial(self._begin, import_id))
+            if row is not None:
+                with job:
+                    self._run(row)
                 return import_id
         return None
 
     def stop(self) -> None:
-        """Let go, from another thread, of the import under way; it is taken on later. Runs no other."""
+        """Interrupt the import under way, from another thread; a later runner goes on with it. Run no other."""
         self._stopped.set()
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether `stop` was called."""
         return self._stopped.is_set()
 
     def drop_abandoned(self) -> None:
-        """Forget uploads whose process died."""
+        """Drop uploads whose process died."""
         with self._database.begin() as conn:
             drop_orphans(conn, datetime.now(UTC) - _UPLOAD_TAKES_AT_MOST)
 
-    def _claim(self, import_id: UUID) -> int | None:
-        with self._database.begin() as conn:
-            epoch = acquire_lease(conn, _lease(import_id), self._holder, self._lease_seconds)
-            if epoch is not None and store.lock_import(conn, import_id)["state"] not in store.RUNNABLE:
-                drop_lease(conn, _lease(import_id))  # somebody finished it since it was listed
-                return None
-            return epoch
+    def _begin(self, import_id: UUID, conn: Connection) -> RowMapping | None:
+        row = store.lock_import(conn, import_id)
+        if row["state"] not in store.RUNNABLE:
+            return None  # another process finished it since it was listed
+        store.begin_import(conn, import_id, counts={**row["counts"], CLAIMS: row["counts"].get(CLAIMS, 0) + 1})
+        return row
 
-    def _run_claimed(self, import_id: UUID, epoch: int) -> None:
-        name = _lease(import_id)
-        try:
-            with LeaseRenewal(self._database, name, epoch, self._lease_seconds):
-                ended = self._run(import_id)
-        except UnavailableError:
-            with contextlib.suppress(UnavailableError), self._database.begin() as conn:
-                release_lease(conn, name, epoch)
-                _forget_claims(conn, import_id)
-            raise
-        with self._database.begin() as conn:
-            if ended:
-                drop_lease(conn, name)
-            else:
-                release_lease(conn, name, epoch)
-                _forget_claims(conn, import_id)
-
-    def _run(self, import_id: UUID) -> bool:
-        """Run the import; whatever goes wrong with it ends on its record. False where it was stopped on the way."""
-        with self._database.begin() as conn:
-            row = store.lock_import(conn, import_id)
-            claims = row["counts"].get(CLAIMS, 0)
-            store.begin_import(conn, import_id, counts={**row["counts"], CLAIMS: claims + 1})
-        if claims >= MAX_CLAIMS:
+    def _run(self, row: RowMapping) -> None:
+        """Run the import; whatever goes wrong with it ends on its record."""
+        import_id = row["id"]
+        if row["counts"].get(CLAIMS, 0) >= MAX_CLAIMS:
             died = f"reading it ended with its worker {MAX_CLAIMS} times, as when memory runs out"
             self._fail(import_id, f"{died}: send it in smaller files")
-            return True
+            return
         try:
             with anonymous_temp_file() as (file, path):
                 self._fetch(import_id, file)
-                return self._import(row, path)
+                if not self._import(row, path):
+                    self._forget_claims(import_id)
         except UnavailableError:
+            with contextlib.suppress(UnavailableError):
+                self._forget_claims(import_id)
             raise
         except BadInputError as error:
-            told = error.discreet(KNOWN_COLUMNS) if isinstance(error, ColumnsError) else error.detail
-            detail = told.replace(str(path), row["file_name"])
-            self._fail(import_id, detail)
+            detail = error.discreet(KNOWN_COLUMNS) if isinstance(error, ColumnsError) else error.detail
+            self._fail(import_id, detail.replace(str(path), row["file_name"]))
         except (StableArenaError, OSError) as error:
             self._fail(import_id, str(error))
         except Exception as error:  # a bug: it ends on the log and on the import's record, not the worker
             log.exception("import_broke", import_id=str(import_id))
             self._fail(import_id, f"unexpected {type(error).__name__}")
-        return True
 
     def _import(self, row: RowMapping, path: Path) -> bool:
+        """Check the file and record its votes; False if the runner was stopped on the way."""
         given = row["options"]
         options = ImportOptions(**{name: given[name] for name in asdict(ImportOptions()) if name in given})
         limit, ending = self._max_expanded_bytes, given["suffix"]
@@ -179,13 +161,13 @@ class ImportRunner:
             _forget_claims(conn, import_id)
             drop_chunks(conn, import_id)
 
-
-def _lease(import_id: UUID) -> str:
-    return f"import:{import_id}"
+    def _forget_claims(self, import_id: UUID) -> None:
+        """Record that the process that began the import did not die of it."""
+        with self._database.begin() as conn:
+            _forget_claims(conn, import_id)
 
 
 def _forget_claims(conn: Connection, import_id: UUID) -> None:
-    """Take back that an import was begun: whoever did has not died of it."""
     counts = dict(store.lock_import(conn, import_id)["counts"])
     if counts.pop(CLAIMS, None) is not None:
         store.change_import(conn, import_id, counts=counts)

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import structlog
+from sqlalchemy import Connection
 from structlog.contextvars import bound_contextvars
 
 from app.database.backend_priority import stand_back
 from app.database.engine import Database
-from app.database.lease_renewal import LeaseRenewal, holder_name
-from app.database.leases import acquire_lease, lock_lease, release_lease
+from app.database.leased_job import LeasedJob
 from app.errors import StableArenaError, UnavailableError
 from app.rating.errors import NoCommonRankingError, RatingError
 from app.refits.fit.interface import FitInput, FitOutput
@@ -60,7 +60,7 @@ class _Run:
     """A refit that this process has claimed, and the seconds that its stages took."""
 
     id: UUID
-    epoch: int
+    job: LeasedJob
     accept_exclusions: bool
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -88,7 +88,6 @@ class RefitRunner:
         self._database = database
         self._comparisons = comparisons
         self._lease_seconds = lease_seconds
-        self._holder = holder_name()
         self._process = process or FitProcess()
 
     def run_next(self, *, scheduled: bool) -> UUID | None:
@@ -102,42 +101,27 @@ class RefitRunner:
         UnavailableError
             The database cannot be reached. The next holder of the lease marks the refit as lost.
         """
-        run = self._claim(scheduled=scheduled)
+        job = LeasedJob(self._database, REFIT_LEASE, self._lease_seconds)
+        run = job.claim(lambda conn: self._begin(conn, job, scheduled=scheduled))
         if run is None:
             return None
-        try:
-            renewal = LeaseRenewal(self._database, REFIT_LEASE, run.epoch, self._lease_seconds)
-            with bound_contextvars(refit=str(run.id)), renewal:
-                self._run(run)
-        finally:
-            self._release(run)
+        with bound_contextvars(refit=str(run.id)), job:
+            self._run(run)
         return run.id
 
     def stop(self) -> None:
         """End a fit under way, from another thread. Its refit fails, and this runner starts no other."""
         self._process.stop()
 
-    def _release(self, run: _Run) -> None:
-        """Release the lease. If the database does not answer, the lease runs out by itself."""
-        with contextlib.suppress(UnavailableError), self._database.begin() as conn:
-            release_lease(conn, REFIT_LEASE, run.epoch)
-
-    def _claim(self, *, scheduled: bool) -> _Run | None:
-        with self._database.begin() as conn:
-            epoch = acquire_lease(conn, REFIT_LEASE, self._holder, self._lease_seconds)
-            if epoch is None:
-                return None
-            lost = fail_lost_refits(conn, epoch)
-            if lost:
-                log.warning("refits_lost", count=lost)
-            trigger = due_trigger(conn) if scheduled and not refit_is_queued(conn) else None
-            if trigger is not None:
-                queue_refit(conn, trigger=trigger, requested_by="schedule", accept_exclusions=False)
-            row = claim_refit(conn, epoch)
-            if row is None:
-                release_lease(conn, REFIT_LEASE, epoch)
-                return None
-            return _Run(row["id"], epoch, row["accept_exclusions"])
+    def _begin(self, conn: Connection, job: LeasedJob, *, scheduled: bool) -> _Run | None:
+        lost = fail_lost_refits(conn, job.epoch)
+        if lost:
+            log.warning("refits_lost", count=lost)
+        trigger = due_trigger(conn) if scheduled and not refit_is_queued(conn) else None
+        if trigger is not None:
+            queue_refit(conn, trigger=trigger, requested_by="schedule", accept_exclusions=False)
+        row = claim_refit(conn, job.epoch)
+        return None if row is None else _Run(row["id"], job, row["accept_exclusions"])
 
     def _run(self, run: _Run) -> None:
         """Load, fit and publish. Every error is put on the refit's record."""
@@ -184,17 +168,17 @@ class RefitRunner:
             if self._database.embedded:
                 stand_back(conn)
             snapshot_id = write_snapshot(conn, run.id, fit_input, output, run.seconds)
-            if not lock_lease(conn, REFIT_LEASE, run.epoch):
+            if not run.job.lock(conn):
                 raise SupersededError("another worker took over before the leaderboard was published")
             apply_standings(conn, snapshot_id)
             run.seconds["publish"] = time.perf_counter() - started
-            end_refit(conn, run.id, run.epoch, "done", seconds=run.seconds)
+            end_refit(conn, run.id, run.job.epoch, "done", seconds=run.seconds)
 
     def _advance(self, run: _Run, state: str) -> None:
         if self._is_cancelled(run):
             raise FitCancelledError(f"the refit was cancelled before {state}")
         with self._database.begin() as conn:
-            advance_refit(conn, run.id, run.epoch, state, run.seconds)
+            advance_refit(conn, run.id, run.job.epoch, state, run.seconds)
 
     def _is_cancelled(self, run: _Run) -> bool:
         with self._database.read() as conn:
@@ -204,6 +188,6 @@ class RefitRunner:
         log.warning("refit_not_published", state=state, detail=detail)
         with self._database.begin() as conn:
             # The publication may have been committed although its answer was lost; then the refit stays done.
-            ended = end_refit(conn, run.id, run.epoch, state, seconds=run.seconds, detail=detail)
+            ended = end_refit(conn, run.id, run.job.epoch, state, seconds=run.seconds, detail=detail)
             if ended and state in ("failed", "needs_review"):
                 announce(conn, "refit.failed", {"refit": str(run.id), "state": state, "detail": detail})

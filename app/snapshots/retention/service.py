@@ -7,8 +7,7 @@ import structlog
 from sqlalchemy import Connection
 
 from app.database.engine import Database
-from app.database.lease_renewal import holder_name
-from app.database.leases import acquire_lease, release_lease, renew_lease
+from app.database.leased_job import LeasedJob
 from app.snapshots.retention import queries as store
 
 log = structlog.get_logger()
@@ -45,7 +44,6 @@ class Pruner:
         self._retention = retention
         self._lease_seconds = lease_seconds
         self._rows_at_a_time = rows_at_a_time
-        self._holder = holder_name()
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -59,33 +57,28 @@ class Pruner:
         ------
         UnavailableError
         """
-        with self._database.begin() as conn:
-            epoch = acquire_lease(conn, RETENTION_LEASE, self._holder, self._lease_seconds)
-        if epoch is None:
+        job = LeasedJob(self._database, RETENTION_LEASE, self._lease_seconds)
+        due = job.claim(self._list_due)
+        if due is None:
             return 0
-        try:
-            return self._prune_as(epoch)
-        finally:
-            with self._database.begin() as conn:
-                release_lease(conn, RETENTION_LEASE, epoch)
-
-    def _prune_as(self, epoch: int) -> int:
         pruned = 0
-        with self._database.read() as conn:
-            cut_short, due = store.last_pruned(conn), self._list_due(conn)
-        for snapshot_id in [*([cut_short] if cut_short else []), *due]:
-            if not self._prune_one(snapshot_id, epoch):
-                break
-            pruned += snapshot_id != cut_short
+        with job:
+            for snapshot_id, is_new in due.items():
+                if not self._prune_one(snapshot_id, job):
+                    break
+                pruned += is_new
         if pruned:
             log.info("snapshots_pruned", count=pruned)
         return pruned
 
-    def _list_due(self, conn: Connection) -> list[UUID]:
+    def _list_due(self, conn: Connection) -> dict[UUID, bool] | None:
+        """Return the snapshots to prune and whether each is new; the one that was cut short is finished first."""
         daily = max(self._retention.daily, self._retention.whole)
-        return list(store.list_prunable(conn, whole=self._retention.whole, daily=daily, at_most=_SNAPSHOTS_AT_A_TIME))
+        due = store.list_prunable(conn, whole=self._retention.whole, daily=daily, at_most=_SNAPSHOTS_AT_A_TIME)
+        cut_short = store.last_pruned(conn)
+        return dict.fromkeys([cut_short] if cut_short else [], False) | dict.fromkeys(due, True) or None
 
-    def _prune_one(self, snapshot_id: UUID, epoch: int) -> bool:
+    def _prune_one(self, snapshot_id: UUID, job: LeasedJob) -> bool:
         """Prune one snapshot; False if it was cut short."""
         with self._database.begin() as conn:
             near = store.neighbours(conn, snapshot_id)
@@ -95,7 +88,7 @@ class Pruner:
             if self._stopped.is_set():
                 return False
             with self._database.begin() as conn:
-                if not renew_lease(conn, RETENTION_LEASE, epoch, self._lease_seconds):
+                if not job.lock(conn):
                     return False
                 after = store.prune_piece(conn, snapshot_id, near, after=after, rows=self._rows_at_a_time)
         return True
