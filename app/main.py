@@ -22,13 +22,14 @@ from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
 from app.monitoring.metrics.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.opening import open_database_of
+from app.refits.fit.process import FitLimits
 from app.review.impact.service import Impacts
 from app.review.previews.service import PolicyPreviews
 from app.routes import BODIES, install_routes
 from app.services import Services
 from app.settings import Settings, read_settings
 from app.votes.queue import VoteQueue
-from app.worker.assembly import build_worker, fit_limits
+from app.worker.worker import Worker
 
 # Connections for the vote queue, for looking up keys, figures and leaderboards, and for the worker's threads.
 _RESERVED_CONNECTIONS = 10
@@ -82,7 +83,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         services = build_services(settings, database)
         app.state.services = services
         gauges = asyncio.create_task(keep_setting_gauges(services))
-        worker = build_worker(database, settings)
+        worker = Worker(database, settings)
         if settings.worker.run_in_server:
             worker.start()
         try:
@@ -95,7 +96,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def build_services(settings: Settings, database: Database) -> Services:
     """Build what a process holds, with empty caches. Needs a running event loop."""
-    known_names, limits = KnownNames(database), fit_limits(settings)
+    known_names, limits = KnownNames(database), FitLimits(settings.worker.fit_seconds, settings.worker.fit_memory_bytes)
     return Services(
         settings=settings,
         database=database,

@@ -16,9 +16,9 @@ from app.cli.texts import counted
 from app.errors import BadInputError
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, set_policy
+from app.refits.fit.process import FitLimits
 from app.review.previews.schemas import PolicyPreview
 from app.review.previews.service import PolicyPreviews
-from app.worker.assembly import fit_limits
 
 _LISTED = 20
 
@@ -52,7 +52,8 @@ def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
         with session.database.read() as conn:
             settings = changed(current_policy(conn).settings, changes)
         stages.stage("Fitting")
-        found = PolicyPreviews(session.database, fit_limits(session.settings)).preview(settings)
+        limits = FitLimits(session.settings.worker.fit_seconds, session.settings.worker.fit_memory_bytes)
+        found = PolicyPreviews(session.database, limits).preview(settings)
     if output_format == "json":
         write_json(found)
     else:

@@ -13,9 +13,9 @@ from app.cli.session import open_session
 from app.cli.texts import counted
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.rating.loop.rows import finite
+from app.refits.fit.process import FitLimits
 from app.refits.reproduce import Reproduction, reproduce
 from app.refits.run_now import refit_now
-from app.worker.assembly import fit_limits
 
 
 def refit(
@@ -51,7 +51,7 @@ def refit(
             session.database,
             lease_seconds=session.settings.worker.lease_seconds,
             requested_by="command line",
-            limits=fit_limits(session.settings),
+            limits=FitLimits(session.settings.worker.fit_seconds, session.settings.worker.fit_memory_bytes),
             accept_exclusions=accept_exclusions,
             reason=None if reason is None else check_reason(reason),
         )

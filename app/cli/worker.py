@@ -44,7 +44,7 @@ def wait_awake(stopped: threading.Event) -> None:
 
 
 def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bool) -> None:
-    from app.worker.assembly import build_worker  # noqa: PLC0415  `serve` imports this module and stays small
+    from app.worker.worker import Worker  # noqa: PLC0415  `serve` imports this module and stays small
 
     stopped = threading.Event()
     for name in signals:
@@ -52,7 +52,7 @@ def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bo
     with open_database_of(settings, revives=revives) as database:
         with database.read() as conn:
             require_pseudonym_key(conn)
-        running = build_worker(database, settings)
+        running = Worker(database, settings)
         running.start()
         try:
             wait_awake(stopped)

@@ -1,7 +1,7 @@
 import logging
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC
-from typing import Any
+from datetime import UTC, timedelta
 from uuid import UUID
 
 import structlog
@@ -10,14 +10,16 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from app.database.engine import Database
 from app.errors import UnavailableError
+from app.exports.runner import ExportRunner
+from app.imports.runner import ImportRunner
 from app.policy.service import current_policy
 from app.refits.fit.process import FitLimits, FitProcess
 from app.refits.runner import RefitRunner
 from app.refits.schedule import work_waits
+from app.settings import Settings
 from app.snapshots.retention.service import Pruner, Retention
 from app.webhooks.delivery import Deliverer
 from app.webhooks.events import announce_stale_leaderboard
-from app.worker.file_jobs import FileJobs
 
 log = structlog.get_logger()
 
@@ -25,64 +27,59 @@ _PRUNE_SECONDS = 300.0
 
 
 class Worker:
-    """Looks every tick whether a refit is due and whether webhooks wait. Any number may share one database.
+    """Does the background work: refits, webhooks, imports and exports, and the pruning of old snapshots.
 
-    Imports and exports run beside refits, in another thread, where `file_jobs` are given. Old snapshots are pruned in a
-    third, every five minutes, where there is a `retention`.
+    Each kind of work has a thread, which looks at every tick whether there is something to do. Any number of workers
+    may share one database.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        tick_seconds: float,
-        lease_seconds: float,
-        limits: FitLimits | None = None,
-        file_jobs: FileJobs | None = None,
-        private_webhooks: bool = False,
-        retention: Retention | None = None,
-    ) -> None:
+    def __init__(self, database: Database, settings: Settings) -> None:
+        worker, lease_seconds = settings.worker, settings.worker.lease_seconds
         self._database = database
-        self._deliverer = Deliverer(database, allow_private=private_webhooks)
-        self._runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(limits))
+        self._refits = RefitRunner(
+            database,
+            lease_seconds=lease_seconds,
+            process=FitProcess(FitLimits(worker.fit_seconds, worker.fit_memory_bytes)),
+        )
+        self._webhooks = Deliverer(database, allow_private=settings.webhooks.allow_private_addresses)
+        self._imports = ImportRunner(
+            database, lease_seconds=lease_seconds, max_expanded_bytes=settings.imports.max_expanded_bytes
+        )
+        self._exports = ExportRunner(database, lease_seconds=lease_seconds, keep_days=settings.exports.keep_days)
+        retention = Retention(
+            whole=timedelta(days=settings.retention.whole_days), daily=timedelta(days=settings.retention.daily_days)
+        )
+        self._pruner = Pruner(database, retention, lease_seconds=lease_seconds)
         self._unavailable = False
-        self._file_jobs = file_jobs
-        self._pruner = None if retention is None else Pruner(database, retention, lease_seconds=lease_seconds)
-        executors = {name: ThreadPoolExecutor(1) for name in ("default", "files", "webhooks", "retention")}
-        self._scheduler = BackgroundScheduler(timezone=UTC, executors=executors)
-        # A tick that finds the last one still at its refit is nothing to report.
+        self._scheduler = BackgroundScheduler(timezone=UTC)
+        # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
-        ticking: dict[str, Any] = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
-        self._scheduler.add_job(self.tick, "interval", seconds=tick_seconds, **ticking)
-        self._scheduler.add_job(self.tell, "interval", seconds=tick_seconds, executor="webhooks", **ticking)
-        if file_jobs is not None:
-            self._scheduler.add_job(self.tick_files, "interval", seconds=tick_seconds, executor="files", **ticking)
-        if self._pruner is not None:
-            self._scheduler.add_job(self.prune, "interval", seconds=_PRUNE_SECONDS, executor="retention", **ticking)
+        self._run_every(worker.tick_seconds, self.run_refit)
+        self._run_every(worker.tick_seconds, self.deliver_webhooks)
+        self._run_every(worker.tick_seconds, self.run_files)
+        self._run_every(_PRUNE_SECONDS, self.prune_snapshots)
 
     def start(self) -> None:
-        """Begin to tick, in a thread of its own."""
+        """Begin to tick, in threads of its own."""
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop ticking; a fit under way is cut short and its refit put on record as failed.
+        """Stop ticking, and interrupt what is under way.
 
-        An import under way is let go of, to be taken on by the next worker.
+        A fit is killed and its refit recorded as failed. Another worker goes on with the import and the pruning.
         """
-        self._runner.stop()
-        if self._file_jobs is not None:
-            self._file_jobs.stop()
-        if self._pruner is not None:
-            self._pruner.stop()
+        self._refits.stop()
+        self._imports.stop()
+        self._pruner.stop()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
 
-    def tick(self) -> UUID | None:
-        """Run what waits or is due; return the id of the refit that was run."""
+    def run_refit(self) -> UUID | None:
+        """Run the refit that was asked for or is due; return its id, None if there is none."""
         try:
             with self._database.read() as conn:
                 waits = work_waits(conn)
-            ran = self._runner.run_next(scheduled=True) if waits else None
+            ran = self._refits.run_next(scheduled=True) if waits else None
         except UnavailableError as error:
             if not self._unavailable:
                 log.warning("database_unavailable", detail=error.detail)
@@ -93,23 +90,33 @@ class Worker:
         self._unavailable = False
         return ran
 
-    def tell(self) -> int:
-        """Send what webhooks are to be told; return how many messages were tried."""
-        try:
+    # The other jobs do not log that the database is unavailable: `run_refit` does.
+
+    def deliver_webhooks(self) -> int:
+        """Send the messages that are due to webhooks; return how many were tried."""
+        with suppress(UnavailableError):
             with self._database.begin() as conn:
                 announce_stale_leaderboard(conn, current_policy(conn).settings)
-            return self._deliverer.deliver_due()
-        except UnavailableError:
-            return 0  # said by the other tick
+            return self._webhooks.deliver_due()
+        return 0
 
-    def tick_files(self) -> None:
-        """Run the imports and exports that wait."""
-        assert self._file_jobs is not None  # noqa: S101  the job is only added with them
-        with suppress(UnavailableError):  # said by the other tick
-            self._file_jobs.run_waiting()
+    def run_files(self) -> None:
+        """Run the imports and exports that wait, after dropping files that are no longer needed."""
+        with suppress(UnavailableError):
+            self._imports.drop_abandoned()
+            self._exports.drop_old()
+            while not self._imports.stopped and (self._exports.run_next() or self._imports.run_next()):
+                pass
 
-    def prune(self) -> None:
+    def prune_snapshots(self) -> None:
         """Prune old snapshots."""
-        assert self._pruner is not None  # noqa: S101  the job is only added with it
-        with suppress(UnavailableError):  # said by the other tick
+        with suppress(UnavailableError):
             self._pruner.prune()
+
+    def _run_every(self, seconds: float, job: Callable[[], object]) -> None:
+        """Run a job every so many seconds in a thread of its own; where it takes longer, ticks are left out."""
+        name = job.__name__
+        self._scheduler.add_executor(ThreadPoolExecutor(1), name)
+        self._scheduler.add_job(
+            job, "interval", seconds=seconds, executor=name, coalesce=True, max_instances=1, misfire_grace_time=None
+        )

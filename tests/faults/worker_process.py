@@ -8,15 +8,16 @@ from uuid import UUID
 
 from app.cli.worker import wait_awake
 from app.database.engine import Database
+from app.settings import Settings, WorkerSettings
 from app.worker.worker import Worker
 
 
 class CountingWorker(Worker):
     ticks = 0
 
-    def tick(self) -> UUID | None:
+    def run_refit(self) -> UUID | None:
         self.ticks += 1
-        return super().tick()
+        return super().run_refit()
 
 
 def main(url: str, lease_seconds: float, tick_seconds: float) -> None:
@@ -25,7 +26,9 @@ def main(url: str, lease_seconds: float, tick_seconds: float) -> None:
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     with Database(url) as database:
-        worker = CountingWorker(database, lease_seconds=lease_seconds, tick_seconds=tick_seconds)
+        worker = CountingWorker(
+            database, Settings(worker=WorkerSettings(lease_seconds=lease_seconds, tick_seconds=tick_seconds))
+        )
         worker.start()
         wait_awake(stopped)
         worker.stop()

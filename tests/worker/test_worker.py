@@ -12,13 +12,14 @@ from app.leaderboard.service import choose_leaderboard
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitProcess
 from app.refits.service import find_refit, list_refits, request_refit
+from app.settings import Settings, WorkerSettings
 from app.snapshots.service import NoSnapshotError
 from app.worker.worker import Worker
 
 
 @pytest.fixture
 def worker(database: Database) -> Iterator[Worker]:
-    worker = Worker(database, tick_seconds=0.02, lease_seconds=30)
+    worker = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.02)))
     yield worker
     worker.stop()
 
@@ -48,7 +49,7 @@ def test_it_publishes_by_itself(database: Database, stored_crowd: None, worker: 
 
 
 def test_a_tick_with_nothing_to_do_does_nothing(database: Database, worker: Worker) -> None:
-    assert worker.tick() is None
+    assert worker.run_refit() is None
     with database.read() as conn:
         assert list_refits(conn, limit=10) == []
 
@@ -62,8 +63,8 @@ def test_a_dead_database_is_logged_once_and_outlived(
     with capture_logs() as logs:
         with monkeypatch.context() as outage:
             outage.setattr(database, "read", unreachable)
-            assert [worker.tick() for _ in range(3)] == [None, None, None]
-        assert worker.tick() is not None
+            assert [worker.run_refit() for _ in range(3)] == [None, None, None]
+        assert worker.run_refit() is not None
     events = [entry["event"] for entry in logs if entry["event"].startswith("database")]
     assert events == ["database_unavailable", "database_available_again"]
 
