@@ -1,17 +1,22 @@
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import Connection, func, insert, select
 
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.database.tables import annotators, models, retracted_votes, retractions, votes
-from app.refits.load import DanglingVotesError, load_fit_input
+from app.refits.load import DanglingVotesError, load_fit_input, over_quota
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
+from app.votes.arrays import NO_DAY, VoteDates
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]
@@ -159,3 +164,33 @@ def test_no_refit_misses_a_vote_that_commits_late(
         naive = first.votes_read + read_after(conn, watermark)
     assert second.votes_read == on_record == first.votes_read + 1
     assert naive == on_record - 1, "the naive reader would have passed: this test shows nothing"
+
+
+Cast = tuple[int, int, int, int]  # annotator, day, the two halves of the id
+
+casts = st.lists(
+    st.tuples(
+        st.integers(1, 4), st.sampled_from([-10_957, 0, 1, NO_DAY]), st.integers(0, 3), st.integers(0, 2**64 - 1)
+    ),
+    max_size=60,
+    unique_by=lambda cast: cast[2:],
+)
+
+
+def twin_of_over_quota(votes: list[Cast], votes_per_day: int) -> list[bool]:
+    over = [False] * len(votes)
+    seen: Counter[tuple[int, int]] = Counter()
+    for i in sorted(range(len(votes)), key=lambda i: votes[i][2:]):
+        annotator, day = votes[i][:2]
+        seen[annotator, day] += 1
+        over[i] = day != NO_DAY and seen[annotator, day] > votes_per_day
+    return over
+
+
+@given(casts, st.integers(1, 5))
+def test_the_first_votes_of_a_day_count(votes: list[Cast], votes_per_day: int) -> None:
+    annotator, day, high, low = zip(*votes, strict=True) if votes else ((), (), (), ())
+    dates = VoteDates(np.array(day, np.int32), np.array(high, np.uint64), np.array(low, np.uint64))
+    assert over_quota(np.array(annotator, np.int32), dates, votes_per_day).tolist() == twin_of_over_quota(
+        votes, votes_per_day
+    )

@@ -1,1 +1,0 @@
-"""What a refit computes, and the process that computes it."""

@@ -1,4 +1,4 @@
-"""A filter that suddenly drops many is noticed before the operator looks at the board."""
+"""Fits that an admin should look at before they are published, and rules that suddenly flag many annotators."""
 
 import json
 from collections.abc import Callable
