@@ -7,17 +7,14 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
-from app.database.engine import (
-    USED_ONCE,
-    Database,
+from app.database.engine import USED_ONCE, Database, _refuse_old_server, parse_url
+from app.database.errors import (
     DatabaseBusyError,
     DatabaseContendedError,
     DatabaseReadOnlyError,
     DatabaseTooOldError,
     DatabaseUnreachableError,
     DatabaseUrlError,
-    _refuse_old_server,
-    parse_url,
 )
 
 pytestmark = pytest.mark.own_database
