@@ -1,4 +1,4 @@
-"""The log: one JSON object a line on standard error, whoever writes it, because standard output is for results."""
+"""The log: one JSON object a line on standard error, from every library too; standard output is for results."""
 
 import logging
 import sys
@@ -25,7 +25,7 @@ def log_level(settings: Settings) -> int:
 def log_to_stderr(level: int = logging.INFO, *, for_good: bool = False) -> None:
     """Send the service's log, and what libraries log, to standard error from this level on.
 
-    `for_good` says that this process will not ask for anything else later: then a line below the level costs nothing.
+    `for_good` says that this process never changes the level: then a line below the level costs nothing.
     """
     structlog.configure(
         processors=[*_SHARED, structlog.processors.JSONRenderer()],
@@ -43,14 +43,14 @@ def log_to_stderr(level: int = logging.INFO, *, for_good: bool = False) -> None:
             ],
         )
     )
-    # Libraries announce every step at info; what they have to complain about is enough.
+    # Libraries log every step at the level info; their warnings and errors are enough.
     logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=True)
     logging.captureWarnings(True)
     threading.excepthook = _log_thread_failure
 
 
 def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
-    """Say in a line, too, what Python would print over many: that a thread died of something nobody caught."""
+    """Log in one line that a thread died of an exception; Python would print a traceback over many lines."""
     if failure.exc_type is SystemExit:
         return
     log = structlog.get_logger()
