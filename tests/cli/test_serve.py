@@ -1,6 +1,5 @@
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,15 +21,6 @@ from app.auth.keys.service import create_key
 from app.database.opening import open_database
 
 PATIENCE = 120.0
-
-
-@pytest.fixture
-def data_dir() -> Iterator[Path]:
-    """A folder that an unprivileged user can get to."""
-    folder = Path(tempfile.mkdtemp(prefix="stable-arena-test-"))
-    folder.chmod(0o711)
-    yield folder / "data"
-    shutil.rmtree(folder)
 
 
 @pytest.fixture
