@@ -1,4 +1,4 @@
-"""Other names of models, each for good or for a time, and what a name therefore meant at a moment."""
+"""Aliases of models, some for a period only, and the model that a name stands for at a time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from app.database.ids import new_id
 from app.database.tables import model_aliases
 
 Named = tuple[str, datetime | None]
-"""A model as a vote names it, and when the vote was cast; None for one that was cast now."""
+"""A model as a vote names it, and when the vote was cast; None for now."""
 
 _READ = text(
     """
@@ -24,21 +24,21 @@ _READ = text(
 
 @dataclass(frozen=True)
 class AliasPeriod:
-    """A model that a name stands for from one moment on and until another; None is without end."""
+    """A period in which a name stands for a model; None means without beginning or end."""
 
     model_id: int
     valid_from: datetime | None
     valid_until: datetime | None
 
-    def holds_at(self, moment: datetime) -> bool:
-        """Whether the name stands for the model at this moment; the end is not part of the period."""
-        begun = self.valid_from is None or self.valid_from <= moment
-        return begun and (self.valid_until is None or moment < self.valid_until)
+    def holds_at(self, time: datetime) -> bool:
+        """Whether the name stands for the model at this time; the end is not part of the period."""
+        begun = self.valid_from is None or self.valid_from <= time
+        return begun and (self.valid_until is None or time < self.valid_until)
 
 
 @dataclass(frozen=True)
 class ModelNames:
-    """What names stand for: a model's own name for it, unless an alias of that name holds at the moment.
+    """The models that names stand for. An alias goes before a model's own name while its period lasts.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class ModelNames:
     aliases: Mapping[str, Sequence[AliasPeriod]]
     read_at: datetime | None
 
-    def number(self, name: str, moment: datetime | None) -> int | None:
+    def number(self, name: str, time: datetime | None) -> int | None:
         """Return the number of the model that is meant; None for an unknown name."""
         periods = self.aliases.get(name)
         if periods is not None:
-            at = moment or self.read_at
-            assert at is not None  # noqa: S101  whoever read periods read the time
+            at = time or self.read_at
+            assert at is not None  # noqa: S101  read together with the periods
             for period in periods:
                 if period.holds_at(at):
                     return period.model_id
@@ -85,7 +85,7 @@ def list_aliases(conn: Connection, model_id: int) -> Sequence[RowMapping]:
 
 
 def overlapping_alias(conn: Connection, name: str, valid_from: datetime | None, valid_until: datetime | None) -> bool:
-    """Whether some model, this one or another, has the alias at any moment of the period."""
+    """Whether some model, this one or another, has the alias at any time of the period."""
     c = model_aliases.c
     statement = select(c.id).where(c.name == name)
     if valid_until is not None:
