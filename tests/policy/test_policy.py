@@ -92,9 +92,9 @@ def test_what_is_no_policy_changes_nothing(ask: Ask, assert_problem: Ask, change
 
 def test_nan_is_no_setting(ask: Ask, assert_problem: Ask) -> None:
     body = '{"settings": {"base": NaN}, "reason": "a test"}'
-    assert_problem(
-        ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 400, "malformed-body"
-    )
+    refused = ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"})
+    assert_problem(refused, 422, "invalid")
+    assert refused.json()["errors"][0]["pointer"] == "/settings/base"
 
 
 def test_who_may(ask: Ask, assert_problem: Ask) -> None:
