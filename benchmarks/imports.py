@@ -1,7 +1,7 @@
 """Measure `stable-arena import`: a million votes of CSV, with battles and without, into a new embedded database.
 
 `python -m benchmarks.imports [votes]`. Prints the seconds of the whole command, rows a second, the seconds that the
-process itself was computing (the rest is PostgreSQL's, and whoever else uses the machine), and its peak memory.
+process itself was computing (the rest is PostgreSQL's, and other users of the machine), and its peak memory.
 """
 
 import json
@@ -86,7 +86,7 @@ def main() -> None:
         for battles in (False, True):
             name = "with battle_id" if battles else "without battle_id"
             path = folder / f"{'battles' if battles else 'plain'}.csv"
-            # In a process of its own: the most memory that one ever held is handed down to whom it starts.
+            # In a process of its own: a child process inherits the peak memory of its parent.
             writing = spawn.Process(target=write_votes, args=(path, count), kwargs={"battles": battles})
             writing.start()
             writing.join()

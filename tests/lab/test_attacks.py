@@ -99,7 +99,7 @@ def test_the_campaign_puts_every_strategy_before_every_board_and_rule() -> None:
     assert gained["robust without both"] < 0.5  # type: ignore[operator]
 
 
-def test_a_quota_bounds_who_floods() -> None:
+def test_a_quota_limits_flooding() -> None:
     setup = Setup(n_annotators=40, votes_each=60, share=0.05, attack_votes=600)
     boards, _ = campaign(setup, seeds=range(2), strategies=("mimic",), rules=("ε",))
     gained = {row.board: row.points for row in boards}
@@ -164,7 +164,7 @@ def test_attackers_who_choose_their_battles_need_fewer(arena_cells: tuple) -> No
     assert chosen.annotators < dealt.annotators
 
 
-def test_mimics_who_are_found_lift_nobody(arena_cells: tuple) -> None:
+def test_excluded_mimics_lift_no_model(arena_cells: tuple) -> None:
     cells, public = arena_cells
     settings, target = LoopSettings(min_votes=0), int(np.argsort(-public)[6])
     attack = Attack("mimic", 100)

@@ -62,7 +62,7 @@ def test_the_same_seed_finds_the_same(run_lab: RunLab) -> None:
     assert first["methods"] == again["methods"] != other["methods"]
 
 
-def test_a_vote_file_without_those_who_vote_rarely(run_lab: RunLab, arena_file: Path) -> None:
+def test_a_vote_file_without_rare_annotators(run_lab: RunLab, arena_file: Path) -> None:
     result = run_lab("prediction", arena_file, "--repeats", 2, "--shuffles", 2, *ONE, "--format", "json")
     assert (result.exit_code, result.stderr) == (0, "")
     settings = json.loads(result.stdout)["settings"]

@@ -65,7 +65,7 @@ def test_flipped_annotators_are_found_and_cost_am_elo_no_order() -> None:
     assert m_elo.left == pytest.approx(1.0)
 
 
-def test_a_threshold_above_zero_finds_those_who_always_tie() -> None:
+def test_a_threshold_above_zero_finds_annotators_who_always_tie() -> None:
     _, detections = perturb_and_rate(paper_arena, [0], strategies=["equal"], shares=[0.2], shuffles=2)
     f1 = {row.rule: row.f1 for row in detections if row.method == "am-elo robust"}
     assert f1["0.2 of the median"] == f1["0.21 of the mean"] == 1.0
@@ -73,7 +73,7 @@ def test_a_threshold_above_zero_finds_those_who_always_tie() -> None:
     assert all(row.f1 == 1.0 for row in detections if row.method == "am-elo plain")
 
 
-def test_nothing_changes_where_nobody_is_perturbed(arena: Arena) -> None:
+def test_nothing_changes_without_perturbed_annotators(arena: Arena) -> None:
     stabilities, detections = perturb_and_rate(
         partial(_same, arena), [0], strategies=["random"], shares=[0.0], shuffles=200
     )

@@ -68,10 +68,10 @@ def test_the_number_of_processes_changes_nothing(arena: Arena) -> None:
     assert predict(source, [0, 1], shuffles=2, processes=2) == predict(source, [0, 1], shuffles=2)
 
 
-def test_progress_is_told_after_every_split(arena: Arena) -> None:
-    told: list[float] = []
-    predict(partial(_same, arena), range(4), shuffles=2, progress=told.append)
-    assert told == pytest.approx([0.25, 0.5, 0.75, 1.0])
+def test_progress_is_reported_after_every_split(arena: Arena) -> None:
+    shares: list[float] = []
+    predict(partial(_same, arena), range(4), shuffles=2, progress=shares.append)
+    assert shares == pytest.approx([0.25, 0.5, 0.75, 1.0])
 
 
 def _same(arena: Arena, _seed: int) -> Arena:

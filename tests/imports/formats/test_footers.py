@@ -34,7 +34,7 @@ def with_footer(footer: bytes) -> bytes:
     return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
-def test_rows_and_sizes_of_the_groups_are_told(whole: bytes, write: Write) -> None:
+def test_rows_and_sizes_of_the_groups_are_read(whole: bytes, write: Write) -> None:
     path = write("v.parquet", whole)
     nothing = read_row_groups(path, [])
     assert nothing == [RowGroup(5, 0)] * 20

@@ -89,5 +89,5 @@ def test_the_linear_algebra_has_one_thread_whatever_is_imported_first() -> None:
         "from app.rating.data.threads import one_blas_thread; import numpy, scipy.linalg; from threadpoolctl import *\n"
         "with one_blas_thread(): print({x['num_threads'] for x in threadpool_info() if x['user_api'] == 'blas'})"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert told.stdout.strip() == "{1}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert ran.stdout.strip() == "{1}"

@@ -122,7 +122,7 @@ def test_weights_that_are_not_one_for_each_vote_or_not_countable_are_refused(wei
         count_pairs(one, one + 1, np.ones(2), n_models=2, weight=weight)
 
 
-def test_annotators_whom_32_bits_cannot_tell_apart_are_refused() -> None:
+def test_more_annotators_than_32_bits_can_number_are_refused() -> None:
     """2³² + 1 would become annotator 1."""
     with pytest.raises(VotesError, match="32-bit"):
         aggregate(np.array([2**32 + 1]), np.array([0]), np.array([1]), np.ones(1), n_annotators=2**33, n_models=2)

@@ -1,4 +1,4 @@
-"""The tests on annotators: whom they leave alone, whom they find, and what their parts compute."""
+"""The tests on annotators: their false positives, the attackers that they find, and their parts."""
 
 from collections.abc import Callable
 
@@ -100,7 +100,7 @@ def test_the_copied_are_not_taken_for_their_copies(attacked: Callable[[str], tup
 
 
 def test_followers_are_found_even_without_a_target() -> None:
-    """Too consistent, not too little: everybody of the ring votes as the ranking has it."""
+    """Too consistent, not too little: every member of the ring follows the ranking."""
     arena = draw_arena(2, "none", Setup(n_annotators=40, votes_each=80))
     votes, first = arena.votes, arena.public
     ring = votes.annotator >= 36
@@ -186,7 +186,7 @@ def test_somebody_without_a_scored_vote_has_no_evidence() -> None:
     assert not evidence.flagged()[3]
 
 
-def test_a_crowd_of_nobody_is_as_it_is_assumed() -> None:
+def test_a_null_model_without_annotators_keeps_its_prior() -> None:
     """Where no model has a score there is no vote to look at."""
     none = np.empty(0, dtype=np.int32)
     nothing = aggregate(none, none, none, np.empty(0), n_annotators=2, n_models=3)

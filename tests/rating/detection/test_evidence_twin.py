@@ -46,7 +46,7 @@ def draw(world: str) -> tuple[Cells, np.ndarray]:
 
 
 def plain_nodes(cells: Cells, R: np.ndarray) -> np.ndarray:
-    """Log-likelihood of everybody's votes at every node."""
+    """Log-likelihood of each annotator's votes at every node."""
     win, loss = cells.wins_a, cells.wins_b
     y = 0.5 * ABILITY[None, :, None] * (R[cells.model_a] - R[cells.model_b])[:, None, None]
     denominator = np.log(np.exp(y) + np.exp(-y) + TIE_PROPENSITY)
@@ -68,10 +68,10 @@ def plain_crowd(cells: Cells, R: np.ndarray) -> tuple[np.ndarray, float, float]:
     for last in [*[False] * ROUNDS, True]:
         prior = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
         weight = (prior - logsumexp(prior))[:, None] + np.log(even)
-        anybody = np.log(0.5 * even + 0.5 / len(even))
+        any_ties = np.log(0.5 * even + 0.5 / len(even))
         honest = logsumexp(nodes[:, FIRST_HONEST:] + weight, axis=(1, 2))
-        coin = logsumexp(nodes[:, COIN] + anybody, axis=1)
-        contrary = logsumexp(nodes[:, :COIN] + anybody, axis=(1, 2)) - np.log(len(CONTRARY))
+        coin = logsumexp(nodes[:, COIN] + any_ties, axis=1)
+        contrary = logsumexp(nodes[:, :COIN] + any_ties, axis=(1, 2)) - np.log(len(CONTRARY))
         log = np.stack([honest, coin, contrary, equal, follower], axis=1)
         if last:
             break
@@ -153,7 +153,7 @@ def test_tests_that_are_not_asked_for_are_not_made() -> None:
     assert set(weigh(cells, R, tests=("coin",)).log_ratio) == {"coin"}
 
 
-def test_models_of_different_components_are_nobodys_neighbours() -> None:
+def test_models_of_different_components_are_no_neighbours() -> None:
     """Two arenas that never meet, in one file: the groups are those of each by itself."""
     cells, R = draw("short records")
     both = Cells(

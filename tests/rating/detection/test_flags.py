@@ -1,4 +1,4 @@
-"""The rules that flag and exclude: whom each marks, and that nobody flaps on a threshold."""
+"""The rules that flag and exclude, and the margin that keeps standings from alternating at a threshold."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,8 +49,8 @@ def test_the_probability_needs_to_be_sure() -> None:
     assert marked(replace(settings, flag_probability=0.9), 0.05, 0.1, before=False) == (True, False)
 
 
-def test_nobody_flaps(cells_of: MakeCells) -> None:
-    """An annotator on ε, whom every few votes put on the other side of it, is flagged once and released once."""
+def test_standings_do_not_alternate(cells_of: MakeCells) -> None:
+    """An annotator at ε, who crosses it every few votes, is flagged once and released once."""
     world = cells_of(simulate_votes(3, n_models=6, roles={"honest": 30}, votes_each=60))
     ability = run_round(world, LoopSettings()).rating.annotators.ability
     lowest = int(np.argmin(ability))
@@ -67,7 +67,7 @@ def test_nobody_flaps(cells_of: MakeCells) -> None:
     assert settled == [True, True, True, True, True, False]
 
 
-def test_evidence_finds_whom_ability_does_not() -> None:
+def test_evidence_finds_annotators_that_ability_does_not() -> None:
     """Mimics vote better than most, but for one model; they are marked by a test and excluded before ε is asked."""
     arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
     cells = arena.votes.cells()

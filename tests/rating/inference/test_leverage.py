@@ -1,4 +1,4 @@
-"""Intervals of what few have judged: a sandwich by itself sees no uncertainty where nobody contradicts anybody."""
+"""Intervals of models with few annotators: a sandwich alone sees no uncertainty where they do not differ."""
 
 import numpy as np
 import pytest

@@ -108,7 +108,7 @@ def test_am_elo_goes_as_far_as_m_elo_does(annotators: int) -> None:
     assert (np.diff(rating.models.score) < 0).all()
 
 
-def test_who_ran_off_is_told_from_who_is_far() -> None:
+def test_diverging_models_are_distinguished_from_distant_ones() -> None:
     """16 natural units from the middle are far for one that m-ELO has near it, or knows no score of."""
     far = np.array([0.0, 0.0, 16.0, -50.0])
     label = np.zeros(4, dtype=np.int64)
@@ -264,7 +264,7 @@ def test_a_model_whose_score_would_come_and_go_for_ever_has_none(rounds: int, mo
 
 
 @pytest.mark.parametrize(("outcome", "side"), [(1.0, "lower"), (0.0, "upper")])
-def test_a_newcomer_whom_one_bad_vote_contradicts_does_not_stop_the_others(outcome: float, side: str) -> None:
+def test_a_newcomer_with_one_contrary_vote_does_not_stop_the_others(outcome: float, side: str) -> None:
     """Four honest annotators agree on a new model, one who votes against the truth says the opposite."""
     votes = simulate_votes(3, n_models=20, roles={"honest": 40, "random": 4, "flip": 2})
     flipper, newcomer = 44, 20

@@ -49,7 +49,7 @@ def test_more_than_delta_votes_are_needed() -> None:
     assert np.isfinite(rating.annotators.shadow_ability[0])
 
 
-def test_nobody_past_delta_is_an_error_that_says_how_many_votes_there_were() -> None:
+def test_no_annotator_past_delta_is_an_error_with_the_most_votes() -> None:
     with pytest.raises(
         VotesError, match="no annotator has more than 60 votes; the most that one of 2 annotators has is 60"
     ):
@@ -135,7 +135,7 @@ def test_abilities_have_median_one_and_components_mean_base(cells: Cells) -> Non
     assert rating.diagnostics.published_cap == pytest.approx(1.75 / rating.diagnostics.median_ability)
 
 
-def test_m_elo_has_no_abilities_and_flags_nobody(cells: Cells) -> None:
+def test_m_elo_has_no_abilities_and_flags_no_annotator(cells: Cells) -> None:
     rating = run_round(cells, LoopSettings(method="m-elo")).rating
     assert np.isnan(rating.annotators.ability).all()
     assert set(rating.annotators.standing) == {"active"}

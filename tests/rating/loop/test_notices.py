@@ -1,4 +1,4 @@
-"""Unusual votes and fits are named, in the result and for whoever reads it as JSON."""
+"""Unusual votes and fits have notices, in the result and in its JSON."""
 
 import dataclasses
 import json

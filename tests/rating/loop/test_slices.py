@@ -146,9 +146,9 @@ def test_few_annotators_have_plain_intervals(cells_of: MakeCells) -> None:
 
 
 def test_what_the_slice_does_not_identify_is_bounded_by_the_abilities_held() -> None:
-    """One vote each: nobody has a score; two models in both directions: the third, which only won, has a bound."""
-    nobody = aggregate(np.array([0]), np.array([0]), np.array([1]), np.array([1.0]), n_annotators=2, n_models=2)
-    board = estimate_slice(nobody, known(np.ones(2)), UNCORRECTED)
+    """One vote each: no model has a score; two models in both directions: the third, which only won, has a bound."""
+    one_vote = aggregate(np.array([0]), np.array([0]), np.array([1]), np.array([1.0]), n_annotators=2, n_models=2)
+    board = estimate_slice(one_vote, known(np.ones(2)), UNCORRECTED)
     assert not board.identified.any()
     assert np.isnan(board.score).all()
     k, a, b = np.array([0, 0, 1, 1]), np.array([0, 0, 2, 2]), np.array([1, 1, 0, 1])
@@ -171,7 +171,7 @@ def test_the_anchor_holds_in_the_slice_or_is_missed(cells_of: MakeCells) -> None
         estimate_slice(missing, held, anchored)
 
 
-def test_a_slice_of_nobody_in_the_fit_is_refused(cells_of: MakeCells) -> None:
+def test_a_slice_without_annotators_of_the_fit_is_refused(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(8, n_models=MODELS, roles={"honest": ANNOTATORS}, votes_each=5))
     with pytest.raises(VotesError, match="no vote of the slice"):
         estimate_slice(cells, known(np.full(ANNOTATORS, np.nan)), UNCORRECTED)
@@ -193,7 +193,7 @@ def test_the_slices_bias_is_corrected_where_the_wholes_is() -> None:
     assert np.mean(scale[False]) - np.mean(scale[True]) > 0.03
 
 
-def test_whom_only_coins_judged_has_no_score() -> None:
+def test_a_model_judged_by_coins_only_has_no_score() -> None:
     """Model 3 is judged by two who may be coins; where they surely are not quite, it has a score, a wide one."""
     k, a, b = np.array([0, 0, 1, 1, 2, 2] * 4), np.array([0, 1, 1, 2, 2, 0] * 4), np.array([1, 0, 2, 1, 0, 2] * 4)
     honest = (k, a, b, np.array([1.0, 0.0, 1.0, 0.5, 0.0, 1.0] * 3 + [0.0, 1.0, 0.0, 0.5, 1.0, 0.0]))

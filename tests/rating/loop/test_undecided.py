@@ -1,4 +1,4 @@
-"""Votes that do not tell whom to believe: every one has a result or a named error, none is merely not converged."""
+"""Annotators who contradict each other: every fit has a result or a specific error, none is just not converged."""
 
 from dataclasses import replace
 from typing import Any
@@ -92,8 +92,8 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
         if not left:
             return fit_am_elo(cells, *rest, **named)  # type: ignore[arg-type]  # handed on as they come
         left.pop()
-        nobody = np.zeros(cells.n_annotators, dtype=bool)
-        return Fit(np.zeros(cells.n_models), np.ones(cells.n_annotators), nobody, 0.0, 0, nobody)
+        none = np.zeros(cells.n_annotators, dtype=bool)
+        return Fit(np.zeros(cells.n_models), np.ones(cells.n_annotators), none, 0.0, 0, none)
 
     def fit_spread(cells: Cells, *rest: object, **named: object) -> tuple[Fit, PriorSpread]:
         if not left:

@@ -20,7 +20,7 @@ MakeCells = Callable[[SimulatedVotes], Cells]
 
 
 def repeated(R: np.ndarray, ability: float, votes: int, times: int, seed: int) -> Cells:
-    """Many annotators of one ability, each judging the same pairs anew."""
+    """Many annotators of one ability, each with new votes on the same pairs."""
     generator = np.random.default_rng(seed)
     a = np.tile(np.arange(votes) % len(R), times)
     b = (a + 1 + np.tile(np.arange(votes) // len(R), times) % (len(R) - 1)) % len(R)

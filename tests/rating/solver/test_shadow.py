@@ -34,7 +34,7 @@ def test_each_ability_is_its_own_one_dimensional_maximum(cells_of: MakeCells, pr
 
 def test_the_cap_holds_and_the_absent_are_nan(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(3, n_models=6, roles={"honest": 4}, votes_each=60))
-    R = np.linspace(-0.1, 0.1, 6)  # far too close together: everybody looks able
+    R = np.linspace(-0.1, 0.1, 6)  # far too close together: all annotators look able
     theta, _ = shadow_abilities(cells.where(cells.annotator != 2), R, prior_sd=10.0, ability_cap=1.5)
     assert np.isnan(theta[2])
     assert np.nanmax(theta) <= 1.5

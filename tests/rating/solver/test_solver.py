@@ -69,7 +69,7 @@ def test_a_singular_block_is_no_result(cells: Cells, monkeypatch: pytest.MonkeyP
         fit_am_elo(cells, together(cells), ability_cap=None, start=(np.zeros(MODELS), np.ones(ANNOTATORS)))
 
 
-def test_m_elo_without_a_result_bars_nobody_but_says_so(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_m_elo_without_a_result_is_an_error_and_bars_no_model(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise LinAlgError
 
@@ -89,10 +89,10 @@ def test_scores_further_apart_than_any_votes_can_tell_are_no_result(
 
 
 def test_a_step_that_is_no_number_leads_nowhere(cells: Cells) -> None:
-    likelihood, theta, nobody = Likelihood(cells, 1.0), np.ones(ANNOTATORS), np.zeros(ANNOTATORS, dtype=bool)
+    likelihood, theta, none = Likelihood(cells, 1.0), np.ones(ANNOTATORS), np.zeros(ANNOTATORS, dtype=bool)
     point, problem = likelihood.expand(np.zeros(MODELS), theta, exact=False), Problem(likelihood, together(cells), None)
     step = newton._Step(np.zeros(MODELS), np.zeros(ANNOTATORS), float("nan"))
-    assert newton._search(problem, point, np.zeros(MODELS), theta, step, nobody, exact=False) is None
+    assert newton._search(problem, point, np.zeros(MODELS), theta, step, none, exact=False) is None
 
 
 def test_an_earlier_hessian_that_fails_is_made_anew(cells: Cells, monkeypatch: pytest.MonkeyPatch, many: None) -> None:
@@ -112,19 +112,19 @@ def test_an_earlier_hessian_that_fails_is_made_anew(cells: Cells, monkeypatch: p
 
 
 def test_an_ability_without_curvature_stops_the_elimination(cells: Cells) -> None:
-    likelihood, nobody = Likelihood(cells, None), np.zeros(ANNOTATORS, dtype=bool)
+    likelihood, none = Likelihood(cells, None), np.zeros(ANNOTATORS, dtype=bool)
     point = likelihood.expand(np.zeros(MODELS), np.ones(ANNOTATORS), exact=False)
     problem = Problem(likelihood, together(cells), find_scale(cells))
     with pytest.raises(LinAlgError, match="without curvature"):
-        Arrow(problem, point, np.ones(ANNOTATORS), nobody, exact=False)
+        Arrow(problem, point, np.ones(ANNOTATORS), none, exact=False)
     one = np.ones(ANNOTATORS)
     np.testing.assert_array_equal(likelihood.update_abilities(np.zeros(MODELS), one, steps=2, furthest=1.5), one)
 
 
 def test_abilities_that_are_all_held_leave_m_elo_and_their_own_curvature(cells: Cells) -> None:
-    nobody, everybody = np.zeros(ANNOTATORS, dtype=bool), np.ones(ANNOTATORS, dtype=bool)
+    none, all_held = np.zeros(ANNOTATORS, dtype=bool), np.ones(ANNOTATORS, dtype=bool)
     R = fit_m_elo(cells, together(cells)).R
-    held = Fit(R, np.ones(ANNOTATORS), everybody, 0.0, 0, nobody)
+    held = Fit(R, np.ones(ANNOTATORS), all_held, 0.0, 0, none)
     ours = covariance(cells, held, together(cells), kind="sandwich", prior_sd=1.0, abilities=True)
     m_elo = covariance(cells, held, together(cells), kind="sandwich", prior_sd=None, abilities=False)
     np.testing.assert_allclose(ours.variance, m_elo.variance, rtol=1e-9)
@@ -136,8 +136,8 @@ def test_abilities_that_are_all_held_leave_m_elo_and_their_own_curvature(cells: 
 def test_a_saddle_point_has_no_covariance(cells: Cells, monkeypatch: pytest.MonkeyPatch, *, sparse: bool) -> None:
     """Where all scores are equal, abilities gain by any of them that the votes ask for."""
     monkeypatch.setattr(limits, "MOST_DENSE", 0 if sparse else 100)
-    nobody = np.zeros(ANNOTATORS, dtype=bool)
-    saddle = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), nobody, 0.0, 0, nobody)
+    none = np.zeros(ANNOTATORS, dtype=bool)
+    saddle = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), none, 0.0, 0, none)
     with pytest.raises(NotConvergedError):
         covariance(cells, saddle, together(cells), kind="clustered", prior_sd=1.0, abilities=True)
     if sparse:
@@ -148,16 +148,16 @@ def test_a_saddle_point_has_no_covariance(cells: Cells, monkeypatch: pytest.Monk
 
 def test_abilities_that_no_vote_tells_of_have_no_covariance(cells: Cells) -> None:
     """Between equals, and without a prior."""
-    nobody = np.zeros(ANNOTATORS, dtype=bool)
-    flat = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), nobody, 0.0, 0, nobody)
+    none = np.zeros(ANNOTATORS, dtype=bool)
+    flat = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), none, 0.0, 0, none)
     with pytest.raises(NotConvergedError, match="no maximum: an ability without curvature"):
         observe(cells, flat, together(cells), prior_sd=None)
 
 
 def test_conjugate_gradients_give_up(cells: Cells, monkeypatch: pytest.MonkeyPatch, many: None) -> None:
-    likelihood, everybody = Likelihood(cells, None), np.ones(ANNOTATORS, dtype=bool)
+    likelihood, all_held = Likelihood(cells, None), np.ones(ANNOTATORS, dtype=bool)
     point = likelihood.expand(np.zeros(MODELS), np.ones(ANNOTATORS), exact=False)
-    block = SparseBlock(Problem(likelihood, together(cells), None), point, np.ones(ANNOTATORS), everybody, exact=False)
+    block = SparseBlock(Problem(likelihood, together(cells), None), point, np.ones(ANNOTATORS), all_held, exact=False)
     right = np.eye(MODELS)[0]
     np.testing.assert_allclose(block.times(block.solve(right)[:, None])[:, 0], right - 1 / MODELS, atol=1e-9)
     monkeypatch.setattr(arrow, "MOST_PRODUCTS", 1)
