@@ -1,4 +1,4 @@
-"""Votes as arrays: PostgreSQL's binary copy, taken apart piece by piece as it arrives."""
+"""Votes as numpy arrays, read by PostgreSQL's binary COPY and parsed in pieces as they arrive."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from app.policy.schemas import MOST_TAGS
 Message = bytes | bytearray | memoryview
 
 NO_DAY = np.iinfo(np.int32).max
-"""The day of a vote of which nobody knows when it was cast."""
+"""The day of a vote whose date is not known."""
 
 _COPY_VOTES = """
 COPY (
@@ -24,7 +24,8 @@ COPY (
     WHERE NOT EXISTS (SELECT FROM retracted_votes AS r WHERE r.vote_id = v.id {and_retraction_named}) {and_vote_named}
 ) TO STDOUT (FORMAT BINARY)
 """
-# A live vote's own date is its client's word; an imported one's arrival says nothing about when it was cast.
+# The date of a live vote is when it was received: its client could state any other. The date of an imported vote is the
+# one in its file: when it was received says nothing about when it was cast.
 _DATES = """
     , CASE WHEN v.import_id IS NULL THEN v.received_at ELSE coalesce(v.voted_at, 'infinity') END, v.id
 """
@@ -32,25 +33,25 @@ _TAGS = ", CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END"
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
 _NAMED = "AND pg_visible_in_snapshot({table}.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
 
-# PostgreSQL's binary copy: a header, then for each row the number of fields and for each field its length and
-# value, everything big-endian. None of the columns can be null, so every row is equally long.
+# PostgreSQL's binary COPY: a header, then for each row the number of fields, then for each field its length and its
+# value, all big-endian. No column here can be null, so all rows are equally long.
 _HEADER = 19
 _TRAILER = b"\xff\xff"
 _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
 _TAG_COLUMNS = (("tags", ">i4"),)
-_DATE_COLUMNS = (("moment", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
-_MESSAGES = 50_000  # that are taken apart at once: a row each, so that a piece is a few megabytes
+_DATE_COLUMNS = (("timestamp", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
+_MESSAGES = 50_000  # parsed at once: a row each, so that a piece is a few megabytes
 _DAY = 86_400_000_000  # microseconds, PostgreSQL's unit of time
 _INFINITY = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class VoteDates:
-    """When votes were cast, as far as that can be believed, and their order.
+    """When votes were cast, and the order in which they were recorded.
 
     Attributes
     ----------
-    day : int32 array, shape (n_votes,); days (UTC) since 2000-01-01, `NO_DAY` where not known
+    day : int32 array, shape (n_votes,); days (UTC) since 2000-01-01, `NO_DAY` if not known
     id_high, id_low : uint64 arrays, shape (n_votes,); the votes' ids, which grow in the order of recording
     """
 
@@ -67,8 +68,8 @@ class VoteArrays:
     ----------
     annotator_id, model_a_id, model_b_id : int32 arrays, shape (n_votes,)
     outcome : int16 array, shape (n_votes,), as stored
-    tags : int32 array, shape (n_votes,): bit i is set on votes with the i-th of the tags asked for; None without any
-    dates : None unless they were asked for
+    tags : int32 array, shape (n_votes,); bit i is set on votes with the i-th requested tag; None without tags
+    dates : None unless requested
     """
 
     annotator_id: NDArray[np.int32]
@@ -82,18 +83,18 @@ class VoteArrays:
 def read_votes(
     conn: Connection, *, dated: bool = False, tags: Sequence[str] = (), vote_set: str | None = None
 ) -> VoteArrays:
-    """Read the votes that `conn` sees, those retracted left out, at about the speed of the wire.
+    """Read the votes that `conn` sees and that are not retracted.
 
     Parameters
     ----------
-    conn : in a REPEATABLE READ transaction, so that votes and retractions are of one moment
-    dated : read the dates too, which doubles what is sent
-    tags : read which of these the votes have, at most `MOST_TAGS`
-    vote_set : what `read_vote_set` said at some time; then exactly the votes of that time are read, without the
-        retractions of that time and with those that were retracted later
+    conn : in a REPEATABLE READ transaction, so that votes and retractions are of the same time
+    dated : read the dates too, which doubles the bytes that are sent
+    tags : read which of these tags the votes have; at most `MOST_TAGS`
+    vote_set : an earlier result of `read_vote_set`. Then the votes of that time are read: votes that were retracted
+        later are included
     """
     if len(tags) > MOST_TAGS:
-        raise ValueError(f"at most {MOST_TAGS} tags can be looked for, not {len(tags)}")
+        raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
     named = {"and_retraction_named": "", "and_vote_named": ""}
     values = {f"tag_{bit}": tag for bit, tag in enumerate(tags)}
     if vote_set is not None:
@@ -108,7 +109,7 @@ def read_votes(
 
 
 def parse_copied_votes(messages: Iterable[Message], *, dated: bool = False, tagged: bool = False) -> VoteArrays:
-    """Take apart what `COPY … (FORMAT BINARY)` sends, holding no more of it than a few megabytes at a time.
+    """Parse the bytes of `COPY … (FORMAT BINARY)`, a few megabytes at a time.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def parse_copied_votes(messages: Iterable[Message], *, dated: bool = False, tagg
 
 
 def _rows(messages: Iterator[Message], columns: tuple[tuple[str, Any], ...]) -> Iterator[NDArray[Any]]:
-    """Yield the rows in pieces; how the bytes were cut into messages makes no difference."""
+    """Yield the rows in pieces. A message may end anywhere in a row."""
     row = _row_type(columns)
     held = bytearray()
     while len(held) < _HEADER and (message := next(messages, None)) is not None:
@@ -132,7 +133,7 @@ def _rows(messages: Iterator[Message], columns: tuple[tuple[str, Any], ...]) -> 
     more = True
     while more:
         before = len(held)
-        for message in islice(messages, _MESSAGES):  # joining them at once takes twice as long: they are views
+        for message in islice(messages, _MESSAGES):  # one join takes twice as long: the messages are views
             held += message
         more = len(held) > before
         # The last bytes may be the trailer, which is shorter than a row.
@@ -163,7 +164,7 @@ def _columns(rows: NDArray[Any], *, dated: bool, tagged: bool) -> list[NDArray[A
     if tagged:
         columns.append(rows["tags"].astype(np.int32))
     if dated:
-        moment = rows["moment"].astype(np.int64)
-        day = np.where(moment == _INFINITY, NO_DAY, moment // _DAY).astype(np.int32)
+        timestamp = rows["timestamp"].astype(np.int64)
+        day = np.where(timestamp == _INFINITY, NO_DAY, timestamp // _DAY).astype(np.int32)
         columns += [day, rows["id"]["high"].astype(np.uint64), rows["id"]["low"].astype(np.uint64)]
     return columns

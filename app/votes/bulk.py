@@ -1,4 +1,4 @@
-"""Votes in bulk: tens of thousands at a time, as columns, through COPY; for imports."""
+"""Votes of imports: tens of thousands at a time, as columns, through COPY."""
 
 import io
 import secrets
@@ -72,10 +72,13 @@ _READ_AGAIN = text(
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A vote that was not added, because its annotator has judged its battle already.
+    """A vote that was not added, because its annotator has voted on its battle before.
 
-    `vote_id` is the vote on record, which is on the same two models or not, and says the same of them or not; somebody
-    may have `retracted` it.
+    Attributes
+    ----------
+    vote_id : the vote on record
+    same_models, same_outcome : whether the two votes agree in these
+    retracted : whether the vote on record is retracted
     """
 
     record: int
@@ -88,26 +91,26 @@ class LeftOut:
 
     @property
     def contradicts(self) -> bool:
-        """Whether it says something else than the vote on record."""
+        """Whether it differs from the vote on record."""
         return not (self.same_models and self.same_outcome)
 
 
 def load_votes(
     conn: Connection, votes: pl.DataFrame, *, import_id: UUID, expect_new: bool
 ) -> tuple[int, list[LeftOut]]:
-    """Add votes; return how many were added, and which were not.
+    """Add votes. Return how many were added, and the votes that were not.
 
     Parameters
     ----------
-    votes : with the columns `record, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags,
-        metadata`; tags as a list of text, metadata as JSON text, both and battle_id and voted_at may be null.
-    expect_new : try first whether none of the battles is on record, which is twice as fast where it is so.
+    votes : columns `record, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata`. Tags
+        are lists of text, metadata is JSON text. The last four may be null.
+    expect_new : assume first that no battle is on record, which is twice as fast if it is true.
 
     Needs a READ COMMITTED transaction, and may be called once in it.
     """
     votes = votes.with_columns(pl.Series("id", _new_ids(votes.height), pl.String))
-    # In the order in which all writers insert battles (`record_votes`): they wait for each other instead
-    # of deadlocking. Of two records for one battle and annotator the earlier one comes first, and counts.
+    # All writers insert battles in this order (see `record_votes`), so that they wait for each other instead of
+    # deadlocking. Of two records for one battle and annotator the earlier one comes first and is added.
     votes = votes.sort("battle_id", "annotator_id", "record") if votes["battle_id"].count() else votes
     if (expect_new or not votes["battle_id"].count()) and _add_new(conn, votes, import_id):
         return votes.height, []
@@ -120,12 +123,12 @@ def load_votes(
 
 
 def read_left_out(conn: Connection, records: Sequence[int]) -> list[tuple[int, VoteRow]]:
-    """Return votes that `load_votes` left out in this transaction, with their records, in the records' order."""
+    """Return votes that `load_votes` left out in this transaction, with their record numbers, in that order."""
     return [(record, VoteRow(*vote)) for record, *vote in conn.execute(_READ_AGAIN, {"records": list(records)})]
 
 
 def _add_new(conn: Connection, votes: pl.DataFrame, import_id: UUID) -> bool:
-    """Add the votes straight to the table if none of them repeats a battle; whether it was so."""
+    """Add the votes straight to the table, unless one of them repeats a battle. Return whether they were added."""
     attempt = conn.begin_nested()
     try:
         whole = votes.with_columns(import_id=pl.lit(str(import_id)), tags=pl.col("tags").fill_null([]))
@@ -144,7 +147,7 @@ def _copy(conn: Connection, statement: str, votes: pl.DataFrame, columns: Sequen
 
 
 def _csv(votes: pl.DataFrame, columns: Sequence[str]) -> bytes:
-    """Return the votes as COPY reads them: null is nothing, an empty text would be quoted."""
+    """Return the votes as CSV for COPY: null is written as nothing, an empty text as quotes."""
     buffer = io.BytesIO()
     rows = votes.with_columns(_array_text(votes["tags"]), voted_at=pl.col("voted_at").dt.to_string("iso:strict"))
     rows.select(columns).write_csv(buffer, include_header=False)
@@ -152,7 +155,7 @@ def _csv(votes: pl.DataFrame, columns: Sequence[str]) -> bytes:
 
 
 def _new_ids(count: int) -> list[str]:
-    """Return UUIDv7s in order, all of this millisecond: a 20-bit counter, then 54 random bits (RFC 9562, 6.2)."""
+    """Return ascending UUIDv7s of this millisecond: a 20-bit counter, then 54 random bits (RFC 9562, 6.2)."""
     number = np.arange(count, dtype=np.uint64)
     parts = np.frombuffer(secrets.token_bytes(8 * count), ">u8").astype(np.uint64)
     milliseconds = np.uint64(time.time_ns() // 1_000_000)

@@ -1,4 +1,4 @@
-"""Votes that take the place of earlier ones: the earlier stay on record, as retracted."""
+"""Votes that replace earlier ones. The earlier votes stay on record, as retracted."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from app.votes.queries import Pair
 
-# An annotator's first verdict on a battle is always there: it stands for the pair. FOR NO KEY UPDATE changes nothing.
+# Locks a pair by the annotator's first vote on the battle, which is never deleted. FOR NO KEY UPDATE changes nothing.
 _LOCK = """
 SELECT 1 FROM votes AS v
 JOIN unnest(%(battles)b::text[], %(annotators)b::int[]) AS wanted(battle_id, annotator_id)
@@ -21,12 +21,12 @@ ON CONFLICT (vote_id) DO NOTHING
 
 
 def lock_pairs(conn: Connection, pairs: Iterable[Pair]) -> None:
-    """Hold (battle, annotator) pairs that have a vote until the transaction ends, so that nobody else replaces it."""
+    """Lock (battle, annotator) pairs that have a vote until the transaction ends."""
     battles, annotators = zip(*pairs, strict=True)
     conn.exec_driver_sql(_LOCK, {"battles": list(battles), "annotators": list(annotators)})
 
 
 def retract_replaced(conn: Connection, replaced: Sequence[tuple[UUID, UUID]]) -> None:
-    """Take votes out of the count, each given with the one that replaces it; one that was out already stays so."""
+    """Retract votes, each given with the vote that replaces it. A vote that is retracted already stays as it is."""
     earlier, later = zip(*replaced, strict=True)
     conn.exec_driver_sql(_RETRACT, {"earlier": list(earlier), "later": list(later)})

@@ -1,4 +1,4 @@
-"""What becomes of a vote on a battle that its annotator has judged already."""
+"""Votes on battles that their annotators have voted on before."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -11,17 +11,17 @@ from app.votes.receipts import VoteReceipt
 from app.votes.repeats.queries import lock_pairs, retract_replaced
 
 MAX_REPLACEMENTS = 1_000
-"""How often one annotator may change the verdict on one battle."""
+"""How often an annotator may change the verdict on a battle."""
 
 
 def receive_repeated(
     conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID | None = None
 ) -> dict[UUID, VoteReceipt]:
-    """Return the receipts, by id, of votes on battles that their annotators have judged already.
+    """Return the receipts, by id, of votes on battles that their annotators have voted on before.
 
-    The same verdict is a duplicate. Another one is a conflict and changes nothing, unless the policy says `replace`:
-    then it is added and the one on record is retracted, each vote coming after those before it in `rows`. What a
-    reviewer has retracted nobody brings back by voting again. `import_id` is that of the file which they all come from.
+    The same verdict is a duplicate. Another verdict is a conflict and changes nothing. If the policy says `replace`, it
+    is added instead, and the vote on record is retracted. The rows are handled in order. A vote that a reviewer has
+    retracted is never replaced. `import_id` names the file that all rows come from.
     """
     pairs = {_pair(row) for row in rows}
     on_record = find_votes(conn, pairs)
@@ -33,14 +33,14 @@ def receive_repeated(
 
 
 def replaces_conflicts(conn: Connection) -> bool:
-    """Whether the policy lets an annotator change a verdict."""
+    """Whether the policy lets annotators change their verdicts."""
     return current_policy(conn).settings.on_conflict == "replace"
 
 
 def _replace(conn: Connection, rows: Sequence[VoteRow], import_id: UUID | None) -> dict[UUID, VoteReceipt]:
     pairs = {_pair(row) for row in rows}
     lock_pairs(conn, pairs)
-    # Asked again behind the lock: another transaction may have replaced the vote meanwhile.
+    # Read again after locking: another transaction may have replaced the vote in the meantime.
     latest = find_votes(conn, pairs)
     receipts: dict[UUID, VoteReceipt] = {}
     added: list[VoteRow] = []
@@ -72,7 +72,7 @@ def _compare(row: VoteRow, earlier: RecordedVote) -> VoteReceipt:
 
 
 def _canonical(vote: VoteRow | RecordedVote) -> tuple[int, int, int]:
-    """Return the vote with the lower-numbered model first: a battle's two sides may come swapped."""
+    """Return models and outcome with the lower-numbered model first, so that swapped sides compare as equal."""
     if vote.model_a_id < vote.model_b_id:
         return vote.model_a_id, vote.model_b_id, vote.outcome
     swapped = {0: 1, 1: 0}.get(vote.outcome, vote.outcome)
@@ -80,5 +80,5 @@ def _canonical(vote: VoteRow | RecordedVote) -> tuple[int, int, int]:
 
 
 def _pair(row: VoteRow) -> Pair:
-    assert row.battle_id is not None  # noqa: S101  a vote without a battle is never left out
+    assert row.battle_id is not None  # noqa: S101  a vote without a battle is always added
     return row.battle_id, row.annotator_id

@@ -1,4 +1,4 @@
-"""Votes that were taken back: noted beside the votes, which stay on record."""
+"""Retractions are rows beside the votes, which stay on record."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -14,7 +14,7 @@ Target = Literal["vote", "battle", "model", "annotator"]
 
 
 def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
-    """Return the condition that a vote is meant: `key` is a vote's or battle's id, a model's or annotator's number."""
+    """Return the condition for the votes to retract. `key` is a vote's or battle's id, a model's or annotator's number."""
     c = votes.c
     meant: dict[Target, ColumnElement[bool]] = {
         "vote": c.id == key,
@@ -26,14 +26,14 @@ def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
 
 
 def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:
-    """Whether any vote on record, retracted or not, is meant."""
+    """Whether any vote on record, retracted or not, meets the condition."""
     return bool(conn.execute(select(select(votes.c.id).where(meant).exists())).scalar_one())
 
 
 def retract(
     conn: Connection, meant: ColumnElement[bool], *, target: Target, target_id: str, reason: str, retracted_by: str
 ) -> RowMapping:
-    """Void the votes on record that are meant and not void yet, in one statement; return the retraction."""
+    """Retract the votes that meet the condition and are not retracted, in one statement. Return the retraction."""
     retraction_id = new_id()
     values = {"id": retraction_id, "target": target, "target_id": target_id, "reason": reason, "votes": 0}
     conn.execute(insert(retractions).values(retracted_by=retracted_by, **values))
@@ -46,7 +46,7 @@ def retract(
 
 
 def list_retractions(conn: Connection, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
-    """Return retractions, the newest first, those with an id below `before`: ids grow with time."""
+    """Return retractions, the newest first, those with an id below `before`. Ids grow with time."""
     statement = select(retractions).order_by(retractions.c.id.desc()).limit(limit)
     if before is not None:
         statement = statement.where(retractions.c.id < before)
@@ -59,7 +59,7 @@ def get_retraction(conn: Connection, retraction_id: UUID) -> RowMapping:
 
 
 def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
-    """Return a vote by the names it carries today, with what voided it: `retraction_id` or `replaced_by`."""
+    """Return a vote with the present names, and what retracted it: `retraction_id` or `replaced_by`."""
     model_a, model_b = models.alias("model_a"), models.alias("model_b")
     c, void = votes.c, retracted_votes.c
     columns = [
@@ -88,5 +88,5 @@ def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
 
 
 def lock_vote(conn: Connection, vote_id: UUID) -> None:
-    """Let retractions of one vote follow one another."""
+    """Make other retractions of this vote wait until the transaction ends."""
     conn.execute(select(func.pg_advisory_xact_lock(vote_id.int & 0x7FFF_FFFF_FFFF_FFFF)))

@@ -1,9 +1,7 @@
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from app.annotators.service import find_annotator
@@ -14,49 +12,12 @@ from app.models.service import find_model
 from app.naming.names import name_error
 from app.votes.retractions import queries as store
 from app.votes.retractions.queries import Target
-from app.votes.rules import WINNERS, Winner
-
-
-class Retraction(BaseModel):
-    """Votes taken back: they stay on record and count no more, from the next refit on."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    target: Target
-    target_id: str = Field(
-        description="Of a vote or an annotator the id, of a battle its id, of a model its name then."
-    )
-    reason: str
-    retracted_by: str = Field(description="Name of the key it was done with.")
-    votes: int = Field(description="Votes that it voided; those that were void before are not counted again.")
-    retracted_at: datetime
-
-
-class VoteOnRecord(BaseModel):
-    """A vote as it was recorded, under the names that its models and its annotator have today."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    model_a: str
-    model_b: str
-    winner: Winner
-    annotator: str
-    annotator_id: UUID
-    battle_id: str | None
-    voted_at: datetime | None
-    received_at: datetime
-    tags: list[str]
-    metadata: dict[str, Any] | None
-    api_key_id: UUID | None = Field(description="The key it came with; null for an import.")
-    import_id: UUID | None
-    retraction: Retraction | None = Field(description="What voided it; null for a vote that counts.")
-    replaced_by: UUID | None = Field(description="The annotator's later verdict on the battle, where there is one.")
+from app.votes.retractions.schemas import Retraction, VoteOnRecord
+from app.votes.rules import WINNERS
 
 
 def find_vote(conn: Connection, vote_id: UUID) -> VoteOnRecord:
-    """Return a vote with what voided it.
+    """Return a vote, and what retracted it.
 
     Raises
     ------
@@ -71,15 +32,15 @@ def find_vote(conn: Connection, vote_id: UUID) -> VoteOnRecord:
 
 
 def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str) -> tuple[Retraction, bool]:
-    """Void one vote; return the retraction and whether it is new: a void vote keeps the retraction it has.
+    """Retract one vote. Return the retraction, and whether it is new: a retracted vote keeps its first retraction.
 
-    Whoever reviews may void any vote; a key without that scope those that came with it.
+    A key with the scope review may retract any vote, another key only the votes that it sent.
 
     Raises
     ------
     NotFoundError, ScopeMissingError
     ConflictError
-        The vote does not count anyway: its annotator has replaced it by another.
+        The vote does not count already: its annotator has replaced it by another.
     """
     store.lock_vote(conn, vote_id)
     vote = find_vote(conn, vote_id)
@@ -93,9 +54,10 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
 
 
 def retract_votes(conn: Connection, target: Target, reference: str, *, reason: str, retracted_by: str) -> Retraction:
-    """Void the votes that are on record now of a battle, a model or an annotator, or one vote.
+    """Retract one vote, or the votes of a battle, a model or an annotator that are on record now.
 
-    Votes that come later count. A model is meant by its name or an alias of now, an annotator by id or key.
+    Votes that come later count. `reference` is the id of a vote or a battle, a present name of a model, or the id or
+    the key of an annotator.
 
     Raises
     ------
@@ -107,7 +69,7 @@ def retract_votes(conn: Connection, target: Target, reference: str, *, reason: s
 
 
 def list_retractions(conn: Connection, *, limit: int, before: UUID | None = None) -> list[Retraction]:
-    """Return retractions, the newest first, those older than the one with the id `before`."""
+    """Return retractions, the newest first. `before` is the id of one that only older ones follow."""
     rows = store.list_retractions(conn, limit=limit, before=before)
     return [Retraction.model_validate(dict(row)) for row in rows]
 
@@ -117,7 +79,7 @@ def _retract(
 ) -> Retraction:
     meant = store.votes_of(target, key)
     row = store.retract(conn, meant, target=target, target_id=target_id, reason=reason, retracted_by=retracted_by)
-    # The reason stays out of it: people write names into reasons, and the log never forgets.
+    # Without the reason: people write names into reasons, and the audit log is never changed.
     detail = {"retraction": row["id"], "votes": row["votes"]}
     subject = target_id if target != "battle" else str(row["id"])
     audit.record(conn, actor=retracted_by, action=f"votes.retract.{target}", subject=subject, detail=detail)
