@@ -1,22 +1,32 @@
 import re
 import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
 from uuid import UUID
 
 import structlog
+from prometheus_client import Counter, Histogram
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.database.ids import new_id
 from app.errors import StableArenaError
 from app.http.limits import RATE_LIMIT_HEADERS
+from app.http.paths import PREFIX
 from app.http.problems import problem_response
-from app.http.process_metrics import count_request
+from app.http.process_metrics import DURATIONS, REQUESTS, VOTE_ROUTES, VOTES
 
 log = structlog.get_logger()
 
 HIDDEN = "-"
 """Stands for an annotator's key in paths that are logged."""
 
+_NO_ROUTE = "none"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_FIRST_REFUSAL = 400
+_NOT_VALID = frozenset({400, 422})
+_ANSWERED = "votes_answered"
 _BEFORE_KEYS = "/annotators/"
 _FIRST_SERVER_ERROR = 500
 _CLIENT_CLOSED_REQUEST = 499  # what proxies log if the client disconnected before the answer
@@ -106,3 +116,44 @@ def _is_id(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def note_votes(scope: Scope, counts: Mapping[str, int]) -> None:
+    """Remember how many of the request's votes have each status. A replayed answer has none."""
+    scope[_ANSWERED] = counts
+
+
+def count_request(scope: Scope, status: int, seconds: float) -> None:
+    """Count a request that was answered, and its votes."""
+    route = _template(scope)
+    method: str = scope["method"]
+    if method not in _METHODS:
+        method = "other"  # callers may invent methods
+    requests, durations = _labelled(method, route, int(status))
+    requests.inc()
+    durations.observe(seconds)
+    source = VOTE_ROUTES.get(route)
+    if source is not None and method == "POST":
+        _count_votes(source, scope.get(_ANSWERED), status)
+
+
+@cache  # methods, routes and statuses are few; `labels` takes as long as the counting
+def _labelled(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(method, route, str(status)), DURATIONS.labels(method, route)
+
+
+def _count_votes(source: str, counts: Mapping[str, int] | None, status: int) -> None:
+    if counts is not None:
+        for name, count in counts.items():
+            VOTES[source, name].inc(count)
+    elif status >= _FIRST_REFUSAL:
+        VOTES[source, "invalid" if status in _NOT_VALID and source == "single" else "refused"].inc()
+
+
+def _template(scope: Scope) -> str:
+    route: Any = scope.get("route")
+    if route is None:
+        return _NO_ROUTE
+    path: str = route.path_format  # as the API description has it
+    # A route of an included router has its path without the router's prefix.
+    return path if path.startswith(PREFIX) or not scope["path"].startswith(PREFIX) else PREFIX + path

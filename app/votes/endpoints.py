@@ -2,7 +2,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
@@ -12,10 +12,11 @@ from app.auth.tokens.service import ForeignAnnotatorError
 from app.http.dependencies import authorise, bearer_secret, database_turn, require, require_json, services_of
 from app.http.idempotency.headers import HEADER, REPLAYED, documented_key, read_claim
 from app.http.idempotency.service import StoredResponse
-from app.http.openapi import documented_body
+from app.http.middleware import note_votes
+from app.http.openapi import documented_body, operation_id
 from app.http.parameters import refuse_unknown_parameters
+from app.http.paths import PREFIX
 from app.http.problems import MEDIA_TYPE, invalid_input, problem_response, problem_responses
-from app.http.process_metrics import note_votes
 from app.votes.batches import record_batch, reserve_memory
 from app.votes.queue import IdempotentSubmission
 from app.votes.receipts import Status, VoteConflictError, VoteReceipt
@@ -45,7 +46,13 @@ class VoteRoute(APIRoute):
         return handle
 
 
-router = APIRouter(prefix="/votes", tags=["votes"], route_class=VoteRoute)
+router = APIRouter(
+    prefix=f"{PREFIX}/votes",
+    tags=["votes"],
+    route_class=VoteRoute,
+    generate_unique_id_function=operation_id,
+    dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
+)
 
 
 @router.post(

@@ -194,16 +194,17 @@ def test_without_the_database_the_process_tells_of_itself(
 
 
 COUNT = """
-from app.http import process_metrics as counted
+from app.http import process_metrics
+from app.http.middleware import count_request, note_votes
 
 class Route:
     path_format = "/api/v1/votes"
 
 scope = {"method": "POST", "path": "/api/v1/votes", "route": Route}
-counted.note_votes(scope, {"created": 1})
-counted.count_request(scope, 201, 0.02)
-counted.QUEUED_VOTES.set(%d)
-print(counted.expose().decode())
+note_votes(scope, {"created": 1})
+count_request(scope, 201, 0.02)
+process_metrics.QUEUED_VOTES.set(%d)
+print(process_metrics.expose().decode())
 """
 
 

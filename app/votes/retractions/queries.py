@@ -14,7 +14,10 @@ Target = Literal["vote", "battle", "model", "annotator"]
 
 
 def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
-    """Return the condition for the votes to retract. `key` is a vote's or battle's id, a model's or annotator's number."""
+    """Return the condition for the votes to retract.
+
+    `key` is the id of a vote or a battle, or the number of a model or an annotator.
+    """
     c = votes.c
     meant: dict[Target, ColumnElement[bool]] = {
         "vote": c.id == key,
