@@ -49,7 +49,7 @@ soak: setup ## long campaigns: kills, coverage of the intervals by simulation
 
 coverage: setup ## branch coverage of the mathematics: 100 %, of the kernels as the interpreter runs them; ten minutes
 	$(BIN)/pytest tests/rating -n 2 --dist worksteal --cov=app.rating --cov-branch --cov-report=
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/rating --ignore=tests/rating/test_prior_spread.py -n 2 --dist worksteal \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/rating --ignore=tests/rating/solver/test_prior_spread.py -n 2 --dist worksteal \
 		--cov=app.rating --cov-branch --cov-append --cov-report=term-missing --cov-fail-under=100
 
 lock: ## pin the requirements anew (needs uv)

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from app.rating.data.arrays import AnyInts, Floats, Indices, Mask
+from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 from app.rating.detection.copies import find_copies
 from app.rating.detection.favouritism import find_favouritism
-from app.rating.detection.null_model import BEHAVIOURS, NullModel, fit_null_model
-from app.rating.detection.sides import always_one_side
+from app.rating.detection.null_model import BEHAVIOURS, LOG_ALWAYS, LOG_SLIP, NullModel, fit_null_model
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS
 
 ABOUT_MODELS = ("favour", "against", "mimic", "group")
@@ -106,7 +106,7 @@ def weigh(
         log[test] = logsumexp(by_model, axis=1) - np.log(cells.n_models)
         about[test] = np.where(by_model.max(axis=1) > 0, by_model.argmax(axis=1), -1)
     if left_wins is not None and "side" in tests:
-        sides = np.stack(always_one_side(cells, null_model, left_wins))
+        sides = np.stack(_always_one_side(cells, null_model, left_wins))
         log["side"], about["side"] = logsumexp(sides, axis=0) - np.log(2.0), sides.argmax(axis=0)
     if when is not None and "copy" in tests:
         copies = find_copies(cells, R, null_model, when)
@@ -114,3 +114,24 @@ def weigh(
     silent = cells.votes_by_annotator() == 0
     log = {test: np.where(silent, -np.inf, ratio) for test, ratio in log.items()}
     return Evidence(log, about, null_model)
+
+
+def _always_one_side(cells: Cells, null_model: NullModel, left_wins: Floats) -> tuple[Floats, Floats]:
+    """Compare "always the left answer" and "always the right answer" with "honest".
+
+    Parameters
+    ----------
+    left_wins : votes of each annotator for the model shown on the left, between models with a score,
+        shape (n_annotators,)
+
+    Returns
+    -------
+    left, right : log-likelihood ratios, shape (n_annotators,)
+    """
+    decided = sum_by(cells.annotator, cells.wins_a + cells.wins_b, cells.n_annotators)
+    ties = sum_by(cells.annotator, cells.ties, cells.n_annotators)
+    right_wins = decided - left_wins
+    honest = null_model.log_likelihood[:, 0]
+    left = left_wins * LOG_ALWAYS + (ties + right_wins) * LOG_SLIP - honest
+    right = right_wins * LOG_ALWAYS + (ties + left_wins) * LOG_SLIP - honest
+    return left, right
