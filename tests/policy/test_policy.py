@@ -3,10 +3,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import insert
 
 from app.database.engine import Database
 from app.database.tables import policies
+from app.policy.schemas import PolicyChange
 
 Ask = Callable[..., Any]
 
@@ -84,8 +86,15 @@ def test_a_change_is_a_new_version(ask: Ask) -> None:
         {"extra": 1},
     ],
 )
-def test_what_is_no_policy_changes_nothing(ask: Ask, assert_problem: Ask, change: dict[str, Any]) -> None:
-    body = {"settings": DEFAULTS, "reason": "a test", **change}
+def test_what_is_no_policy(change: dict[str, Any]) -> None:
+    body = {"settings": DEFAULTS, "reason": "a test"}
+    PolicyChange.model_validate_json(json.dumps(body))
+    with pytest.raises(ValidationError):
+        PolicyChange.model_validate_json(json.dumps({**body, **change}))
+
+
+def test_what_is_no_policy_changes_nothing(ask: Ask, assert_problem: Ask) -> None:
+    body = {"settings": {**DEFAULTS, "prior_sd": None}, "reason": "a test"}
     assert_problem(ask("PUT", "/policy", json=body), 422, "invalid")
     assert ask("GET", "/policy").json()["version"] == 1
 
