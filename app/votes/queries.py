@@ -15,20 +15,12 @@ Pair = tuple[str, int]
 
 # %b sends the arrays in PostgreSQL's binary form, which is about half as long as text.
 _INSERT = """
-INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, api_key_id, import_id)
-SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.api_key_id, %(import_id)b::uuid
-FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(models_b)b::int[],
-            %(outcomes)b::smallint[], %(battles)b::text[], %(api_keys)b::uuid[])
-     AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, api_key_id)
-ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
-"""
-_INSERT_WITH_EXTRAS = """
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata,
                    api_key_id, version, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
        v.metadata::jsonb, v.api_key_id, v.version, %(import_id)b::uuid
 FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(models_b)b::int[],
-            %(outcomes)b::smallint[], %(battles)b::text[], %(moments)b::timestamptz[], %(tags)b::text[],
+            %(outcomes)b::smallint[], %(battles)b::text[], %(voted_at)b::timestamptz[], %(tags)b::text[],
             %(metadata)b::text[], %(api_keys)b::uuid[], %(versions)b::smallint[])
      AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, api_key_id, version)
 ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
@@ -86,32 +78,25 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
     Of two rows with the same (battle, annotator, version) the first is added. A vote without a battle is always added.
     `import_id` names the file that all of them come from.
     """
-    ids, annotators, models_a, models_b, outcomes, battles, moments, tags, metadata, api_keys, versions = (
+    ids, annotators, models_a, models_b, outcomes, battles, voted_at, tags, metadata, api_keys, versions = (
         list(column) for column in zip(*rows, strict=True)
     )
-    statement, values = (
-        _INSERT,
-        {
-            "ids": ids,
-            "annotators": annotators,
-            "models_a": models_a,
-            "models_b": models_b,
-            "outcomes": outcomes,
-            "battles": battles,
-            "api_keys": api_keys,
-            "import_id": import_id,
-        },
-    )
-    if any(tags) or any(versions) or any(metadata) or any(moments):
-        statement = _INSERT_WITH_EXTRAS
-        values |= {
-            "moments": moments,
-            "tags": [_array_text(some) if some else _NO_TAGS for some in tags],
-            "metadata": metadata,
-            "versions": versions,
-        }
+    values = {
+        "ids": ids,
+        "annotators": annotators,
+        "models_a": models_a,
+        "models_b": models_b,
+        "outcomes": outcomes,
+        "battles": battles,
+        "voted_at": voted_at,
+        "tags": [_array_text(some) if some else _NO_TAGS for some in tags],
+        "metadata": metadata,
+        "api_keys": api_keys,
+        "versions": versions,
+        "import_id": import_id,
+    }
     # Nearly always every row is added, and the count shows it. Then no ids have to be sent back and compared.
-    if conn.exec_driver_sql(statement, values).rowcount == len(rows):
+    if conn.exec_driver_sql(_INSERT, values).rowcount == len(rows):
         return set()
     return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": ids}).scalars())
 
