@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, func, select
@@ -19,9 +19,9 @@ INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id,
                    api_key_id, version, import_id)
 SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome, v.battle_id, v.voted_at, v.tags::text[],
        v.metadata::jsonb, v.api_key_id, v.version, %(import_id)b::uuid
-FROM unnest(%(ids)b::uuid[], %(annotators)b::int[], %(models_a)b::int[], %(models_b)b::int[],
-            %(outcomes)b::smallint[], %(battles)b::text[], %(voted_at)b::timestamptz[], %(tags)b::text[],
-            %(metadata)b::text[], %(api_keys)b::uuid[], %(versions)b::smallint[])
+FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(model_a_id)b::int[], %(model_b_id)b::int[],
+            %(outcome)b::smallint[], %(battle_id)b::text[], %(voted_at)b::timestamptz[], %(tags)b::text[],
+            %(metadata)b::text[], %(api_key_id)b::uuid[], %(version)b::smallint[])
      AS v(id, annotator_id, model_a_id, model_b_id, outcome, battle_id, voted_at, tags, metadata, api_key_id, version)
 ON CONFLICT (battle_id, annotator_id, version) WHERE battle_id IS NOT NULL DO NOTHING
 """
@@ -78,27 +78,13 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
     Of two rows with the same (battle, annotator, version) the first is added. A vote without a battle is always added.
     `import_id` names the file that all of them come from.
     """
-    ids, annotators, models_a, models_b, outcomes, battles, voted_at, tags, metadata, api_keys, versions = (
-        list(column) for column in zip(*rows, strict=True)
-    )
-    values = {
-        "ids": ids,
-        "annotators": annotators,
-        "models_a": models_a,
-        "models_b": models_b,
-        "outcomes": outcomes,
-        "battles": battles,
-        "voted_at": voted_at,
-        "tags": [_array_text(some) if some else _NO_TAGS for some in tags],
-        "metadata": metadata,
-        "api_keys": api_keys,
-        "versions": versions,
-        "import_id": import_id,
-    }
+    fields = zip(VoteRow._fields, zip(*rows, strict=True), strict=True)
+    columns: dict[str, list[Any]] = {name: list(values) for name, values in fields}
+    columns["tags"] = [_array_text(tags) if tags else _NO_TAGS for tags in columns["tags"]]
     # Nearly always every row is added, and the count shows it. Then no ids have to be sent back and compared.
-    if conn.exec_driver_sql(_INSERT, values).rowcount == len(rows):
+    if conn.exec_driver_sql(_INSERT, {**columns, "import_id": import_id}).rowcount == len(rows):
         return set()
-    return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": ids}).scalars())
+    return set(conn.exec_driver_sql(_LEFT_OUT, {"ids": columns["id"]}).scalars())
 
 
 def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVote]:
