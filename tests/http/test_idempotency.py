@@ -117,7 +117,7 @@ def test_a_key_in_use_by_another_replica(ask: Ask, database: Database, assert_pr
         run_once(conn, IdempotencyClaim(key_id, "k", b"other"), lambda: StoredResponse(200, b"{}"), keep_hours=24)
         for path, body in BODIES.items():
             assert_problem(send(ask, path, body, "k"), 409, "idempotency-in-flight")
-        # Whoever has another key is not held up.
+        # A request with another key does not wait.
         assert send(ask, "/votes", VOTE, "l").status_code == 201
     assert_problem(send(ask, "/votes", VOTE, "k"), 422, "idempotency-key-reused")
 

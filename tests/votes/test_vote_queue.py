@@ -177,7 +177,7 @@ def test_neighbours_of_a_vote_that_breaks_the_statement_are_recorded(
     assert count(database) == 6
 
 
-def test_a_deadlock_that_passes_is_not_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deadlock_that_passes_is_not_reported(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     record = ingest.record_votes
     failures = iter([DatabaseContendedError("deadlock")])
 

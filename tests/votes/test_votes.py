@@ -80,7 +80,7 @@ def test_invalid_votes(ask: Ask, database: Database, assert_problem: Ask, change
     assert count(database) == 0
 
 
-def test_every_fault_is_told(ask: Ask, assert_problem: Ask) -> None:
+def test_every_error_is_reported(ask: Ask, assert_problem: Ask) -> None:
     body = assert_problem(ask("POST", "/votes", json={}), 422, "invalid")
     missing = {(error["pointer"], error["detail"]) for error in body["errors"]}
     assert missing == {(f"/{name}", "is required") for name in ("model_a", "model_b", "winner", "annotator")}
