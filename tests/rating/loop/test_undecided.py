@@ -141,7 +141,16 @@ def test_what_no_way_down_decides_has_no_score_and_the_rest_has(monkeypatch: pyt
     assert 2 <= run_round(crowd(8, 30), ALL).rating.models.identified.sum() < 6
 
 
-def test_the_plain_estimator_says_that_it_has_no_answer() -> None:
+def test_maximum_likelihood_that_does_not_converge_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(cells: Cells, *_rest: object) -> None:
+        raise NotConvergedError("on purpose", np.zeros(cells.n_models), np.ones(cells.n_annotators))
+
+    monkeypatch.setattr("app.rating.inference.estimate.fit_with_settings", fail)
+    with pytest.raises(NotConvergedError, match="on purpose"):
+        run_round(crowd(8, 30), LoopSettings(min_votes=0, prior_sd=None, ability_cap=None, interval="none"))
+
+
+def test_maximum_likelihood_says_that_it_has_no_answer() -> None:
     with pytest.raises(NoFiniteMaximumError):
         run_round(opposed(), LoopSettings(min_votes=0, prior_sd=None, ability_cap=None, interval="none"))
 
