@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
+from app.leaderboard.row_files import rows_csv
 
 Ask = Callable[..., Any]
 
@@ -203,3 +204,9 @@ def test_who_may_read(ask: Ask, assert_problem: Ask, path: str) -> None:
     assert_problem(ask("GET", path, scope="ingest"), 403, "scope-missing")
     bad = {"Authorization": "Bearer sa_nonsense"}
     assert_problem(ask("GET", path, scope=None, headers=bad), 401, "not-authenticated")
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_cell_starts_as_a_formula(start: str) -> None:
+    assert rows_csv([{"model": f"{start}x"}]).decode().split("\n", 1)[1].startswith(("'", "\"'"))
+    assert rows_csv([{"model": "x"}]) == b"model\nx\n"

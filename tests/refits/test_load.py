@@ -121,11 +121,11 @@ def test_votes_without_any_annotator_on_record_are_refused(database: Database, r
 def test_every_vote_is_accounted_for(
     database: Database, stored_crowd: None, run_refit: DoRefit, store_policy: ChangePolicy
 ) -> None:
-    store_policy(max_votes_per_day=115, on_low_ability="exclude")
+    store_policy(min_votes=20, max_votes_per_day=115, on_low_ability="exclude")
     with database.begin() as conn:
         ids = select(votes.c.id).where(votes.c.annotator_id == 1).order_by(votes.c.id)
         mine = conn.execute(ids).scalars().all()
-        retract(conn, mine[:100])  # 20 are left: too few for δ = 50
+        retract(conn, mine[:100])  # 20 are left: not more than δ
         two = conn.execute(select(votes.c.id).where(votes.c.annotator_id == 2).limit(10)).scalars().all()
         retract(conn, two)  # 110 are left, within the quota
     assert run_refit(accept_exclusions=True).state == "done"
