@@ -19,8 +19,6 @@ from app.database.errors import (
 )
 
 OLDEST_SERVER = 15
-USED_ONCE = "used once"
-"""Key in a connection's `info`: the connection is closed when it is given back to the pool."""
 _DRIVER = "postgresql+psycopg"
 # A transaction that waits longer for a lock waits for one that hangs, so it fails. A process that freezes inside a
 # transaction keeps its locks, so the server ends the transaction after a time.
@@ -38,7 +36,6 @@ class Database:
     ----------
     connection_options : execution options that every connection has, such as those of `Naming`
     revive : called if the server cannot be reached, by one thread for all that wait, before the one further attempt
-    embedded : whether the server belongs to this service alone
     """
 
     def __init__(
@@ -49,11 +46,9 @@ class Database:
         connect_timeout: int = 5,
         connection_options: Mapping[str, object] | None = None,
         revive: Callable[[], object] | None = None,
-        embedded: bool = False,
     ) -> None:
         self.url = parse_url(url)
         self._revive = revive
-        self.embedded = embedded
         self._reviving = Lock()
         self._revivals = 0
         self._engine = create_engine(
@@ -70,7 +65,6 @@ class Database:
         event.listen(self._engine, "connect", _refuse_old_server)
         event.listen(self._engine, "connect", _set_timeouts)
         event.listen(self._engine, "checkin", _restore_write_default)
-        event.listen(self._engine, "checkin", _close_if_used_once)
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
@@ -161,11 +155,6 @@ def _refuse_old_server(connection: Any, _record: object) -> None:
     major = connection.info.server_version // 10_000
     if major < OLDEST_SERVER:
         raise DatabaseTooOldError(f"the server is PostgreSQL {major}; {OLDEST_SERVER} or newer is needed")
-
-
-def _close_if_used_once(_connection: object, record: Any) -> None:
-    if record.info.get(USED_ONCE):
-        record.close()
 
 
 def _restore_write_default(connection: Any, _record: object) -> None:

@@ -48,7 +48,6 @@ def open_database(
                 connect_timeout=connect_timeout,
                 connection_options=connection_options,
                 revive=server.start if revives else None,
-                embedded=True,
             ) as database:
                 yield database
         finally:

@@ -7,7 +7,6 @@ import structlog
 from sqlalchemy import Connection
 from structlog.contextvars import bound_contextvars
 
-from app.database.backend_priority import stand_back
 from app.database.engine import Database
 from app.database.leased_job import LeasedJob
 from app.errors import StableArenaError, UnavailableError
@@ -146,8 +145,6 @@ class RefitRunner:
     def _load(self, run: _Run) -> FitInput:
         started = time.perf_counter()
         with self._database.read() as conn:
-            if self._database.embedded:
-                stand_back(conn)
             fit_input = load_fit_input(conn)
         run.seconds["read"] = time.perf_counter() - started
         return fit_input
@@ -165,8 +162,6 @@ class RefitRunner:
         self._advance(run, "publishing")
         started = time.perf_counter()
         with self._database.begin() as conn:
-            if self._database.embedded:
-                stand_back(conn)
             snapshot_id = write_snapshot(conn, run.id, fit_input, output, run.seconds)
             if not run.job.lock(conn):
                 raise SupersededError("another worker took over before the leaderboard was published")

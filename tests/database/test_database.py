@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
-from app.database.engine import USED_ONCE, Database, _refuse_old_server, parse_url
+from app.database.engine import Database, _refuse_old_server, parse_url
 from app.database.errors import (
     DatabaseBusyError,
     DatabaseContendedError,
@@ -326,14 +326,3 @@ def test_a_password_that_is_not_escaped_is_not_told(rest: str) -> None:
 
 def test_an_at_sign_may_stand_in_an_option() -> None:
     assert parse_url("postgresql://u:p@h/x?application_name=a@b").query == {"application_name": "a@b"}
-
-
-def test_a_connection_that_is_used_once_can_be_read_from(database_url: str) -> None:
-    with Database(database_url, pool_size=1) as database:
-        with database.read() as conn:
-            conn.info[USED_ONCE] = True
-            driver = conn.connection.driver_connection
-        assert driver is not None
-        assert driver.closed
-        with database.begin() as conn:
-            conn.execute(text("CREATE TABLE written (n int)"))
