@@ -30,6 +30,7 @@ GRACE_SECONDS = 14.0
 """How long a child may take to stop; after that it is killed."""
 
 _HANGING_SECONDS = 30  # a server that starts on a busy machine takes a while to answer the supervisor
+_READY_SECONDS = 1.0  # between two looks whether a server that starts is still alive
 _PAUSE_SECONDS = 5.0  # between two starts of a worker
 _OBJECTS_BEFORE_COLLECTION = 10_000
 _SWITCH_SECONDS = 0.001
@@ -73,22 +74,28 @@ class Supervisor(Multiprocess):
         """Start processes again that died; stop where a server cannot start."""
         if self.should_exit.is_set():
             return
+        if not self._announced:
+            self._announce()
+            return
         servers = list(self.processes)
         super().keep_subprocess_alive()
         if self.signal_queue:
             return  # a signal that was sent to all processes at once is no failure
-        died = [server for server in servers if server not in self.processes]
-        for server in died:
-            _note_death("server", server.pid, server.exitcode)
-        if self.should_exit.is_set() or (died and not self._announced):
-            self.failed = True
-            self.should_exit.set()
-            return
+        for server in servers:
+            if server not in self.processes:
+                _note_death("server", server.pid, server.exitcode)
+        self.failed = self.should_exit.is_set()
         worker = self._worker
         if worker and not worker.is_alive() and time.monotonic() - self._worker_started > _PAUSE_SECONDS:
             _note_death("worker", worker.pid, worker.exitcode)
             self._start_worker()
-        if not self._announced and all(server.is_ready() for server in self.processes):
+
+    def _announce(self) -> None:
+        """Print the address once all servers answer; stop if one of them cannot start."""
+        if not all(server.process.is_alive() for server in self.processes):
+            self.failed = not self.signal_queue
+            self.should_exit.set()
+        elif all(server.is_ready(timeout=_READY_SECONDS) for server in self.processes):
             self._announced = True
             host, port = self.sockets[0].getsockname()[:2]
             typer.echo(f"http://{f'[{host}]' if ':' in host else host}:{port}")
