@@ -31,8 +31,11 @@ def tag_errors(tags: Sequence[str]) -> list[FieldError]:
 
 def metadata_error(metadata: dict[str, Any]) -> str | None:
     """Return why PostgreSQL could not store the metadata as `jsonb`, or why it is too large; None if it is neither."""
+    too_long = f"must have at most {MAX_METADATA_LENGTH} characters as JSON"
     waiting: list[tuple[Any, int]] = [(metadata, 1)]
     while waiting:
+        if len(waiting) > MAX_METADATA_LENGTH:  # each has a character at least: looking at millions would take seconds
+            return too_long
         value, depth = waiting.pop()
         if depth > MAX_METADATA_DEPTH:
             return f"must not nest deeper than {MAX_METADATA_DEPTH} levels"
@@ -44,8 +47,7 @@ def metadata_error(metadata: dict[str, Any]) -> str | None:
             return "must not contain NaN or Infinity"
         elif isinstance(value, str) and not _storable_text(value):
             return "must not contain the character U+0000 or half of a surrogate pair"
-    length = len(json.dumps(metadata, ensure_ascii=False))
-    return f"must have at most {MAX_METADATA_LENGTH} characters as JSON" if length > MAX_METADATA_LENGTH else None
+    return too_long if len(json.dumps(metadata, ensure_ascii=False)) > MAX_METADATA_LENGTH else None
 
 
 def model_errors(names: "ModelNames", model_a: str, model_b: str, voted_at: datetime | None) -> tuple[FieldError, ...]:

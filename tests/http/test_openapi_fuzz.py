@@ -112,6 +112,7 @@ def busy(crowd: list[str], client: Client, keys: dict[str, str], refit: Ask) -> 
     return str(client.base_url).rstrip("/"), keys["admin"]
 
 
+@pytest.mark.campaign
 def test_nothing_breaks_the_service(busy: tuple[str, str]) -> None:
     found = attack(*busy, seconds=15)
     assert not found.unforeseen, "\n\n".join(found.unforeseen)
