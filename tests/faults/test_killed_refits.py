@@ -100,7 +100,7 @@ def run_next_unaided(database: Database, ask: Any, runner: RefitRunner, where: s
 
 @pytest.fixture
 def events(database: Database, crowd: None, ask_for_refit: Any, run_and_kill: RunAndKill) -> list[str]:
-    """The events of a refit that nobody kills; it has published the first board."""
+    """The events of a refit that is not killed; it has published the first board."""
     ask_for_refit()
     whole = run_and_kill(0)
     assert whole["exit"] == 0
@@ -110,6 +110,7 @@ def events(database: Database, crowd: None, ask_for_refit: Any, run_and_kill: Ru
 
 
 @pytest.mark.campaign
+@pytest.mark.comparisons
 def test_killed_here_and_there(
     database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, runner: RefitRunner
 ) -> None:
@@ -119,6 +120,7 @@ def test_killed_here_and_there(
 
 
 @pytest.mark.soak
+@pytest.mark.comparisons
 def test_killed_at_every_event(
     database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, runner: RefitRunner
 ) -> None:
