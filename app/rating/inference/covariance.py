@@ -9,9 +9,7 @@ from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
 from app.rating.inference.leverage import leverage_adjustment
-from app.rating.inference.sparse_variance import sparse_variances
 from app.rating.settings import Interval
-from app.rating.solver.arrow import DenseBlock, SparseBlock
 from app.rating.solver.fit import Fit
 from app.rating.solver.observed import Observed, observe
 from app.rating.solver.residuals import squared_residuals
@@ -25,20 +23,22 @@ class Covariance:
 
     Attributes
     ----------
-    scores : natural units, each component centred, shape (n_models, n_models); None with too many models for a square
-        matrix (`app.rating.solver.likelihood.MOST_DENSE`)
-    variance : its diagonal, shape (n_models,)
+    scores : natural units, each component centred, shape (n_models, n_models)
     ability_se : standard error of θ_k, shape (n_annotators,), computed without the cap for abilities at it; NaN where
         abilities are known
     kind : of the interval; "clustered" becomes "sandwich" below 20 annotators
     clusters : annotators with a counted vote
     """
 
-    scores: Floats | None
-    variance: Floats
+    scores: Floats
     ability_se: Floats
     kind: Interval
     clusters: int
+
+    @property
+    def variance(self) -> Floats:
+        """Variance of each score, shape (n_models,)."""
+        return np.maximum(np.diag(self.scores), 0.0)
 
     def critical_value(self, confidence: float) -> float:
         """Return the two-sided quantile: of t with clusters − 1 degrees of freedom if clustered, else normal."""
@@ -92,27 +92,24 @@ def covariance(
         observed = None
     if observed is None:
         observed = observe(cells, fit, component, prior_sd=prior_sd, abilities=abilities)
-    if isinstance(observed.block, SparseBlock):
-        variance, ability_se = sparse_variances(cells, fit, observed, observed.block, kind, clusters)
-        return Covariance(None, variance, ability_se if abilities else np.full(annotators, np.nan), kind, clusters)
-    work = _Work(cells, fit, observed, observed.block)
+    work = _Work(cells, fit, observed)
     if kind == "information":
         inner = work.bread
     else:
         meat = work.meat_by_annotator(clusters) if kind == "clustered" else work.meat_by_vote()
         inner = work.bread @ meat @ work.bread
     ability_se = work.ability_se(inner) if abilities else np.full(annotators, np.nan)
-    return Covariance(inner, np.maximum(np.diag(inner), 0.0), ability_se, kind, clusters)
+    return Covariance(inner, ability_se, kind, clusters)
 
 
 class _Work:
     """The quantities that the kinds of covariance share: the arrow and the inverse of the reduced Hessian."""
 
-    def __init__(self, cells: Cells, fit: Fit, observed: Observed, block: DenseBlock) -> None:
+    def __init__(self, cells: Cells, fit: Fit, observed: Observed) -> None:
         self.cells, self.R, self.theta = cells, fit.R, fit.theta
-        self.likelihood, self.arrow = observed.likelihood, block.arrow
+        self.likelihood, self.arrow = observed.likelihood, observed.arrow
         self.D, self.cross = observed.point.D, observed.point.cross
-        self.bread = block.inverse()
+        self.bread = observed.block.inverse()
         self.information = np.diag(observed.point.A)
 
     def meat_by_annotator(self, clusters: int) -> Floats:

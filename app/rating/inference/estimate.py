@@ -27,6 +27,7 @@ from app.rating.solver.warm_start import Start, find_begin
 IDENTIFICATION_ROUNDS = 6  # thousands of small simulated arenas needed at most five, apart from cycles
 DIVERGED = 15.0  # natural units (2,600 Elo points) from the median, in a fit that does not converge
 OPEN = 0.5  # share of the largest move along a saddle's direction, from which a score counts as open
+MOST_MODELS = 4_096  # a square matrix of them is 134 MB
 FURTHER = 3.0  # times the distance that m-ELO gives the model, where that is more
 
 
@@ -104,7 +105,7 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
     Raises
     ------
     VotesError
-        No votes.
+        No votes, or votes on more than 4,096 models.
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
     if len(cells.n) == 0:
@@ -117,6 +118,9 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
     began = time.perf_counter()
     pairs = pool_annotators(cells)
     components = find_components(pairs)
+    models = int((components.label >= 0).sum())
+    if models > MOST_MODELS:
+        raise VotesError(f"at most {MOST_MODELS:,} models can be rated at once; the votes compare {models:,}")
     identified, small, solution = _identify_and_solve(cells, pairs, components, settings, start)
     label = components.label[small.models]
     unit, annotator_unit = _units(small.cells, solution, settings)

@@ -17,8 +17,7 @@ class Matchups:
     model_a, model_b : indices
     probability : that model_a beats model_b for the typical annotator, a tie being half a win for each; NaN where one
         has no score, or they are in different components
-    lower, upper : ends of its interval; NaN without intervals, and with too many models for the covariance of their
-        scores (`app.rating.solver.likelihood.MOST_DENSE`)
+    lower, upper : ends of its interval; NaN without intervals
     """
 
     model_a: Indices
@@ -58,7 +57,7 @@ def predict_matchups(
     R = unit * estimate.scores(len(component))
     difference, half = R[model_a] - R[model_b], np.full(len(model_a), np.nan)
     spread = estimate.covariance
-    if spread is not None and spread.scores is not None:
+    if spread is not None:
         errors = contrast_errors(spread.scores, row[model_a], row[model_b])
         half = spread.critical_value(settings.confidence) * unit[model_a] * errors
     predicted = win_probabilities(np.where(scored, difference, np.nan), half)

@@ -1,21 +1,13 @@
 """The arrow-shaped Newton system: eliminate the abilities, solve the models' block (docs/math.md, "The arrow")."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import csc_array, csr_array, diags_array
-from scipy.sparse.linalg import SuperLU, splu
 
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.solver.likelihood import Curvature, Likelihood
 from app.rating.solver.scale import Scale
-
-RELATIVE_RESIDUAL = 1e-9  # at which conjugate gradients stop
-MOST_PRODUCTS = 2_000
-MOST_EXCESS = 10_000  # pairs more than a tree has, up to which a sparse factor stays small
-RAISE = 1e-9  # of the diagonal, added to a singular matrix that is factorised as a preconditioner only
 
 
 @dataclass(frozen=True)
@@ -104,7 +96,7 @@ class Arrow(Elimination):
         self.S += (self.z[groups].T * self.size[groups]) @ self.z[groups]
 
 
-class DenseBlock:
+class Block:
     """The models' block factorised by Cholesky.
 
     Attributes
@@ -128,102 +120,6 @@ class DenseBlock:
         """Return S⁺, shape (n_models, n_models)."""
         inverse: Floats = cho_solve(self._factor, np.eye(len(self._shifts))) - self._shifts / self._typical
         return inverse
-
-
-class SparseBlock:
-    """The models' block as an operator, solved by conjugate gradients: for too many models for a square matrix.
-
-    Exact to a relative residual of 1e-9, with memory of the size of the cells. The preconditioner is the diagonal of S:
-    about a hundred products where models have few votes. For many right sides at once on a graph that is nearly a tree
-    (at most 10,000 pairs more than models) it is a sparse factor of A, which has little fill-in on such graphs: at most
-    about 100 MB.
-
-    Attributes
-    ----------
-    arrow : the eliminated abilities
-    B : cross block, shape (n_annotators, n_models)
-    """
-
-    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
-        """Raise LinAlgError where an ability that is not held has no curvature."""
-        self.arrow = Elimination(problem, point, theta, held, exact=exact)
-        self.A, self.B = point.sparse_A(), problem.likelihood.cross_block(point.cross)
-        self._turned: csr_array = self.B.T.tocsr()
-        self._diagonal = np.maximum(self.A.diagonal(), np.finfo(float).tiny)
-        self._nearly_a_tree = len(point.stiffness) - len(point.gradient_scores) <= MOST_EXCESS
-        label = problem.component
-        members = np.bincount(label)
-        mean = csr_array((1.0 / members[label], label, np.arange(len(label) + 1)), shape=(len(label), len(members)))
-        self._spread, self._mean = (mean > 0).astype(np.float64), mean.T.tocsr()
-
-    def times(self, columns: Floats) -> Floats:
-        """Return S times vectors, shape (n_models, columns)."""
-        product: Floats = self.A @ columns - self._turned @ self.arrow.project(self.B @ columns)
-        return product
-
-    def solve(self, right: Floats) -> Floats:
-        """Return S⁺ times vectors, shape (n_models,) or (n_models, columns).
-
-        Raises
-        ------
-        LinAlgError
-            S is not positive definite along a direction of the search, or the residual did not converge.
-        """
-        residual = self._centre(right.reshape(len(right), -1))
-        precondition = self._by_factor if self._nearly_a_tree and residual.shape[1] > 1 else self._by_diagonal
-        solution = np.zeros_like(residual)
-        scaled = precondition(residual)
-        direction, size = scaled, np.sum(residual * scaled, axis=0)
-        target = RELATIVE_RESIDUAL**2 * size
-        for _ in range(MOST_PRODUCTS):
-            active = size > target
-            if not active.any():
-                centred: Floats = self._centre(solution).reshape(right.shape)
-                return centred
-            product = self.times(direction)
-            curvature = np.sum(direction * product, axis=0)
-            if np.any(curvature[active] <= 0):
-                raise LinAlgError("the reduced Hessian is not positive definite")
-            length = np.where(active, size / np.where(active, curvature, 1.0), 0.0)
-            solution += length * direction
-            residual = residual - length * product
-            scaled = precondition(residual)
-            last, size = size, np.sum(residual * scaled, axis=0)
-            direction = scaled + np.where(active, size / np.where(last > 0, last, 1.0), 0.0) * direction
-        raise LinAlgError(f"conjugate gradients did not converge within {MOST_PRODUCTS} products")
-
-    def _by_diagonal(self, columns: Floats) -> Floats:
-        scaled: Floats = columns / self._diagonal[:, None]
-        return scaled
-
-    def _by_factor(self, columns: Floats) -> Floats:
-        scaled: Floats = self._factor.solve(columns)
-        return scaled
-
-    @cached_property
-    def _factor(self) -> SuperLU:
-        raised = csc_array(self.A + diags_array(RAISE * self._diagonal))  # A alone is singular along the shifts
-        return splu(raised, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-
-    def _centre(self, columns: Floats) -> Floats:
-        """Subtract the mean of every component."""
-        centred: Floats = columns - self._spread @ (self._mean @ columns)
-        return centred
-
-
-Block = DenseBlock | SparseBlock
-
-
-def factorise(problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> Block:
-    """Prepare the models' block for solving: by Cholesky, or iteratively where there are too many models.
-
-    Raises
-    ------
-    LinAlgError
-        An ability that is not held has no curvature, or the reduced Hessian is not positive definite.
-    """
-    kind = SparseBlock if problem.likelihood.sparse else DenseBlock
-    return kind(problem, point, theta, held, exact=exact)
 
 
 def find_multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Floats:

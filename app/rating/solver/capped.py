@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.threads import one_blas_thread
 from app.rating.errors import NotConvergedError
-from app.rating.solver.arrow import Block, Problem, factorise
+from app.rating.solver.arrow import Block, Problem
 from app.rating.solver.likelihood import Curvature
 from app.rating.solver.newton import CONVERGED, LAST_STEP, NEAR_EACH, ROUNDING, SUFFICIENT_DECREASE, Optimum, centre
 from app.rating.solver.scale import WIDTH, Scale
@@ -95,7 +95,7 @@ def _solve(
     room = cap - theta
     for attempt in range(ROUNDS):
         try:
-            block = factorise(problem, point, theta, held, exact=exact)
+            block = Block(problem, point, theta, held, exact=exact)
             step = _newton(problem, scale, block, point, theta, held, np.where(held, room, 0.0))
         except LinAlgError:
             return None

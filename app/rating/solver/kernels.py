@@ -12,14 +12,14 @@ PRODUCT_LIMIT = 1e290  # below which one more factor of at most 2 cannot overflo
 
 @compiled
 def expand_cells(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, pair: Ints, n: Floats, s: Floats,
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
     R: Floats, theta: Floats, exact: bool,
     gradient_scores: Floats, stiffness: Floats, gradient_abilities: Floats, D: Floats, cross: Floats,
 ) -> float:  # fmt: skip
     """Add annotators first … last−1 to the sums of `Likelihood.expand`; return their −ℓ.
 
-    Adds to gradient_scores (n_models,) and to stiffness (n_pairs,), at `pair` of the cell, or at a · n_models + b where
-    `pair` is empty. Sets gradient_abilities and D (n_annotators,), and cross (n_cells,) of the annotators' cells.
+    Adds to gradient_scores (n_models,) and to stiffness (n_models²,), at a · n_models + b of the cell. Sets
+    gradient_abilities and D (n_annotators,), and cross (n_cells,) of the annotators' cells.
     """
     n_models = len(R)
     value = 0.0
@@ -51,7 +51,7 @@ def expand_cells(
             gradient_scores[b] += contribution
             slope -= residual * d
             curvature += variance * d * d
-            stiffness[pair[cell] if len(pair) else a * n_models + b] += variance * ability * ability
+            stiffness[a * n_models + b] += variance * ability * ability
             cross[cell] = variance * x - (residual if exact else 0.0)
         gradient_abilities[k] = slope
         D[k] = curvature

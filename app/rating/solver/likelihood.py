@@ -1,11 +1,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
 
-from app.rating.data.arrays import Floats, Indices
+from app.rating.data.arrays import Floats
 from app.rating.data.compact import pool_annotators
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
@@ -20,8 +18,6 @@ from app.rating.solver.kernels import (
 )
 from app.rating.solver.partition import CellRows
 
-MOST_DENSE = 4_096  # models: a square matrix of them is 134 MB
-
 
 @dataclass(frozen=True)
 class Sums:
@@ -31,7 +27,7 @@ class Sums:
     ----------
     value : −ℓ of its votes
     gradient_scores : shape (n_models,)
-    stiffness : Σ w θ² of the votes between each pair of models, shape (n_pairs,)
+    stiffness : Σ w θ² of the votes between each pair of models, at a · n_models + b, shape (n_models²,)
     """
 
     value: float
@@ -53,8 +49,7 @@ class Curvature:
     value : the objective, −ℓ + prior
     gradient_scores : shape (n_models,)
     gradient_abilities : shape (n_annotators,)
-    stiffness : Σ w θ² of the votes between each pair of models, shape (n_pairs,)
-    pairs : a · n_models + b of these pairs, ascending; empty where every pair from 0 to n_models² − 1 has an entry
+    A : scores' block, shape (n_models, n_models)
     cross : entry of each cell in its annotator's row of the cross block, B_k = Σ cross·(e_a − e_b), shape (n_cells,)
     D : abilities' diagonal, shape (n_annotators,)
     """
@@ -62,26 +57,9 @@ class Curvature:
     value: float
     gradient_scores: Floats
     gradient_abilities: Floats
-    stiffness: Floats
-    pairs: Indices
+    A: Floats
     cross: Floats
     D: Floats
-
-    @cached_property
-    def A(self) -> Floats:  # noqa: N802  the block's name in docs/math.md
-        """Scores' block, shape (n_models, n_models)."""
-        size = len(self.gradient_scores)
-        upper = self.stiffness.reshape(size, size)
-        off: Floats = upper + upper.T
-        laplacian: Floats = np.diag(off.sum(axis=1)) - off
-        return laplacian
-
-    def sparse_A(self) -> csr_array:  # noqa: N802  the block's name in docs/math.md
-        """Return the scores' block as a sparse matrix, shape (n_models, n_models)."""
-        size, weight = len(self.gradient_scores), self.stiffness
-        a, b = np.divmod(self.pairs, size)
-        entries = (np.concatenate([weight, weight, -weight, -weight]), (np.r_[a, b, a, b], np.r_[a, b, b, a]))
-        return coo_array(entries, shape=(size, size)).tocsr()
 
 
 class Likelihood:
@@ -94,23 +72,12 @@ class Likelihood:
     cells : sorted by annotator
     prior_sd : None for no prior
     parts : number of parts of a pass; default by the number of cells
-
-    Attributes
-    ----------
-    sparse : whether there are too many models for a square matrix
     """
 
     def __init__(self, cells: Cells, prior_sd: float | None, *, parts: int | None = None) -> None:
         self.cells = cells
         self.precision = 0.0 if prior_sd is None else 1.0 / prior_sd**2
         self.rows = CellRows(cells, parts)
-        self.sparse = cells.n_models > MOST_DENSE
-        self._pairs = np.zeros(0, dtype=np.int64)
-        self._pair = np.zeros(0, dtype=np.int32)
-        if self.sparse:
-            name = cells.model_a.astype(np.int64) * cells.n_models + cells.model_b
-            self._pairs, pair = np.unique(name, return_inverse=True)
-            self._pair = pair.astype(np.int32)
 
     def log_likelihood(self, R: Floats, theta: Floats) -> float:
         """Return ℓ of the votes alone: natural log, no prior term, not normalised."""
@@ -127,12 +94,11 @@ class Likelihood:
         c = self.cells
         gradient_abilities, D = np.empty(c.n_annotators), np.empty(c.n_annotators)
         cross = np.empty(len(c.n))
-        n_pairs = len(self._pairs) if self.sparse else c.n_models**2
 
         def accumulate(part: tuple[int, int]) -> Sums:
-            gradient, stiffness = np.zeros(c.n_models), np.zeros(n_pairs)
+            gradient, stiffness = np.zeros(c.n_models), np.zeros(c.n_models**2)
             value = expand_cells(
-                *part, self.rows.starts, c.model_a, c.model_b, self._pair, c.n, c.s, R, theta, exact,
+                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, exact,
                 gradient, stiffness, gradient_abilities, D, cross,
             )  # fmt: skip
             return Sums(value, gradient, stiffness)
@@ -142,7 +108,8 @@ class Likelihood:
         gradient_abilities += self.precision * (theta - 1.0)
         D += self.precision
         value = total.value + self.prior(theta)
-        return Curvature(value, total.gradient_scores, gradient_abilities, total.stiffness, self._pairs, cross, D)
+        A = _laplacian(total.stiffness, c.n_models)
+        return Curvature(value, total.gradient_scores, gradient_abilities, A, cross, D)
 
     def by_model(self, weight: Floats, scale: Floats) -> Floats:
         """Return Σ_cells scale_k·weight·(e_a − e_b), scale of shape (n_annotators,), shape (n_models,)."""
@@ -162,15 +129,6 @@ class Likelihood:
         c, out = self.cells, np.empty(self.cells.n_annotators)
         self._fill(lambda part: times_rows(*part, self.rows.starts, c.model_a, c.model_b, weight, vector, out))
         return out
-
-    def cross_block(self, weight: Floats) -> csr_array:
-        """Return each annotator's Σ weight·(e_a − e_b) as a row, shape (n_annotators, n_models)."""
-        c = self.cells
-        columns = np.stack([c.model_a, c.model_b], axis=1).ravel()
-        entries = np.stack([weight, -weight], axis=1).ravel()
-        block = csr_array((entries, columns, 2 * self.rows.starts), shape=(c.n_annotators, c.n_models))
-        block.sum_duplicates()
-        return block
 
     def score_contributions(self, R: Floats, theta: Floats) -> Floats:
         """Return c = θ_k (s − n p) of each cell, shape (n_cells,).
@@ -207,7 +165,12 @@ class Likelihood:
         """Return Σ_cells weight·(e_a − e_b)(e_a − e_b)ᵀ, shape (n_models, n_models)."""
         size = self.cells.n_models
         pair = self.cells.model_a.astype(np.int64) * size + self.cells.model_b
-        upper = sum_by(pair, weight, size * size).reshape(size, size)
-        off: Floats = upper + upper.T
-        laplacian: Floats = np.diag(off.sum(axis=1)) - off
-        return laplacian
+        return _laplacian(sum_by(pair, weight, size * size), size)
+
+
+def _laplacian(weight: Floats, size: int) -> Floats:
+    """Return Σ weight·(e_a − e_b)(e_a − e_b)ᵀ, weights at a · size + b, shape (size, size)."""
+    upper = weight.reshape(size, size)
+    off: Floats = upper + upper.T
+    laplacian: Floats = np.diag(off.sum(axis=1)) - off
+    return laplacian

@@ -8,7 +8,7 @@ from app.rating.data.arrays import Floats, Mask
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import one_blas_thread
 from app.rating.errors import NotConvergedError
-from app.rating.solver.arrow import Problem, factorise, find_multiplier
+from app.rating.solver.arrow import Block, Problem, find_multiplier
 from app.rating.solver.likelihood import Curvature
 
 MAX_ITERATIONS = 200
@@ -89,10 +89,10 @@ def minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool = False) 
         held = _held(problem, theta, point)
         step = None
         if system is not None and np.array_equal(held, system.held):
-            step = system.next(point, theta)
+            step = system.solve(point, theta)
             at_cap = problem.cap is None or bool(np.all(theta[held] == problem.cap))
-            left = np.inf if step is None else step.decrement * _rate(step, decrement)
-            if step is not None and step.decrement <= LAST_STEP and left <= CONVERGED and at_cap:
+            left = step.decrement * _rate(step, decrement)
+            if step.decrement <= LAST_STEP and left <= CONVERGED and at_cap:
                 R, theta = _normalise(problem, *_moved(problem, R, theta, step, 1.0))
                 return Optimum(R, theta, point.value, iteration + 1, left, point if exact else None)
         if system is None or step is None or not _worth_keeping(problem, theta, step, system, decrement):
@@ -172,15 +172,8 @@ class _System:
     def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
         """Raise LinAlgError where the reduced Hessian is not positive definite."""
         self.problem, self.held, self.cross = problem, held, point.cross
-        self.block = factorise(problem, point, theta, held, exact=exact)
+        self.block = Block(problem, point, theta, held, exact=exact)
         self.first = self.solve(point, theta)
-
-    def next(self, point: Curvature, theta: Floats) -> _Step | None:
-        """Return the step from a later point; None where conjugate gradients fail."""
-        try:
-            return self.solve(point, theta)
-        except LinAlgError:
-            return None
 
     def solve(self, point: Curvature, theta: Floats) -> _Step:
         """Return the step from a point at θ, this one or one nearby, along the constraint."""

@@ -6,7 +6,7 @@ from scipy.linalg import LinAlgError, eigh
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError, SaddlePointError
-from app.rating.solver.arrow import Arrow, Block, Elimination, Problem, factorise, shift_projector
+from app.rating.solver.arrow import Arrow, Block, Problem, shift_projector
 from app.rating.solver.fit import Fit
 from app.rating.solver.likelihood import Curvature, Likelihood
 from app.rating.solver.scale import find_scale
@@ -26,25 +26,15 @@ class Observed:
     point: Curvature
     block: Block
     freedom: int
-    fit: Fit
 
     @property
-    def arrow(self) -> Elimination:
+    def arrow(self) -> Arrow:
         """The elimination of the abilities."""
         return self.block.arrow
 
     def solve(self, vector: Floats) -> Floats:
-        """Return S⁺ times a vector that sums to 0 in every component.
-
-        Raises
-        ------
-        NotConvergedError
-            Too many models for a square matrix, and the fit is at a saddle point.
-        """
-        try:
-            return self.block.solve(vector)
-        except LinAlgError as error:
-            raise NotConvergedError(f"no bias at the fit: {error}", self.fit.R, self.fit.theta) from None
+        """Return S⁺ times a vector that sums to 0 in every component."""
+        return self.block.solve(vector)
 
     def ability_inverse(self) -> Floats:
         """Return the diagonal of Q: by how much a unit of its gradient moves θ_k, shape (n_annotators,)."""
@@ -78,10 +68,10 @@ def observe(cells: Cells, fit: Fit, component: Indices, *, prior_sd: float | Non
     held = fit.held if abilities else np.ones(cells.n_annotators, dtype=bool)
     try:
         # fit.theta may be in any gauge: the constraint is relative to the typical θ
-        block = factorise(problem, point, fit.theta, held, exact=True)
+        block = Block(problem, point, fit.theta, held, exact=True)
     except LinAlgError:
         raise _saddle(problem, point, fit, held) from None
-    return Observed(problem.likelihood, point, block, cells.n_models - len(np.unique(component)), fit)
+    return Observed(problem.likelihood, point, block, cells.n_models - len(np.unique(component)))
 
 
 def _saddle(problem: Problem, point: Curvature, fit: Fit, held: Mask) -> NotConvergedError:

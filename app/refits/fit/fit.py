@@ -12,7 +12,6 @@ from app.rating.loop.results import LoopResult, RatingNotice
 from app.rating.loop.round import Weigher, run_round
 from app.rating.robustness.fragility import Fragility, find_fragility
 from app.rating.settings import LoopSettings
-from app.rating.solver.likelihood import MOST_DENSE
 from app.refits.fit.comparisons import fit_other_methods, fit_tags
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
 
@@ -112,7 +111,7 @@ def tabulate_matchups(fitted: LoopResult, settings: LoopSettings) -> MatchupTabl
 
 def _find_fragility(fitted: LoopResult) -> Fragility | None:
     models, cells = fitted.estimate.small.cells.n_models, len(fitted.estimate.small.cells.n)
-    if models > MOST_DENSE or models * cells > MOST_LOOKS:
+    if models * cells > MOST_LOOKS:
         return None
     return find_fragility(fitted.estimate)
 

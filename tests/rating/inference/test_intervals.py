@@ -104,11 +104,9 @@ def test_few_annotators_fall_back_to_the_plain_sandwich_and_say_so(cells_of: Mak
 
 def test_critical_values() -> None:
     nothing = np.zeros((1, 1))
-    clustered = Covariance(nothing, np.zeros(1), np.zeros(1), "clustered", 21)
+    clustered = Covariance(nothing, np.zeros(1), "clustered", 21)
     assert clustered.critical_value(0.95) == pytest.approx(2.0860, abs=1e-4)  # t with 20 degrees of freedom
-    assert Covariance(nothing, np.zeros(1), np.zeros(1), "sandwich", 21).critical_value(0.95) == pytest.approx(
-        1.95996, abs=1e-5
-    )
+    assert Covariance(nothing, np.zeros(1), "sandwich", 21).critical_value(0.95) == pytest.approx(1.95996, abs=1e-5)
 
 
 def test_m_elo_sandwich_of_a_well_specified_model_is_near_the_information(cells_of: MakeCells) -> None:

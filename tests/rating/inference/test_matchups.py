@@ -7,7 +7,6 @@ from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.matchups import predict_matchups
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
-from app.rating.solver import likelihood as limits
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 AM_ELO = LoopSettings(min_votes=0)
@@ -42,7 +41,6 @@ def test_intervals_are_made_of_the_covariance_on_the_log_odds(fitted: Estimate) 
     matchups = predict_matchups(fitted, AM_ELO, (np.array([4]), np.array([1])))
     assert fitted.covariance is not None
     scores = fitted.covariance.scores
-    assert scores is not None
     R, cov = fitted.solution.R * fitted.typical, scores * fitted.typical**2
     half = fitted.covariance.critical_value(0.95) * np.sqrt(cov[4, 4] + cov[1, 1] - 2 * cov[4, 1])
     ends = [1 / (1 + np.exp(-(R[4] - R[1] + end))) for end in (-half, half)]
@@ -60,11 +58,9 @@ def test_what_cannot_be_compared_has_no_prediction(fitted: Estimate) -> None:
         assert np.isnan(values).all()
 
 
-def test_without_a_covariance_there_are_no_intervals(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_covariance_there_are_no_intervals(cells: Cells) -> None:
     none = LoopSettings(min_votes=0, interval="none")
-    monkeypatch.setattr(limits, "MOST_DENSE", 0)
-    for settings in (none, AM_ELO):
-        matchups = predict_matchups(estimate(cells, settings), settings)
-        assert np.isfinite(matchups.probability).all()
-        assert np.isnan(matchups.lower).all()
-        assert np.isnan(matchups.upper).all()
+    matchups = predict_matchups(estimate(cells, none), none)
+    assert np.isfinite(matchups.probability).all()
+    assert np.isnan(matchups.lower).all()
+    assert np.isnan(matchups.upper).all()

@@ -47,6 +47,21 @@ def test_no_votes_are_no_estimate() -> None:
         estimate.estimate(aggregate([], [], [], [], n_annotators=0, n_models=0), AM_ELO)
 
 
+def chain(models: int) -> Cells:
+    """Each model beat the next once, in an index space of 5,000 models."""
+    first = np.arange(models - 1)
+    return aggregate(0 * first, first, first + 1, np.ones(models - 1), n_annotators=1, n_models=5_000)
+
+
+def test_more_models_than_a_square_matrix_should_have_are_refused() -> None:
+    with pytest.raises(VotesError, match="at most 4,096 models can be rated at once; the votes compare 4,097"):
+        estimate.estimate(chain(4_097), M_ELO)
+
+
+def test_models_without_votes_do_not_count_towards_the_limit() -> None:
+    assert not estimate.estimate(chain(3), M_ELO).identified.any()
+
+
 def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:
     """Model 2 beat both of an even pair 10 times: P(it loses) ≤ where 20·log σ(R) = −z²/2."""
     rating = run_round(

@@ -17,10 +17,9 @@ from app.rating.errors import NotConvergedError
 from app.rating.inference.covariance import covariance
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
-from app.rating.solver import arrow, newton
-from app.rating.solver import likelihood as limits
+from app.rating.solver import newton
 from app.rating.solver import profile_abilities as own
-from app.rating.solver.arrow import Arrow, Problem, SparseBlock
+from app.rating.solver.arrow import Arrow, Problem
 from app.rating.solver.fit import Fit, fit_am_elo, fit_m_elo
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.observed import observe
@@ -34,12 +33,6 @@ MODELS, ANNOTATORS = 6, 25
 def cells() -> Cells:
     votes = simulate_votes(1, n_models=MODELS, roles={"honest": ANNOTATORS}, votes_each=40)
     return aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
-
-
-@pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every number of models is too many for a square matrix."""
-    monkeypatch.setattr(limits, "MOST_DENSE", 0)
 
 
 def together(cells: Cells) -> np.ndarray:
@@ -62,7 +55,7 @@ def test_a_singular_block_is_no_result(cells: Cells, monkeypatch: pytest.MonkeyP
     def refuse(*_: Any, **__: Any) -> None:
         raise LinAlgError
 
-    monkeypatch.setattr(newton, "factorise", refuse)
+    monkeypatch.setattr(newton, "Block", refuse)
     with pytest.raises(NotConvergedError, match="singular at iteration 1"):
         fit_m_elo(cells, together(cells))
     with pytest.raises(NotConvergedError, match="singular at iteration 1"):
@@ -73,7 +66,7 @@ def test_m_elo_without_a_result_is_an_error_and_bars_no_model(cells: Cells, monk
     def refuse(*_: Any, **__: Any) -> None:
         raise LinAlgError
 
-    monkeypatch.setattr(newton, "factorise", refuse)
+    monkeypatch.setattr(newton, "Block", refuse)
     with pytest.raises(NotConvergedError, match="singular"):
         run_round(cells, LoopSettings(method="m-elo", min_votes=0))
 
@@ -93,22 +86,6 @@ def test_a_step_that_is_no_number_leads_nowhere(cells: Cells) -> None:
     point, problem = likelihood.expand(np.zeros(MODELS), theta, exact=False), Problem(likelihood, together(cells), None)
     step = newton._Step(np.zeros(MODELS), np.zeros(ANNOTATORS), float("nan"))
     assert newton._search(problem, point, np.zeros(MODELS), theta, step, none, exact=False) is None
-
-
-def test_an_earlier_hessian_that_fails_is_made_anew(cells: Cells, monkeypatch: pytest.MonkeyPatch, many: None) -> None:
-    expected, solve, calls = fit_m_elo(cells, together(cells)).R, SparseBlock.solve, []
-
-    def fail_at_second(self: SparseBlock, right: np.ndarray) -> np.ndarray:
-        calls.append(1)
-        if len(calls) % 2 == 0:
-            raise LinAlgError
-        return solve(self, right)
-
-    monkeypatch.setattr(SparseBlock, "solve", fail_at_second)
-    with pytest.raises(NotConvergedError):  # every earlier Hessian fails: nothing tells that it has settled
-        fit_m_elo(cells, together(cells))
-    monkeypatch.setattr(SparseBlock, "solve", lambda self, right: (calls.append(1), solve(self, right))[1])
-    np.testing.assert_allclose(fit_m_elo(cells, together(cells)).R, expected, atol=1e-9)
 
 
 def test_an_ability_without_curvature_stops_the_elimination(cells: Cells) -> None:
@@ -132,18 +109,12 @@ def test_abilities_that_are_all_held_leave_m_elo_and_their_own_curvature(cells: 
     np.testing.assert_allclose(ours.ability_se, 1 / np.sqrt(D), rtol=1e-9)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_saddle_point_has_no_covariance(cells: Cells, monkeypatch: pytest.MonkeyPatch, *, sparse: bool) -> None:
+def test_a_saddle_point_has_no_covariance(cells: Cells) -> None:
     """Where all scores are equal, abilities gain by any of them that the votes ask for."""
-    monkeypatch.setattr(limits, "MOST_DENSE", 0 if sparse else 100)
     none = np.zeros(ANNOTATORS, dtype=bool)
     saddle = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), none, 0.0, 0, none)
     with pytest.raises(NotConvergedError):
         covariance(cells, saddle, together(cells), kind="clustered", prior_sd=1.0, abilities=True)
-    if sparse:
-        pull = np.arange(MODELS) - 2.5
-        with pytest.raises(NotConvergedError, match="no bias"):
-            observe(cells, saddle, together(cells), prior_sd=1.0).solve(pull)
 
 
 def test_abilities_that_no_vote_tells_of_have_no_covariance(cells: Cells) -> None:
@@ -152,17 +123,6 @@ def test_abilities_that_no_vote_tells_of_have_no_covariance(cells: Cells) -> Non
     flat = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), none, 0.0, 0, none)
     with pytest.raises(NotConvergedError, match="no maximum: an ability without curvature"):
         observe(cells, flat, together(cells), prior_sd=None)
-
-
-def test_conjugate_gradients_give_up(cells: Cells, monkeypatch: pytest.MonkeyPatch, many: None) -> None:
-    likelihood, all_held = Likelihood(cells, None), np.ones(ANNOTATORS, dtype=bool)
-    point = likelihood.expand(np.zeros(MODELS), np.ones(ANNOTATORS), exact=False)
-    block = SparseBlock(Problem(likelihood, together(cells), None), point, np.ones(ANNOTATORS), all_held, exact=False)
-    right = np.eye(MODELS)[0]
-    np.testing.assert_allclose(block.times(block.solve(right)[:, None])[:, 0], right - 1 / MODELS, atol=1e-9)
-    monkeypatch.setattr(arrow, "MOST_PRODUCTS", 1)
-    with pytest.raises(LinAlgError, match="did not converge"):
-        block.solve(right)
 
 
 def test_cores_are_the_same_without_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
