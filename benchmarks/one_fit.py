@@ -15,7 +15,7 @@ from app.rating.settings import LoopSettings
 from benchmarks.measure import RUNS
 from benchmarks.worlds import cells_of
 
-AM_ELO = LoopSettings(min_votes=0)
+AM_ELO = LoopSettings(min_votes=0, flag_rule="threshold")
 
 
 def peak() -> int:

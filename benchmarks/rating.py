@@ -31,7 +31,7 @@ from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, cr
 from benchmarks.worlds import cells_of, large, million, pairs_of
 
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="sandwich")
-AM_ELO = LoopSettings(min_votes=0)
+AM_ELO = LoopSettings(min_votes=0, flag_rule="threshold")
 PAPER_STEPS, TIMED_STEPS = 2_000, 20
 NEW_SHARE = 0.01
 

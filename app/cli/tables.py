@@ -50,12 +50,12 @@ def elo_table(models: Rows) -> RenderableType:
 
 def annotators_table(annotators: Rows) -> RenderableType:
     """Return the annotators with their abilities."""
-    columns = ("Annotator", "Ability", "SE", "Votes", "Standing")
-    table = make_table(*columns, words=["Annotator", "Standing"], title="Annotators")
+    columns = ("Annotator", "Ability", "SE", "Votes", "Standing", "Reason")
+    table = make_table(*columns, words=["Annotator", "Standing", "Reason"], title="Annotators")
     for row in annotators:
         table.add_row(
             Text(row["annotator"]), number(row["ability"], 3), number(row["se"], 3),
-            f"{row['votes']:,}", row["standing"],
+            f"{row['votes']:,}", row["standing"], row["reason"] or "",
         )  # fmt: skip
     return table
 

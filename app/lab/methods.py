@@ -16,8 +16,8 @@ ELO_SHUFFLES = 1_000  # as in the am-ELO paper
 
 SETTINGS = {
     "m-elo": LoopSettings(method="m-elo", min_votes=0, interval="none"),
-    "am-elo plain": LoopSettings(min_votes=0, prior_sd=None, ability_cap=None, interval="none"),
-    "am-elo robust": LoopSettings(min_votes=0, interval="none"),
+    "am-elo plain": LoopSettings(min_votes=0, flag_rule="threshold", prior_sd=None, ability_cap=None, interval="none"),
+    "am-elo robust": LoopSettings(min_votes=0, flag_rule="threshold", interval="none"),
 }
 
 

@@ -27,9 +27,10 @@ class LoopSettings:
     method : "am-elo" estimates abilities; "m-elo" (Bradley-Terry) takes every ability as 1.
     min_votes : δ; annotators with more than this many votes enter the fit.
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
-    flag_rule : how annotators are flagged. "threshold" is the paper's rule: abilities at or below ε. "probability":
-        P(a ≤ ε) is at least `flag_probability` (needs an interval). "evidence": a test of `app.rating.detection`
-        flags first; then ε flags among the others, on the leaderboard fitted without the annotators that tests flag.
+    flag_rule : how annotators are flagged (am-elo only; m-elo has no abilities). "evidence": a test of
+        `app.rating.detection` flags first; then ε flags among the others, with `exclude` on the leaderboard fitted
+        without the annotators that tests flag. "threshold" is the paper's rule: abilities at or below ε.
+        "probability": P(a ≤ ε) is at least `flag_probability` (needs an interval).
     flag_probability : in (0, 1).
     evidence_ratio : likelihood ratio from which a test flags, above 1.
     evidence_tests : the tests that flag.
@@ -51,7 +52,7 @@ class LoopSettings:
     method: Method = "am-elo"
     min_votes: int = 50
     min_ability: float = 0.2
-    flag_rule: FlagRule = "threshold"
+    flag_rule: FlagRule = "evidence"
     flag_probability: float = 0.95
     evidence_ratio: float = EVIDENCE_RATIO
     evidence_tests: tuple[str, ...] = SERVICE_TESTS

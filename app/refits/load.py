@@ -166,8 +166,9 @@ def _past_settings(snapshot: Snapshot) -> LoopSettings:
     if not given <= known:
         named = ", ".join(sorted(given - known))
         raise NotReproducibleError(f"version {snapshot.code_version} made it, with settings unknown now: {named}")
-    # A setting that the version did not know yet has a default that does what the version did.
-    values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in snapshot.settings.items()}
+    # A setting that the version did not know yet does what the version did.
+    past = {"flag_rule": "threshold", **snapshot.settings}
+    values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in past.items()}
     return LoopSettings(**values)
 
 

@@ -36,8 +36,9 @@ def wronged(
         if not (np.bincount(arena.annotator) > min_votes).any():
             raise BadInputError(f"no annotator has more than {min_votes} votes")
         stages.stage("drawing honest crowds")
+        settings = LoopSettings(min_votes=min_votes, flag_rule="threshold", interval="none")
         found = find_false_positives(
-            _in_order(arena), LoopSettings(min_votes=min_votes, interval="none"), seeds=range(seed, seed + repeats),
+            _in_order(arena), settings, seeds=range(seed, seed + repeats),
             processes=processes, progress=stages.share,
         )  # fmt: skip
     rows = [asdict(row) for row in found]

@@ -18,7 +18,7 @@ from app.cli.texts import counted
 from app.errors import BadInputError
 from app.imports.formats import VoteFile, read_vote_file
 from app.leaderboard.row_files import rows_csv, rows_parquet
-from app.rating.settings import LEAST_CAP, Interval, LoopSettings
+from app.rating.settings import LEAST_CAP, FlagRule, Interval, LoopSettings
 
 Format = Literal["table", "json", "csv", "parquet"]
 
@@ -40,9 +40,14 @@ def rate(
     min_ability: Annotated[
         float, typer.Option(help="Annotators with this ability or less are flagged; 1 is typical.")
     ] = DEFAULTS.min_ability,
-    exclude: Annotated[
-        bool, typer.Option("--exclude", help="Rate again without the annotators at or below --min-ability.")
-    ] = False,
+    flag_rule: Annotated[
+        FlagRule,
+        typer.Option(
+            help="How annotators are flagged: by tests on their votes, then by --min-ability (evidence); by "
+            "--min-ability alone, the paper's rule (threshold); by how probable such an ability is (probability)."
+        ),
+    ] = DEFAULTS.flag_rule,
+    exclude: Annotated[bool, typer.Option("--exclude", help="Rate again without the flagged annotators.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="The am-ELO paper's own estimator: no prior, no cap.")] = False,
     prior_sd: Annotated[
         str | None,
@@ -60,6 +65,7 @@ def rate(
         bool, typer.Option(help="Correct scores and abilities for the first-order bias of few votes per annotator.")
     ] = DEFAULTS.bias_correction,
     interval: Annotated[Interval, typer.Option(help="How the intervals are computed.")] = DEFAULTS.interval,
+    confidence: Annotated[float, typer.Option(help="Coverage of the intervals.")] = DEFAULTS.confidence,
     base: Annotated[float, typer.Option(help="The models' mean score; where elo starts.")] = DEFAULTS.base,
     anchor: Annotated[
         str | None, typer.Option(metavar="MODEL=SCORE", help="Shift the scores so that MODEL has SCORE.")
@@ -99,11 +105,13 @@ def rate(
             method="m-elo" if method == "m-elo" else "am-elo",
             min_votes=min_votes,
             min_ability=_finite("--min-ability", min_ability),
+            flag_rule=_possible_rule(flag_rule, interval),
             exclude=exclude,
             prior_sd=prior,
             ability_cap=cap,
             bias_correction=bias_correction,
             interval=interval,
+            confidence=_share("--confidence", confidence),
             base=_finite("--base", base),
         ),
         anchor=_anchor(anchor),
@@ -144,6 +152,20 @@ def _finite(option: str, value: float) -> float:
     if not math.isfinite(value):
         raise BadInputError(f"{option} must be a finite number, is {value}")
     return value
+
+
+def _share(option: str, value: float) -> float:
+    if not 0 < value < 1:
+        raise BadInputError(f"{option} must lie between 0 and 1, is {value}")
+    return value
+
+
+def _possible_rule(rule: FlagRule, interval: Interval) -> FlagRule:
+    if rule == "probability" and interval == "none":
+        raise BadInputError(
+            "--flag-rule probability needs an --interval: without one abilities have no standard errors"
+        )
+    return rule
 
 
 def _robustness(

@@ -10,6 +10,7 @@ from app.cli.texts import counted
 from app.errors import BadInputError
 from app.imports.formats import IndexedVotes, VoteFile, encode
 from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.evidence import Weigher, weigher_of_votes
 from app.rating.errors import NoFiniteMaximumError, VotesError
 from app.rating.loop.round import run_round
 from app.rating.loop.rows import annotator_rows, count, model_rows
@@ -101,7 +102,7 @@ def _jointly(
     file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
 ) -> OfflineRating:
     try:
-        rating = run_round(cells, settings.loop).rating
+        rating = run_round(cells, settings.loop, weigher=_weigher(votes, cells, settings.loop)).rating
     except NoFiniteMaximumError as error:
         raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)
@@ -115,6 +116,14 @@ def _jointly(
         annotators=annotator_rows(rating, votes.annotators),
         diagnostics=diagnostics,
     )
+
+
+def _weigher(votes: IndexedVotes, cells: Cells, settings: LoopSettings) -> Weigher | None:
+    """Return what weighs the evidence as a refit does, where the evidence is the rule."""
+    if settings.flag_rule != "evidence" or settings.method != "am-elo":
+        return None
+    tests = settings.evidence_tests
+    return weigher_of_votes(votes.annotator, votes.model_a, votes.model_b, votes.outcome, cells, tests)
 
 
 def _with_names(error: NoFiniteMaximumError, votes: IndexedVotes) -> BadInputError:
@@ -132,7 +141,9 @@ def _by_order(
         min_votes=settings.loop.min_votes, base=settings.loop.base, anchor=settings.loop.anchor,
         shuffles=settings.shuffles, seed=settings.seed,
     )  # fmt: skip
-    not_of_elo = dict.fromkeys(("min_ability", "prior_sd", "ability_cap", "bias_correction", "interval", "confidence"))
+    not_of_elo = dict.fromkeys(
+        ("min_ability", "flag_rule", "prior_sd", "ability_cap", "bias_correction", "interval", "confidence")
+    )
     return OfflineRating(
         method="elo",
         settings={**_echo(settings, file), **not_of_elo, "k": by_order.k},

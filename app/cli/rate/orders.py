@@ -130,6 +130,7 @@ def _voters(names: list[str], votes: NDArray[np.float64], counted: NDArray[np.bo
             se=None,
             votes=count(votes[i]),
             standing="active" if counted[i] else "pending",
+            reason=None,
         )
         for i, name in enumerate(names)
     ]

@@ -12,7 +12,7 @@ from app.rating.data.votes import Cells, aggregate
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
-PUBLIC = LoopSettings(min_votes=0, interval="none")
+PUBLIC = LoopSettings(min_votes=0, flag_rule="threshold", interval="none")
 TIE_SHARE = 0.32  # between equals; with scores that differ by 140 Elo points (sd) a quarter of all votes are ties
 
 

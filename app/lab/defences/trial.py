@@ -10,7 +10,7 @@ from app.rating.errors import RatingError
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
-QUIET = LoopSettings(interval="none")
+QUIET = LoopSettings(flag_rule="threshold", interval="none")
 NO_ATTACK = "none"
 QUOTA = 100
 
@@ -92,7 +92,7 @@ def try_seed(
     reference: dict[str, tuple[float, float]] = {}
     for strategy in strategies:
         arena = draw_arena(seed, strategy, setup)
-        review = ReviewTrial(arena.votes, LoopSettings(), seed)
+        review = ReviewTrial(arena.votes, LoopSettings(flag_rule="threshold"), seed)
         marks = {name: RULES[name](review) for name in rules or RULES}
         for name, marked in marks.items():
             findings.append(_find(arena, name, seed, marked))

@@ -1,5 +1,6 @@
 """The evidence on every annotator: how much better a behaviour explains the votes than honesty."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,31 @@ class Evidence:
         table = np.stack(list(chosen.values()))
         best = np.argmax(table, axis=0)
         return names[best], table[best, np.arange(table.shape[1])]
+
+
+Weigher = Callable[[Floats, Mask], Evidence]
+"""Weighs the evidence. Takes the scores in natural units of the typical annotator, shape (n_models,), NaN for models
+without a score, and a mask of the annotators to test, shape (n_annotators,)."""
+
+
+def weigher_of_votes(
+    annotator: AnyInts, left: AnyInts, right: AnyInts, outcome: Floats, cells: Cells, tests: tuple[str, ...]
+) -> Weigher:
+    """Return a function that weighs the evidence in these votes with the sides on which models were shown.
+
+    Parameters
+    ----------
+    annotator, left, right, outcome : the votes one by one, shape (n_votes,); outcome is W for the model on the left
+    cells : the same votes, aggregated; cells do not keep the sides
+    """
+
+    def weigh_with_sides(R: Floats, whose: Mask) -> Evidence:
+        scored = np.isfinite(R)
+        left_won = scored[left] & scored[right] & whose[annotator] & (outcome == 1.0)
+        left_wins = np.bincount(annotator[left_won], minlength=len(whose)).astype(np.float64)
+        return weigh(cells.where(whose[cells.annotator]), R, left_wins=left_wins, tests=tests)
+
+    return weigh_with_sides
 
 
 def weigh(

@@ -1,12 +1,11 @@
 import time
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
-from app.rating.detection.evidence import Evidence, weigh
+from app.rating.detection.evidence import Evidence, Weigher, weigh
 from app.rating.detection.flags import BY_ABILITY, Flags, flag_by_ability, flag_by_evidence, probability_low
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import Estimate, estimate
@@ -16,10 +15,6 @@ from app.rating.loop.results import AnnotatorEstimates, Diagnostics, LoopResult,
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings, check_settings
 from app.rating.solver.shadow import shadow_abilities
 from app.rating.solver.warm_start import Start
-
-Weigher = Callable[[Floats, Mask], Evidence]
-"""Weighs the evidence. Takes the scores in natural units of the typical annotator, shape (n_models,), NaN for models
-without a score, and a mask of the annotators to test, shape (n_annotators,)."""
 
 
 def run_round(

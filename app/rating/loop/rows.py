@@ -28,13 +28,14 @@ class ModelRow(TypedDict):
 
 
 class AnnotatorRow(TypedDict):
-    """One annotator; ability 1 is the typical one's, null outside the fit."""
+    """One annotator; ability 1 is the typical one's, null outside the fit. reason: of a flag, the test or "ability"."""
 
     annotator: str
     ability: float | None
     se: float | None
     votes: int | float
     standing: str
+    reason: str | None
 
 
 def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
@@ -72,6 +73,7 @@ def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
             se=finite(crowd.se[i]),
             votes=count(crowd.votes[i]),
             standing=str(crowd.standing[i]),
+            reason=str(crowd.rule[i]) or None,
         )
         for i, name in enumerate(names)
     ]

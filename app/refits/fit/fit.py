@@ -3,13 +3,12 @@ import time
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Mask
 from app.rating.data.compact import pool_annotators
 from app.rating.data.votes import Cells
-from app.rating.detection.evidence import Evidence, weigh
+from app.rating.detection.evidence import weigher_of_votes
 from app.rating.inference.matchups import predict_matchups
 from app.rating.loop.results import LoopResult, RatingNotice
-from app.rating.loop.round import Weigher, run_round
+from app.rating.loop.round import run_round
 from app.rating.robustness.fragility import Fragility, find_fragility
 from app.rating.settings import LoopSettings
 from app.refits.fit.comparisons import fit_other_methods, fit_tags
@@ -76,7 +75,10 @@ def fit_main(fit_input: FitInput, cells: Cells) -> LoopResult:
     return run_round(
         cells, fit_input.settings,
         keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
-        weigher=_weigher(fit_input, cells),
+        weigher=weigher_of_votes(
+            fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome, cells,
+            fit_input.settings.evidence_tests,
+        ),
     )  # fmt: skip
 
 
@@ -114,17 +116,3 @@ def _find_fragility(fitted: LoopResult) -> Fragility | None:
     if models * cells > MOST_LOOKS:
         return None
     return find_fragility(fitted.estimate)
-
-
-def _weigher(fit_input: FitInput, cells: Cells) -> Weigher:
-    """Return a function that weighs the evidence with the sides on which models were shown: cells do not keep them."""
-    outcome, model_a, model_b = fit_input.outcome, fit_input.model_a, fit_input.model_b
-
-    def weigh_with_sides(R: Floats, whose: Mask) -> Evidence:
-        scored = np.isfinite(R)
-        counts = scored[model_a] & scored[model_b] & whose[fit_input.annotator] & (outcome == 1.0)
-        left_wins = np.bincount(fit_input.annotator[counts], minlength=len(whose)).astype(np.float64)
-        tests = fit_input.settings.evidence_tests
-        return weigh(cells.where(whose[cells.annotator]), R, left_wins=left_wins, tests=tests)
-
-    return weigh_with_sides

@@ -15,7 +15,7 @@ MODEL_KEYS = [
     "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
     "votes", "wins", "ties", "losses", "component", "identified",
 ]  # fmt: skip
-ANNOTATOR_KEYS = ["annotator", "ability", "se", "votes", "standing"]
+ANNOTATOR_KEYS = ["annotator", "ability", "se", "votes", "standing", "reason"]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
     settings = rate_json(vote_file, "--min-votes", 10, "--prior-sd", 0.5, "--ability-cap", 2, "--seed", 7)["settings"]
     assert settings == {
         "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5, "ability_cap": 2.0,
-        "flag_rule": "threshold", "flag_probability": 0.95, "release_margin": 0.0, "evidence_ratio": 100.0,
+        "flag_rule": "evidence", "flag_probability": 0.95, "release_margin": 0.0, "evidence_ratio": 100.0,
         "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
         "bias_correction": True, "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
         "shuffles": 1000, "seed": 7, "pool_annotators": False, "schema": "votes", "annotator_column": "annotator",
@@ -94,7 +94,7 @@ def test_the_contrary_annotator_is_flagged_or_excluded_and_the_rare_one_pending(
     standings = [row["standing"] for row in flagged["annotators"]]
     assert standings == ["active"] * 24 + ["flagged", "pending"]
     assert flagged["annotators"][-1] == {
-        "annotator": "few", "ability": None, "se": None, "votes": 3, "standing": "pending",
+        "annotator": "few", "ability": None, "se": None, "votes": 3, "standing": "pending", "reason": None,
     }  # fmt: skip
     abilities = [row["ability"] for row in flagged["annotators"][:-1]]
     assert abilities == sorted(abilities, reverse=True)

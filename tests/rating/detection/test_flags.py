@@ -71,8 +71,8 @@ def test_evidence_finds_annotators_that_ability_does_not() -> None:
     """Mimics vote better than most, but for one model; they are marked by a test and excluded before ε is asked."""
     arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
     cells = arena.votes.cells()
-    plain = run_round(cells, LoopSettings(exclude=True)).rating
-    rating = run_round(cells, LoopSettings(exclude=True, flag_rule="evidence")).rating
+    plain = run_round(cells, LoopSettings(exclude=True, flag_rule="threshold")).rating
+    rating = run_round(cells, LoopSettings(exclude=True)).rating
     mimics = arena.attacker
     assert not (plain.annotators.standing[mimics] == "excluded").any()
     assert (rating.annotators.standing[mimics] == "excluded").all()
