@@ -8,9 +8,10 @@ from typing import Any
 
 from app.cli.progress import Stages
 from app.errors import BadInputError
-from app.imports.formats import IndexedVotes, encode, read_vote_file
+from app.imports.formats import encode, read_vote_file
 from app.lab.arenas import PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES, Arena, paper_arena
-from app.rating.data.votes import Cells, aggregate
+from app.rating.data.indexed import IndexedVotes
+from app.rating.data.votes import Cells
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,7 @@ def open_named(file: Path, stages: Stages) -> NamedCells:
         It has invalid records.
     """
     indexed = _read(file, stages)
-    models, annotators = list(indexed.models), list(indexed.annotators)
-    cells = aggregate(
-        indexed.annotator, indexed.model_a, indexed.model_b, indexed.outcome,
-        n_annotators=len(annotators), n_models=len(models),
-    )  # fmt: skip
-    return NamedCells(cells, models, annotators)
+    return NamedCells(indexed.aggregate(), indexed.models, indexed.annotators)
 
 
 def _read(file: Path, stages: Stages) -> IndexedVotes:

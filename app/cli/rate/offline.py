@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from app.cli.rate.orders import rate_by_order
 from app.cli.texts import counted
 from app.errors import BadInputError
-from app.imports.formats import IndexedVotes, VoteFile, encode
-from app.rating.data.votes import Cells, aggregate
+from app.imports.formats import VoteFile, encode
+from app.rating.data.indexed import IndexedVotes
+from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Weigher, weigher_of_votes
 from app.rating.errors import NoFiniteMaximumError, VotesError
+from app.rating.loop.orders import rate_by_order
 from app.rating.loop.round import run_round
 from app.rating.loop.rows import annotator_rows, count, model_rows
 from app.rating.settings import LoopSettings
@@ -78,10 +79,7 @@ def rate_votes(
         raise VotesError(f"no vote is left: {file.path} has {records} and no valid vote")
     votes = encode(file.frame)
     settings = _anchored(settings, votes)
-    cells = aggregate(
-        votes.annotator, votes.model_a, votes.model_b, votes.outcome,
-        n_annotators=len(votes.annotators), n_models=len(votes.models),
-    )  # fmt: skip
+    cells = votes.aggregate()
     seconds = {"read": read_seconds, "aggregate": time.perf_counter() - started}
     stage("rating")
     if settings.method == "elo":

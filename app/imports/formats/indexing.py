@@ -1,29 +1,9 @@
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from app.rating.data.arrays import OUTCOME_VALUES
-
-
-@dataclass(frozen=True)
-class IndexedVotes:
-    """Votes as `app.rating.data.votes.aggregate` takes them.
-
-    Attributes
-    ----------
-    annotators, models : names in sorted order; the index of a name is its position.
-    annotator, model_a, model_b : int32 arrays, shape (n_votes,)
-    outcome : float64 array, shape (n_votes,); W of each vote.
-    """
-
-    annotators: list[str]
-    models: list[str]
-    annotator: NDArray[np.int32]
-    model_a: NDArray[np.int32]
-    model_b: NDArray[np.int32]
-    outcome: NDArray[np.float64]
+from app.rating.data.indexed import IndexedVotes
 
 
 def encode(frame: pl.DataFrame) -> IndexedVotes:

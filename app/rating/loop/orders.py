@@ -6,8 +6,8 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from app.imports.formats import IndexedVotes
 from app.rating.data.graph import find_components
+from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
 from app.rating.inference.ranks import rank_by
@@ -52,6 +52,7 @@ def rate_by_order(
     anchor: tuple[int, float] | None,
     shuffles: int,
     seed: int,
+    k: float = 4.0,
 ) -> EloLeaderboard:
     """Fit Elo to the votes of annotators with more than `min_votes` votes.
 
@@ -59,6 +60,7 @@ def rate_by_order(
     ----------
     cells : the same votes, aggregated.
     base : the score at which every model starts; the mean stays there.
+    k : the most that one vote moves a score, Elo points.
     anchor : (model index, Elo points): all scores are shifted so that this model has this score.
 
     Raises
@@ -73,7 +75,7 @@ def rate_by_order(
     used, position = np.unique(np.concatenate([votes.model_a[keep], votes.model_b[keep]]), return_inverse=True)
     a, b = np.split(position, 2)
     outcome = votes.outcome[keep]
-    result = fit_elo(a, b, outcome, n_models=len(used), initial=base, shuffles=shuffles, seed=seed)
+    result = fit_elo(a, b, outcome, n_models=len(used), k=k, initial=base, shuffles=shuffles, seed=seed)
     shift, rank = _shift(result, used, anchor), rank_by(result.score)
     wins, ties, losses = (
         np.bincount(a, outcome == value, len(used)) + np.bincount(b, outcome == 1 - value, len(used))
