@@ -8,7 +8,6 @@ from app.rating.settings import (
     EVIDENCE_RATIO,
     EVIDENCE_TESTS,
     LEAST_CAP,
-    SERVICE_TESTS,
     FlagRule,
     Interval,
     LoopSettings,
@@ -17,9 +16,6 @@ from app.rating.settings import (
 
 MOST_TAGS = 31
 """How many tags a refit can tell apart: each is a bit of what PostgreSQL calls an integer."""
-
-TESTS_OF_CELLS = tuple(test for test in EVIDENCE_TESTS if test != "copy")
-"""The tests that a refit can run: all but the one for copied votes, which needs the votes in their order."""
 
 _Number = Annotated[float, Field(strict=True)]  # neither "7" nor true
 
@@ -66,7 +62,7 @@ class Policy(BaseModel):
         le=1e12,
         description="Likelihood ratio against honesty from which a test on the votes flags.",
     )
-    evidence_tests: tuple[str, ...] = Field(SERVICE_TESTS, description="The tests that are run on the votes.")
+    evidence_tests: tuple[str, ...] = Field(EVIDENCE_TESTS, description="The tests that are run on the votes.")
     release_margin: _Number = Field(
         0.1,
         ge=0,
@@ -115,11 +111,11 @@ class Policy(BaseModel):
     @classmethod
     def tests_are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         """Refuse unknown tests and an empty list: a policy without tests has the rule threshold."""
-        if strange := sorted(set(value) - set(TESTS_OF_CELLS)):
-            raise ValueError(f"unknown test: {', '.join(strange)}; the tests are {', '.join(TESTS_OF_CELLS)}")
+        if strange := sorted(set(value) - set(EVIDENCE_TESTS)):
+            raise ValueError(f"unknown test: {', '.join(strange)}; the tests are {', '.join(EVIDENCE_TESTS)}")
         if not value:
             raise ValueError("must name at least one test; the flag_rule threshold uses no tests")
-        return tuple(test for test in TESTS_OF_CELLS if test in value)
+        return tuple(test for test in EVIDENCE_TESTS if test in value)
 
     @model_validator(mode="after")
     def cap_needs_prior(self) -> Self:

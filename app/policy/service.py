@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping
 from app.audit import service as audit
 from app.policy import queries as store
 from app.policy.schemas import Policy, PolicyVersion
-from app.rating.settings import SERVICE_TESTS
+from app.rating.settings import EVIDENCE_TESTS
 
 
 def current_policy(conn: Connection) -> PolicyVersion:
@@ -33,13 +33,16 @@ def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: s
 def stored_policy(settings: Mapping[str, Any]) -> Policy:
     """Return a policy that is on record, even where today's rules would refuse it.
 
-    An earlier version of the service may have had wider bounds. Its policies can still be read and replaced.
+    An earlier version of the service may have had wider bounds. Its policies can still be read and replaced. It may
+    also have had tests that no longer exist: they are left out.
     """
-    settings = {"evidence_tests": SERVICE_TESTS} | dict(settings)
+    tests = settings.get("evidence_tests", EVIDENCE_TESTS)
+    known = tuple(test for test in EVIDENCE_TESTS if test in tests) or EVIDENCE_TESTS
+    settings = {**settings, "evidence_tests": known}
     try:
         return Policy.model_validate(settings)
     except ValidationError:
-        return Policy.model_construct(**{**settings, "evidence_tests": tuple(settings["evidence_tests"])})
+        return Policy.model_construct(**settings)
 
 
 def _version(row: RowMapping) -> PolicyVersion:

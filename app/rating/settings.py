@@ -10,11 +10,8 @@ Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
 FlagRule = Literal["threshold", "probability", "evidence"]
 
 LEAST_CAP = 1.1
-EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "group", "side", "copy")
-SERVICE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
-"""The tests that the service uses by default; docs/laboratory-attacks.md has their error rates. "group" is left out: an
-annotator who likes a family of models looks like a member of a group, and the test finds few attackers. "copy" is left
-out: annotators who judge the same answers look like copies of each other, and the test is slow."""
+EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
+"""The tests on annotators' votes; docs/laboratory-attacks.md has their error rates."""
 EVIDENCE_RATIO = 100.0
 
 
@@ -55,7 +52,7 @@ class LoopSettings:
     flag_rule: FlagRule = "evidence"
     flag_probability: float = 0.95
     evidence_ratio: float = EVIDENCE_RATIO
-    evidence_tests: tuple[str, ...] = SERVICE_TESTS
+    evidence_tests: tuple[str, ...] = EVIDENCE_TESTS
     release_margin: float = 0.0
     exclude: bool = False
     prior_sd: float | Literal["estimated"] | None = 1.0

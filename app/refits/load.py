@@ -13,7 +13,7 @@ from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, past_policy
 from app.rating.data.arrays import OUTCOME_VALUES, Mask
-from app.rating.settings import LoopSettings
+from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held
 from app.snapshots.schemas import Snapshot
@@ -162,7 +162,8 @@ def _load(
 
 
 def _past_settings(snapshot: Snapshot) -> LoopSettings:
-    known, given = {field.name for field in fields(LoopSettings)}, set(snapshot.settings)
+    known = {*(field.name for field in fields(LoopSettings)), *EVIDENCE_TESTS}
+    given = {*snapshot.settings, *snapshot.settings.get("evidence_tests", ())}
     if not given <= known:
         named = ", ".join(sorted(given - known))
         raise NotReproducibleError(f"version {snapshot.code_version} made it, with settings unknown now: {named}")

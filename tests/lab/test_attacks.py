@@ -91,12 +91,12 @@ def test_the_campaign_puts_every_strategy_before_every_board_and_rule() -> None:
     found = {row.rule: row.found for row in rules if row.strategy == "mimic"}
     wronged = {row.rule: row.wronged for row in rules if row.strategy == "none"}
     assert found["evidence: mimic"] == 1.0
-    assert found["evidence, then ε"] == 1.0
+    assert found["the service's"] == 1.0
     assert found["ε"] == 0.0
-    assert wronged["evidence, then ε"] < 0.03  # type: ignore[operator]
+    assert wronged["the service's"] < 0.03  # type: ignore[operator]
     gained = {row.board: row.ranks for row in boards}
     assert gained["am-elo robust"] > 1.0  # type: ignore[operator]
-    assert gained["robust without both"] < 0.5  # type: ignore[operator]
+    assert gained["robust without the service's"] < 0.5  # type: ignore[operator]
 
 
 def test_a_quota_limits_flooding() -> None:
@@ -181,7 +181,7 @@ def test_the_attacks_command(run_lab: RunLab, tmp_path: Path) -> None:
     assert document["settings"]["n_annotators"] == 42
     figure = tmp_path / "attacks.svg"
     shown = run_lab(*quick, "--figure", figure).stdout
-    assert "evidence, then ε" in shown
+    assert "the service's" in shown
     assert figure.read_text(encoding="utf-8").startswith("<svg")
     wrong = run_lab("attacks", "--strategy", "nonsense")
     assert wrong.exit_code == 2

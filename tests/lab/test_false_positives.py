@@ -52,10 +52,10 @@ def test_natures_are_what_they_say() -> None:
 def test_attackers_are_marked_and_the_honest_are_not() -> None:
     rows = find_false_positives(crowd("equal"), SETTINGS, seeds=range(2), variations=("as the tests suppose",))
     share = {(row.nature, row.rule): row.share for row in rows}
-    assert {row.rule for row in rows} == {"ε", *EVIDENCE_TESTS, "the service's", "any test"}
+    assert {row.rule for row in rows} == {"ε", *EVIDENCE_TESTS, "any test"}
     assert share[AS_VOTED, "equal"] == pytest.approx(0.1)
-    assert share[AS_VOTED, "the service's"] >= 0.1
-    assert share["as the tests suppose", "the service's"] <= 0.05
+    assert share[AS_VOTED, "any test"] >= 0.1
+    assert share["as the tests suppose", "any test"] <= 0.05
     assert {row.annotators for row in rows} == {40}
 
 
@@ -78,4 +78,4 @@ def test_honest_crowds_are_left_alone_at_the_stated_rate() -> None:
         rows = find_false_positives(votes, SETTINGS, seeds=range(20), variations=("as the tests suppose",))
         share = {row.rule: row.share for row in rows if row.nature != AS_VOTED}
         assert max(share[test] for test in EVIDENCE_TESTS) <= 0.01
-        assert share["the service's"] <= 0.02
+        assert share["any test"] <= 0.02

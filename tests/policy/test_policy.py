@@ -132,13 +132,27 @@ def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
     ask: Ask, crowd: list[str], refit: Ask, database: Database
 ) -> None:
     refit()
-    stored = {**DEFAULTS, "flag_rule": "probability", "interval": "none", "ability_cap": 1.01}
+    tests = [*DEFAULTS["evidence_tests"], "group"]  # a test that no longer exists
+    stored = {**DEFAULTS, "evidence_tests": tests, "flag_rule": "probability", "interval": "none", "ability_cap": 1.01}
     del stored["max_tag_boards"]  # which it did not have
     with database.begin() as conn:
         conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
-    assert ask("GET", "/policy").json()["settings"] == {**stored, "max_tag_boards": DEFAULTS["max_tag_boards"]}
+    assert ask("GET", "/policy").json()["settings"] == {
+        **stored, "max_tag_boards": DEFAULTS["max_tag_boards"], "evidence_tests": DEFAULTS["evidence_tests"],
+    }  # fmt: skip
     assert ask("GET", "/leaderboard").status_code == 200
     assert refit()["state"] == "failed"
     assert ask("PUT", "/policy", json={"settings": DEFAULTS, "reason": "a test"}).status_code == 200
     assert refit()["state"] == "done"
     assert ask("GET", "/snapshots/1/diff/2").status_code == 200
+
+
+def test_a_policy_with_a_test_that_no_longer_exists_is_in_force_without_it(
+    ask: Ask, crowd: list[str], refit: Ask, database: Database
+) -> None:
+    for tests, left in ((["coin", "group"], ["coin"]), (["group"], DEFAULTS["evidence_tests"])):
+        stored = {**DEFAULTS, "evidence_tests": tests}
+        with database.begin() as conn:
+            conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
+        assert ask("GET", "/policy").json()["settings"] == {**DEFAULTS, "evidence_tests": left}
+        assert refit()["state"] == "done"

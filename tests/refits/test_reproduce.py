@@ -117,11 +117,14 @@ def test_votes_of_another_cluster_are_told_apart(database: Database, stored_crow
         reproduce(database, "1")
 
 
-def test_settings_of_another_version(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
+@pytest.mark.parametrize(("settings", "named"), [({"tilt": 1}, "tilt"), ({"evidence_tests": ["coin", "copy"]}, "copy")])
+def test_settings_of_another_version(
+    database: Database, stored_crowd: None, run_refit: DoRefit, settings: dict[str, object], named: str
+) -> None:
     run_refit()
     with database.begin() as conn:
-        conn.execute(update(snapshots).values(settings={"tilt": 1}))
-    with pytest.raises(NotReproducibleError, match="tilt"):
+        conn.execute(update(snapshots).values(settings=settings))
+    with pytest.raises(NotReproducibleError, match=f"unknown now: {named}$"):
         reproduce(database, "1")
 
 

@@ -13,7 +13,7 @@ from app.lab.simulate import NATURAL_PER_ELO
 from app.lab.spread import mean_or_none, sd_or_none
 from app.rating.data.arrays import Floats
 from app.rating.detection.null_model import NullModel
-from app.rating.settings import EVIDENCE_TESTS, SERVICE_TESTS, LoopSettings
+from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 
 FAMILY = 4  # models
 AS_VOTED = "as voted"
@@ -141,6 +141,5 @@ def _mark(votes: Votes, settings: LoopSettings) -> dict[str, float]:
     tested = review.cells.votes_by_annotator() > 0
     marks = {"ε": review.threshold()}
     marks |= {test: review.test(test) for test in EVIDENCE_TESTS}
-    marks["the service's"] = review.evidence.flagged(SERVICE_TESTS)
     marks["any test"] = review.any_test()
     return {rule: float(marked[tested].mean()) for rule, marked in marks.items()}

@@ -10,12 +10,12 @@ from app.lab.attacks.arena import Votes
 from app.lab.defences.discoveries import discover_by_evidence
 from app.lab.defences.published import residual_test, sequential_test
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.data.arrays import Floats, Indices, Mask
+from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, weigh
 from app.rating.loop.results import Rating
 from app.rating.loop.round import run_round
-from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, SERVICE_TESTS, LoopSettings
+from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
 
 Rule = Callable[["ReviewTrial"], Mask]
 SURE = 0.95
@@ -97,39 +97,22 @@ class ReviewTrial:
         """Flag by any test."""
         return self.evidence.flagged()
 
-    def in_turn(self) -> Mask:
-        """Flag by any test, then by the threshold in a fit of the others."""
-        return self._then_threshold(self.any_test())
-
     def service(self) -> Mask:
-        """Flag by the service's tests, then by the threshold in a fit of the others."""
-        return self._then_threshold(self.evidence.flagged(SERVICE_TESTS))
-
-    def _then_threshold(self, flagged: Mask) -> Mask:
+        """Flag by any test, then by the threshold in a fit of the others: the service's default rule."""
+        flagged = self.any_test()
         rest = run_round(self.cells, self.settings, keep_never=flagged).rating
         return flagged | (rest.annotators.ability <= self.settings.min_ability)
 
-    def in_turn_with_late(self) -> Mask:
-        """Flag by any test, then by the threshold, and by any test on the second half of the votes."""
-        return self.in_turn() | self.late_tests()
+    def service_with_late(self) -> Mask:
+        """Flag by the service's rule, and by any test on the second half of the votes."""
+        return self.service() | self.late_tests()
 
 
 def _weigh(votes: Votes, R: Floats) -> Evidence:
     cells = votes.cells()
     scored = np.isfinite(R)[votes.left] & np.isfinite(R)[votes.right]
     left_wins = np.bincount(votes.annotator, scored & (votes.outcome == 1.0), votes.n_annotators).astype(np.float64)
-    return weigh(cells, R, left_wins=left_wins, when=first_times(votes, cells))
-
-
-def first_times(votes: Votes, cells: Cells) -> Indices:
-    """Return the time of the first vote of each cell, shape (n_cells,)."""
-    low, high = np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)
-    size = votes.n_models
-    of_vote = (votes.annotator * size + low) * size + high
-    of_cell = (cells.annotator.astype(np.int64) * size + cells.model_a) * size + cells.model_b
-    first = np.full(len(of_cell), np.iinfo(np.int64).max)
-    np.minimum.at(first, np.searchsorted(of_cell, of_vote), votes.time)
-    return first
+    return weigh(cells, R, left_wins=left_wins)
 
 
 def _test(name: str) -> Rule:
@@ -146,8 +129,7 @@ RULES: dict[str, Rule] = {
     "residuals, BH": ReviewTrial.residuals,
     "residuals, BY": ReviewTrial.residuals_dependent,
     "Chatbot Arena, α .1": ReviewTrial.sequential,
-    "evidence, then ε": ReviewTrial.in_turn,
     "the service's": ReviewTrial.service,
-    "the same, and later half": ReviewTrial.in_turn_with_late,
+    "the same, and later half": ReviewTrial.service_with_late,
 }
 """Rule → the method that flags annotators by it."""

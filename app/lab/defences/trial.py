@@ -25,9 +25,8 @@ ESTIMATORS: dict[str, LoopSettings] = {
 WITHOUT: dict[str, str] = {
     "robust without ε": "ε",
     "robust without evidence": "evidence: any",
-    "robust without both": "evidence, then ε",
     "robust without the service's": "the service's",
-    "robust without both and late": "the same, and later half",
+    "robust without the same and late": "the same, and later half",
     "robust without Chatbot Arena's": "Chatbot Arena, α .1",
 }
 """Leaderboards of penalised am-ELO without the annotators that a rule flags."""

@@ -10,12 +10,11 @@ from scipy.special import logsumexp
 from app.rating.data.arrays import AnyInts, Floats, Indices, Mask
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
-from app.rating.detection.copies import find_copies
 from app.rating.detection.favouritism import find_favouritism
 from app.rating.detection.null_model import BEHAVIOURS, LOG_ALWAYS, LOG_SLIP, NullModel, fit_null_model
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS
 
-ABOUT_MODELS = ("favour", "against", "mimic", "group")
+ABOUT_MODELS = ("favour", "against", "mimic")
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,8 @@ class Evidence:
     Attributes
     ----------
     log_ratio : natural log; −∞ for an annotator without a vote between scored models
-    about : what the test found: index of the model (favour, against, mimic; group: its first model), of the annotator
-        (copy) or of the side (0 left, 1 right); −1 for none
+    about : what the test found: index of the model (favour, against, mimic), or of the side (0 left, 1 right); −1 for
+        none
     null_model : the behaviour of honest annotators
     """
 
@@ -83,7 +82,6 @@ def weigh(
     R: Floats,
     *,
     left_wins: Floats | None = None,
-    when: AnyInts | None = None,
     tests: tuple[str, ...] = EVIDENCE_TESTS,
 ) -> Evidence:
     """Compute how much likelier each behaviour makes an annotator's votes than honesty does.
@@ -97,18 +95,16 @@ def weigh(
     cells : votes of the annotators to test; cells with a model without a score are left out
     R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
     left_wins : for "side": votes that the left model won, between scored models, shape (n_annotators,); None: no test
-    when : for "copy": time of the first vote of each cell, shape (n_cells,); None: no test
     tests : the tests to make, of `EVIDENCE_TESTS`
 
     Returns
     -------
     Evidence
-        Without "side" and "copy" where their data are not given.
+        Without "side" where its data are not given.
 
     Notes
     -----
-    A million votes by 20,000 annotators on 200 models take 2 s of one processor. "group" is a third of that; "copy"
-    takes 3 s more, and grows with the square of the number of annotators.
+    A million votes by 20,000 annotators on 200 models take 1.3 s of one processor.
 
     A ratio is an e-value. If the distribution of honest annotators and the scores were known, the probability that an
     honest annotator ever reaches a ratio of L, at any of arbitrarily many refits, would be at most 1/L (Ville's
@@ -119,14 +115,13 @@ def weigh(
     Wang and Ramdas, JRSS B 2022; Howard et al., Annals of Statistics 2021 (time-uniform bounds).
     """
     scored = np.isfinite(R)[cells.model_a] & np.isfinite(R)[cells.model_b]
-    when = None if when is None else np.asarray(when)[scored]
     cells = cells.where(scored)
     null_model = fit_null_model(cells, R)
     log = {test: null_model.ratio(test) for test in BEHAVIOURS[1:] if test in tests}
     about = {test: np.full(cells.n_annotators, -1, dtype=np.int64) for test in log}
     on_models = [test for test in ABOUT_MODELS if test in tests]
     if on_models:
-        found = find_favouritism(cells, R, null_model, groups="group" in tests)
+        found = find_favouritism(cells, R, null_model)
     for test in on_models:
         by_model: Floats = getattr(found, test)
         log[test] = logsumexp(by_model, axis=1) - np.log(cells.n_models)
@@ -134,9 +129,6 @@ def weigh(
     if left_wins is not None and "side" in tests:
         sides = np.stack(_always_one_side(cells, null_model, left_wins))
         log["side"], about["side"] = logsumexp(sides, axis=0) - np.log(2.0), sides.argmax(axis=0)
-    if when is not None and "copy" in tests:
-        copies = find_copies(cells, R, null_model, when)
-        log["copy"], about["copy"] = copies.log_ratio, copies.source
     silent = cells.votes_by_annotator() == 0
     log = {test: np.where(silent, -np.inf, ratio) for test, ratio in log.items()}
     return Evidence(log, about, null_model)

@@ -4,7 +4,6 @@ import numpy as np
 from scipy.special import logsumexp
 
 from app.rating.data.arrays import Floats
-from app.rating.data.graph import find_components
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
 from app.rating.detection.favouritism_kernels import compare_models
@@ -12,7 +11,6 @@ from app.rating.detection.null_model import ABILITY, FIRST_HONEST, LOG_ALWAYS, L
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.partition import CellRows
 
-WIDEST = 5  # models in a group
 OPINION_SD = 100.0 / ELO_PER_NATURAL  # sd of an honest annotator's own opinion of a model around its score
 SHIFT = np.linspace(-4.0, 4.0, 17) * OPINION_SD
 
@@ -26,18 +24,14 @@ class Favouritism:
     favour : always for the model, honest about all others
     against : always against it, honest about all others
     mimic : always for it, following the ranking about all others
-    group : always for, or always against, 2 to 5 neighbours in the ranking when they meet other models, else honest;
-        the mean over the groups that begin with the model. It finds attackers who raise a model through the battles of
-        others
     """
 
     favour: Floats
     against: Floats
     mimic: Floats
-    group: Floats
 
 
-def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, *, groups: bool = True) -> Favouritism:
+def find_favouritism(cells: Cells, R: Floats, null_model: NullModel) -> Favouritism:
     """Compare, for every annotator and model, "always for it" and "always against it" with "honest".
 
     An honest minority opinion is not evidence. An annotator who only likes a model better than others do still lets it
@@ -49,7 +43,6 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, *, groups: 
     cells : as for `fit_null_model`
     R : as for `fit_null_model`, NaN for models without a score
     null_model : from `fit_null_model`
-    groups : whether to test groups
 
     Notes
     -----
@@ -57,13 +50,10 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, *, groups: 
     posterior mean. O(n_cells × 24 + n_annotators × n_models × 120).
     """
     win, loss = cells.wins_a, cells.wins_b
-    ranked = np.flatnonzero(np.isfinite(R))
-    component = find_components(cells).label[ranked]  # scores of different components do not compare
-    order = ranked[np.lexsort((-R[ranked], component))].astype(np.int64)
     R = np.nan_to_num(R)
     rows = CellRows(cells)
     followed = follow(cells, R)
-    favour, against, mimic, by_group = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(4))
+    favour, against, mimic = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(3))
     log_shift = -0.5 * (SHIFT / OPINION_SD) ** 2
     log_shift -= logsumexp(log_shift)
     log_weight = logsumexp(null_model.log_weight, axis=1)
@@ -71,8 +61,8 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, *, groups: 
         lambda part: compare_models(
             *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R,
             ABILITY[FIRST_HONEST:], log_weight, null_model.tie_propensity, followed, LOG_ALWAYS, LOG_SLIP,
-            order, WIDEST if groups else 1, SHIFT, log_shift, favour, against, mimic, by_group,
+            SHIFT, log_shift, favour, against, mimic,
         ),
         rows.parts,
     )  # fmt: skip
-    return Favouritism(favour, against, mimic, np.log(np.maximum(by_group / (2 * (WIDEST - 1)), 1e-300)))
+    return Favouritism(favour, against, mimic)

@@ -16,9 +16,7 @@ BEHAVIOURS: dict[str, str] = {
     "favour": "an annotator who always votes for {about} and otherwise honestly",
     "against": "an annotator who always votes against {about} and otherwise honestly",
     "mimic": "an annotator who always votes for {about} and otherwise follows the leaderboard",
-    "group": "an annotator who always favours or always opposes {about} and its next neighbours in rank",
     "side": "an annotator who always takes the {about} side",
-    "copy": "an annotator who repeats another annotator's earlier votes",
 }
 _STRONG = 1.0  # log10 of the likelihood ratio: ten times
 _LOW_ENOUGH = 0.5  # probability of an ability at or below ε from which a sentence says so

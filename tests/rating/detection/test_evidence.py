@@ -4,17 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 from app.lab.attacks.arena import Arena, Setup, draw_arena
 from app.lab.attacks.honest import Variety
 from app.lab.defences.discoveries import discover_by_evidence, discover_by_p
 from app.lab.defences.review_trial import ReviewTrial
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.data.votes import Cells, aggregate
-from app.rating.detection.copies import find_copies
+from app.rating.data.votes import aggregate
 from app.rating.detection.evidence import Evidence, weigh
-from app.rating.detection.favouritism import SHIFT, find_favouritism
 from app.rating.detection.null_model import BEHAVIOURS, fit_null_model
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 
@@ -65,9 +62,7 @@ def test_the_honest_are_left_alone(variety: str) -> None:
         ("equal", "equal"),
         ("mimic", "mimic"),
         ("target-only", "favour"),
-        ("omnipresent", "group"),
         ("always-left", "side"),
-        ("framing-by-copy", "copy"),
     ],
 )
 def test_every_behaviour_is_found_by_its_test(
@@ -84,19 +79,14 @@ def test_what_the_evidence_is_about(attacked: Callable[[str], tuple[Arena, Evide
     assert set(evidence.about["favour"][arena.attacker]) == {arena.target}
     arena, evidence = attacked("always-left")
     assert set(evidence.about["side"][arena.attacker]) == {0}
-    arena, evidence = attacked("framing-by-copy")
-    assert arena.victim[evidence.about["copy"][arena.attacker]].all()
     arena, evidence = attacked("equal")
     assert set(evidence.strongest()[0][arena.attacker]) == {"equal"}
     assert set(evidence.about["equal"]) == {-1}
 
 
-def test_the_copied_are_not_taken_for_their_copies(attacked: Callable[[str], tuple[Arena, Evidence]]) -> None:
+def test_the_copied_are_not_flagged(attacked: Callable[[str], tuple[Arena, Evidence]]) -> None:
     arena, evidence = attacked("framing-by-copy")
     assert not evidence.flagged()[arena.victim].any()
-    cells, R = arena.votes.cells(), hearing(arena).R
-    unordered = find_copies(cells, R, evidence.null_model)
-    assert (unordered.log_ratio[arena.victim] > np.log(100)).all()  # what the order of votes is for
 
 
 def test_followers_are_found_even_without_a_target() -> None:
@@ -108,7 +98,7 @@ def test_followers_are_found_even_without_a_target() -> None:
     cells = aggregate(votes.annotator, votes.left, votes.right, outcome, n_annotators=40, n_models=20)
     evidence = weigh(cells, NATURAL_PER_ELO * (first - 1000.0))
     assert evidence.flagged(("follower",)).tolist() == [False] * 36 + [True] * 4
-    assert set(evidence.log_ratio) == set(EVIDENCE_TESTS) - {"side", "copy"}  # neither sides nor moments were given
+    assert set(evidence.log_ratio) == set(EVIDENCE_TESTS) - {"side"}  # no sides were given
 
 
 def test_the_crowd_is_recovered_through_its_attackers() -> None:
@@ -117,46 +107,6 @@ def test_the_crowd_is_recovered_through_its_attackers() -> None:
     assert crowd.share[BEHAVIOURS.index("coin")] == pytest.approx(0.2, abs=0.03)
     assert crowd.spread == pytest.approx(0.3, abs=0.06)
     assert np.exp(crowd.log_weight).sum() == pytest.approx(1.0)
-
-
-def naive_favour(cells: Cells, R: np.ndarray, k: int, model: int, log_weight: np.ndarray, v: float) -> float:
-    """Log-likelihood ratio of "always for the model" for one annotator, cell by cell."""
-    ability = np.exp(np.linspace(np.log(0.12), np.log(6.0), 24))
-    prior = -0.5 * (np.arange(-8, 9) / 2.0) ** 2  # shifts in steps of half a standard deviation
-    prior -= logsumexp(prior)
-
-    def honest(shift: float, *, all_cells: bool) -> float:
-        log = log_weight.copy()
-        for cell in np.flatnonzero(cells.annotator == k):
-            a, b = int(cells.model_a[cell]), int(cells.model_b[cell])
-            if model in (a, b) and not all_cells:
-                continue
-            d = R[a] - R[b] + shift * ((a == model) - (b == model))
-            weight = np.stack([np.exp(ability * d / 2), np.full(24, v), np.exp(-ability * d / 2)])
-            ties = cells.ties[cell]
-            win, loss = cells.s[cell] - ties / 2, cells.n[cell] - cells.s[cell] - ties / 2
-            log += np.array([win, ties, loss]) @ np.log(weight / weight.sum(axis=0))
-        return float(logsumexp(log))
-
-    mine = np.flatnonzero((cells.annotator == k) & ((cells.model_a == model) | (cells.model_b == model)))
-    won = np.where(cells.model_a[mine] == model, cells.s[mine], cells.n[mine] - cells.s[mine]) - cells.ties[mine] / 2
-    forced = float(won.sum() * np.log(0.95) + (cells.n[mine].sum() - won.sum()) * np.log(0.025))
-    plain = honest(0.0, all_cells=True)
-    ratio = honest(0.0, all_cells=False) + forced - plain
-    excused = float(logsumexp([p + honest(t, all_cells=True) for p, t in zip(prior, SHIFT, strict=True)]))
-    return ratio - max(0.0, excused - plain)
-
-
-def test_favouritism_is_what_it_says(attacked: Callable[[str], tuple[Arena, Evidence]]) -> None:
-    arena, _ = attacked("target-only")
-    cells = arena.votes.cells()
-    R = NATURAL_PER_ELO * (arena.public - 1000.0)
-    crowd = fit_null_model(cells, R)
-    found = find_favouritism(cells, R, crowd)
-    log_weight = logsumexp(crowd.log_weight, axis=1)
-    for k in np.flatnonzero(arena.attacker):
-        expected = naive_favour(cells, R, int(k), arena.target, log_weight, float(crowd.tie_propensity[k]))
-        assert found.favour[k, arena.target] == pytest.approx(expected, abs=1e-8)
 
 
 def test_a_ratio_is_one_on_average_for_the_honest() -> None:
