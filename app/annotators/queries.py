@@ -92,7 +92,7 @@ def list_history(conn: Connection, annotator_id: int, *, limit: int, before: int
             snapshots.c.id.label("snapshot_id"), snapshots.c.number, snapshots.c.published_at,
             *_figures(), c.votes, c.rule_standing, c.standing,
         )
-        .join_from(snapshot_annotators, snapshots)
+        .join_from(snapshot_annotators, snapshots, snapshots.c.id == c.snapshot_id)
         .where(c.annotator_id == annotator_id)
         .order_by(snapshots.c.number.desc())
         .limit(limit)

@@ -135,7 +135,8 @@ def _load(
     """Read the votes that count: neither retracted nor over the quota. `past` asks for those of the vote set alone."""
     per_day = policy.settings.max_votes_per_day
     only = vote_set if past else None
-    votes = read_votes(conn, dated=per_day is not None, tags=tags, vote_set=only)
+    retracted = count_retracted(conn, only)
+    votes = read_votes(conn, dated=per_day is not None, tags=tags, vote_set=only, any_retracted=retracted > 0)
     model_ids = _ids(read_model_ids(conn))
     counts: Any = slice(None)
     if per_day is not None and votes.dates is not None:
@@ -154,7 +155,7 @@ def _load(
         policy_version=policy.version,
         max_excluded_share=policy.settings.max_excluded_share,
         vote_set=vote_set,
-        retracted=count_retracted(conn, only),
+        retracted=retracted,
         over_quota=len(votes.outcome) - len(annotator),
         tags=tuple(tags),
         tag_bits=None if votes.tags is None else votes.tags[counts],

@@ -21,9 +21,10 @@ _COPY_VOTES = """
 COPY (
     SELECT v.annotator_id, v.model_a_id, v.model_b_id, v.outcome {tags} {dates}
     FROM votes AS v
-    WHERE NOT EXISTS (SELECT FROM retracted_votes AS r WHERE r.vote_id = v.id {and_retraction_named}) {and_vote_named}
+    WHERE {conditions}
 ) TO STDOUT (FORMAT BINARY)
 """
+_NOT_RETRACTED = "NOT EXISTS (SELECT FROM retracted_votes AS r WHERE r.vote_id = v.id AND {retraction_named})"
 # The date of a live vote is when it was received: its client could state any other. The date of an imported vote is the
 # one in its file: when it was received says nothing about when it was cast.
 _DATES = """
@@ -31,7 +32,7 @@ _DATES = """
 """
 _TAGS = ", CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END"
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
-_NAMED = "AND pg_visible_in_snapshot({table}.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
+_NAMED = "pg_visible_in_snapshot({table}.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
 
 # PostgreSQL's binary COPY: a header, then for each row the number of fields, then for each field its length and its
 # value, all big-endian. No column here can be null, so all rows are equally long.
@@ -81,7 +82,12 @@ class VoteArrays:
 
 
 def read_votes(
-    conn: Connection, *, dated: bool = False, tags: Sequence[str] = (), vote_set: str | None = None
+    conn: Connection,
+    *,
+    dated: bool = False,
+    tags: Sequence[str] = (),
+    vote_set: str | None = None,
+    any_retracted: bool = True,
 ) -> VoteArrays:
     """Read the votes that `conn` sees and that are not retracted.
 
@@ -92,17 +98,21 @@ def read_votes(
     tags : read which of these tags the votes have; at most `MOST_TAGS`
     vote_set : an earlier result of `read_vote_set`. Then the votes of that time are read: votes that were retracted
         later are included
+    any_retracted : False where no vote of the set is retracted: looking each up takes as long as sending it
     """
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
-    named = {"and_retraction_named": "", "and_vote_named": ""}
     values = {f"tag_{bit}": tag for bit, tag in enumerate(tags)}
+    vote_named = retraction_named = "TRUE"
     if vote_set is not None:
-        named = {"and_retraction_named": _NAMED.format(table="r"), "and_vote_named": _NAMED.format(table="v")}
+        vote_named, retraction_named = _NAMED.format(table="v"), _NAMED.format(table="r")
         values["vote_set"] = vote_set
+    conditions = vote_named
+    if any_retracted:
+        conditions += f" AND {_NOT_RETRACTED.format(retraction_named=retraction_named)}"
     bits = " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags)))
     tagged = _TAGS.format(bits=bits) if tags else ""
-    statement = _COPY_VOTES.format(tags=tagged, dates=_DATES if dated else "", **named)
+    statement = _COPY_VOTES.format(tags=tagged, dates=_DATES if dated else "", conditions=conditions)
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     with driver.cursor() as cursor, cursor.copy(statement, values or None) as copy:
         return parse_copied_votes(copy, dated=dated, tagged=bool(tags))

@@ -256,9 +256,7 @@ def test_a_flag_says_why(database: Database, stored_crowd: None, run_refit: DoRe
     run_refit()
     with database.read() as conn:
         c = snapshot_annotators.c
-        found = dict(
-            conn.execute(select(annotators.c.key, c.evidence).join_from(snapshot_annotators, annotators)).all()
-        )
+        found = dict(conn.execute(select(annotators.c.key, c.evidence).where(annotators.c.id == c.annotator_id)).all())
         rules = find_snapshot(conn).diagnostics["rules"]
     for name in ("flip 12", "flip 13"):
         assert found[name]["rule"] == "contrary"

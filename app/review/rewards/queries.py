@@ -16,7 +16,7 @@ def read_earners(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
     c = snapshot_annotators.c
     statement = (
         select(annotators.c.public_id.label("id"), annotators.c.key.label("annotator"), c.ability, c.votes)
-        .join_from(snapshot_annotators, annotators)
+        .join_from(snapshot_annotators, annotators, annotators.c.id == c.annotator_id)
         .where(c.snapshot_id == snapshot_id, c.ability > 0, c.standing != "excluded")
         .order_by(annotators.c.id)
     )
