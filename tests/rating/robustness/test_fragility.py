@@ -58,19 +58,19 @@ def test_the_smallest_sets_are_those_of_a_full_sort(result: Estimate, influence:
 @pytest.mark.parametrize(
     ("changes", "alone"),
     [
-        ({}, "some"),
-        ({"SAMPLE": 10**6}, "none"),  # the sample is everything
-        ({"RANK": 0, "MARGIN": 0.1}, "some"),  # guesses that are too high
-        ({"LARGEST_SHARE": 0.0}, "all"),
-        ({"PAIRS_AT_ONCE": 7}, "some"),
+        ({"ROOM": 5000}, "none"),
+        ({"ROOM": 20}, "some"),
+        ({"ROOM": 20, "PAIRS_AT_ONCE": 7}, "some"),
+        ({"ROOM": 20, "PAIRS_WORTH_A_THREAD": 50}, "some"),
+        ({"ROOM": 1}, "some"),
     ],
     ids=str,
 )
 def test_many_pairs_at_once_have_the_numbers_of_each_alone(
-    influence: Influence, monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], alone: str
+    influence: Influence, monkeypatch: pytest.MonkeyPatch, changes: dict[str, int], alone: str
 ) -> None:
     """Every pair of models, close ones and such as no number of removals brings together."""
-    for name, value in {"SAMPLE": 400, "LARGEST_SHARE": 0.1, **changes}.items():
+    for name, value in changes.items():
         monkeypatch.setattr(fewest, name, value)
     monkeypatch.setattr(strongest, "FIRST_LOOK", 4)  # several looks even here
     looked_alone = []
@@ -87,10 +87,15 @@ def test_many_pairs_at_once_have_the_numbers_of_each_alone(
     found = fewest_votes(influence, upper, lower, gap)
     expected = votes_by_sorting(influence, upper, lower, gap)
     assert found.tolist() == expected
-    swapped = sum(number > 0 for number in expected)
-    assert 0 < swapped < len(expected)
-    assert {"none": 0, "all": swapped}.get(alone, len(looked_alone)) == len(looked_alone)
-    assert alone != "some" or 0 < len(looked_alone) < swapped
+    never = sum(number < 0 for number in expected)
+    assert 0 < never < len(expected)
+    assert (len(looked_alone) > never) == (alone == "some")
+    assert len(looked_alone) < len(expected)
+
+
+def test_one_vote_swaps_models_with_the_same_score(influence: Influence) -> None:
+    upper, lower = np.triu_indices(20, 1)
+    assert fewest_votes(influence, upper, lower, np.zeros(len(upper))).tolist() == [1] * len(upper)
 
 
 def test_repeated_votes_are_counted_one_by_one() -> None:
