@@ -1,18 +1,17 @@
 import os
 import shutil
-import signal
 import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from app.cli.logs import log_level, log_to_stderr
 from app.cli.supervisor import Supervisor
-from app.cli.worker import heeds_hangup
+from app.cli.worker import stop_at_once, stop_signals
 from app.errors import BadInputError, StableArenaError
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
@@ -48,7 +47,7 @@ def serve(
     """Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers."""
     settings = _chosen(read_settings(), host, port, workers, worker)
     log_to_stderr(log_level(settings))
-    _stop_on_signals()
+    stop_at_once(stop_signals())  # later the supervisor handles them
     # The database is opened here first, so that what is wrong with it is said in one line. It is held, so that the
     # embedded server stops after everything that uses it.
     with _shared_metrics(settings), _listening_socket(settings) as address, open_database_of(settings) as database:
@@ -58,16 +57,6 @@ def serve(
         supervisor.run()
     if supervisor.failed:
         raise typer.Exit(1)
-
-
-def _stop_on_signals() -> None:
-    """Stop in order on Ctrl-C, SIGTERM and SIGHUP while the database opens; later the supervisor handles signals."""
-    for name in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if heeds_hangup() else [])):
-        signal.signal(name, _stop)
-
-
-def _stop(*_: object) -> NoReturn:
-    raise SystemExit(0)
 
 
 @contextmanager

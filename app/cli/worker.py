@@ -1,6 +1,8 @@
 import signal
 import threading
+from collections.abc import Iterable
 from multiprocessing.connection import Connection
+from typing import NoReturn
 
 from app.cli.logs import log_level, log_to_stderr
 from app.naming.service import require_pseudonym_key
@@ -15,8 +17,7 @@ def worker() -> None:
     """Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."""
     settings = read_settings()
     log_to_stderr(log_level(settings))
-    hangup = {signal.SIGHUP} if heeds_hangup() else set()
-    _work_until({signal.SIGINT, signal.SIGTERM} | hangup, settings, revives=True)
+    _work_until(stop_signals(), settings, revives=True)
 
 
 def work_as_child(parent_death: Connection, settings: Settings) -> None:
@@ -33,6 +34,17 @@ def heeds_hangup() -> bool:
     return signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
 
 
+def stop_signals() -> set[signal.Signals]:
+    """Return the signals that end a command."""
+    return {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP} if heeds_hangup() else set())
+
+
+def stop_at_once(signals: Iterable[signal.Signals]) -> None:
+    """Let these signals end the process in order while it starts, which takes long on a busy machine."""
+    for name in signals:
+        signal.signal(name, _stop)
+
+
 def wait_awake(stopped: threading.Event) -> None:
     """Wait in the main thread for an event that a signal sets.
 
@@ -46,15 +58,20 @@ def wait_awake(stopped: threading.Event) -> None:
 def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bool) -> None:
     from app.worker.worker import Worker  # noqa: PLC0415  `serve` imports this module and stays small
 
-    stopped = threading.Event()
-    for name in signals:
-        signal.signal(name, lambda *_: stopped.set())
+    stop_at_once(signals)
     with open_database_of(settings, revives=revives) as database:
         with database.read() as conn:
             require_pseudonym_key(conn)
         running = Worker(database, settings)
+        stopped = threading.Event()
+        for name in signals:
+            signal.signal(name, lambda *_: stopped.set())
         running.start()
         try:
             wait_awake(stopped)
         finally:
             running.stop()
+
+
+def _stop(*_: object) -> NoReturn:
+    raise SystemExit(0)

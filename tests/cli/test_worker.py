@@ -1,6 +1,7 @@
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -105,6 +106,17 @@ def test_a_worker_is_stopped(database: Database, start_worker: StartWorker, how:
     wait_until(lambda: states(database) == ["done"])
     worker.send_signal(how)
     assert worker.wait(120) == 0
+
+
+def test_a_worker_is_stopped_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/d")
+        monkeypatch.setenv("STABLE_ARENA_DATABASE__CONNECT_TIMEOUT_SECONDS", "60")
+        with subprocess.Popen([sys.executable, "-m", "app.cli", "worker"]) as worker:
+            silent.settimeout(120)
+            with silent.accept()[0]:  # it waits for an answer from the database
+                worker.terminate()
+                assert worker.wait(120) == 0  # 1 after the sixty seconds
 
 
 @pytest.mark.parametrize(("level", "told"), [("info", True), ("error", False)])
