@@ -60,7 +60,8 @@ class Policy(BaseModel):
         EVIDENCE_RATIO,
         gt=1,
         le=1e12,
-        description="Likelihood ratio against honesty from which a test on the votes flags.",
+        description="Likelihood ratio L against honesty from which a test on the votes flags. An honest annotator "
+        "reaches it in one test with a probability of at most 1/L, in any of eight with at most 8/L.",
     )
     evidence_tests: tuple[str, ...] = Field(EVIDENCE_TESTS, description="The tests that are run on the votes.")
     release_margin: _Number = Field(

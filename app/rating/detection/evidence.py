@@ -107,8 +107,8 @@ def weigh(
     A million votes by 20,000 annotators on 200 models take 1.3 s of one processor.
 
     A ratio is an e-value. If the distribution of honest annotators and the scores were known, the probability that an
-    honest annotator ever reaches a ratio of L, at any of arbitrarily many refits, would be at most 1/L (Ville's
-    inequality). docs/laboratory-attacks.md has the measured rates.
+    honest annotator ever reaches a ratio of L in a test, at any of arbitrarily many refits, would be at most 1/L
+    (Ville's inequality); in any of m tests, at most m/L. docs/laboratory-attacks.md has the measured rates.
 
     References
     ----------

@@ -44,7 +44,7 @@ def attacked() -> Callable[[str], tuple[Arena, Evidence]]:
 
 @pytest.mark.parametrize("variety", HONEST)
 def test_the_honest_are_left_alone(variety: str) -> None:
-    """At a ratio of 100 a test may wrong one in a hundred; measured rates are far below."""
+    """At a ratio of 100 the eight tests may flag eight in a hundred together; measured rates are far below."""
     wronged = []
     for seed in range(4):
         for votes_each in (51, 200):
@@ -110,7 +110,7 @@ def test_the_crowd_is_recovered_through_its_attackers() -> None:
 
 
 def test_a_ratio_is_one_on_average_for_the_honest() -> None:
-    """What makes it an e-value: E[ratio] ≤ 1 for the honest, so that 100 is reached by one in a hundred at most."""
+    """What makes it an e-value: E[ratio] ≤ 1 for the honest, so one in a hundred at most reach 100 in a given test."""
     ratios = []
     for seed in range(6):
         evidence = hearing(draw_arena(seed, "none", Setup(n_annotators=200, votes_each=30))).evidence
