@@ -15,8 +15,16 @@ class RatingError(Exception):
     """Root of the errors of `app.rating`; the message is one line for the user."""
 
 
-class VotesError(RatingError):
+class VotesError(RatingError, ValueError):
     """The votes are malformed, or none is left to fit."""
+
+
+class NotFittedError(RatingError, ValueError, AttributeError):
+    """An estimator was asked for a result before `fit`."""
+
+
+class RatingWarning(UserWarning):
+    """A notice about a result that is defined all the same; the message ends with its code."""
 
 
 class NoFiniteMaximumError(RatingError):

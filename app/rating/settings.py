@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, get_args
 
 Method = Literal["am-elo", "m-elo"]
@@ -13,6 +14,10 @@ LEAST_CAP = 1.1
 EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
 """The tests on annotators' votes; docs/laboratory-attacks.md has their error rates."""
 EVIDENCE_RATIO = 100.0
+NUMBERS = (
+    "min_votes", "min_ability", "flag_probability", "evidence_ratio", "release_margin", "confidence", "base",
+)  # fmt: skip
+"""The settings that are always numbers."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,9 @@ def check_settings(settings: LoopSettings, n_models: int) -> None:
         if getattr(settings, name) not in get_args(choices):
             known = ", ".join(get_args(choices))
             raise ValueError(f"{name} {getattr(settings, name)!r} is unknown; known are {known}")
+    for name in NUMBERS:
+        if not isinstance(getattr(settings, name), Real):
+            raise ValueError(f"{name} must be a number, is {getattr(settings, name)!r}")  # noqa: TRY004  as documented
     for name in ("min_votes", "release_margin"):
         if not getattr(settings, name) >= 0:
             raise ValueError(f"{name} must not be negative")
@@ -87,12 +95,12 @@ def check_settings(settings: LoopSettings, n_models: int) -> None:
 
 def _check_prior(settings: LoopSettings) -> None:
     sd: object = settings.prior_sd
-    cap = settings.ability_cap
+    cap: object = settings.ability_cap
     if not (sd is None or sd == "estimated" or (isinstance(sd, int | float) and 0 < sd < math.inf)):
         raise ValueError("prior_sd must be greater than 0 and finite, or estimated; None for no prior")
     if cap is not None and sd is None:
         raise ValueError("ability_cap needs prior_sd: without a prior nothing sets the scale of abilities")
-    if cap is not None and not LEAST_CAP <= cap < math.inf:
+    if cap is not None and not (isinstance(cap, int | float) and LEAST_CAP <= cap < math.inf):
         raise ValueError(
             f"ability_cap must be at least {LEAST_CAP} times the typical ability, and finite; None for no cap"
         )

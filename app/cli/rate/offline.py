@@ -10,7 +10,7 @@ from app.errors import BadInputError
 from app.imports.formats import VoteFile, encode
 from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
-from app.rating.detection.evidence import Weigher, weigher_of_votes
+from app.rating.detection.evidence import weigher_by_rule
 from app.rating.errors import NoFiniteMaximumError, VotesError
 from app.rating.loop.orders import rate_by_order
 from app.rating.loop.round import run_round
@@ -100,7 +100,7 @@ def _jointly(
     file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
 ) -> OfflineRating:
     try:
-        rating = run_round(cells, settings.loop, weigher=_weigher(votes, cells, settings.loop)).rating
+        rating = run_round(cells, settings.loop, weigher=weigher_by_rule(votes, cells, settings.loop)).rating
     except NoFiniteMaximumError as error:
         raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)
@@ -114,14 +114,6 @@ def _jointly(
         annotators=annotator_rows(rating, votes.annotators),
         diagnostics=diagnostics,
     )
-
-
-def _weigher(votes: IndexedVotes, cells: Cells, settings: LoopSettings) -> Weigher | None:
-    """Return what weighs the evidence as a refit does, where the evidence is the rule."""
-    if settings.flag_rule != "evidence" or settings.method != "am-elo":
-        return None
-    tests = settings.evidence_tests
-    return weigher_of_votes(votes.annotator, votes.model_a, votes.model_b, votes.outcome, cells, tests)
 
 
 def _with_names(error: NoFiniteMaximumError, votes: IndexedVotes) -> BadInputError:

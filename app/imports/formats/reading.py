@@ -14,6 +14,7 @@ from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.schemas import Form, choose_form
 from app.imports.formats.schemas.choosing import ColumnsError
 from app.imports.formats.sources import VoteSource
+from app.votes.rules import WINNERS
 
 MAX_FAULTS = 1_000
 
@@ -156,6 +157,12 @@ class VoteFile:
     duplicates: int
     faults: list[FieldError] = field(default_factory=list)
     pooled: bool = False
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The votes with their outcome words, as the estimators of `app.rating` take them."""
+        words = pl.col("outcome").replace_strict(dict(enumerate(WINNERS)), return_dtype=pl.String)
+        return self.frame.select("annotator", "model_a", "model_b", words.alias("winner"), "battle_id")
 
 
 def read_vote_file(

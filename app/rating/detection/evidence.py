@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from app.rating.data.arrays import AnyInts, Floats, Indices, Mask
+from app.rating.data.indexed import IndexedVotes
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 from app.rating.detection.favouritism import find_favouritism
 from app.rating.detection.null_model import BEHAVIOURS, LOG_ALWAYS, LOG_SLIP, NullModel, fit_null_model
-from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS
+from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
 
 ABOUT_MODELS = ("favour", "against", "mimic")
 
@@ -75,6 +76,19 @@ def weigher_of_votes(
         return weigh(cells.where(whose[cells.annotator]), R, left_wins=left_wins, tests=tests)
 
     return weigh_with_sides
+
+
+def weigher_by_rule(votes: IndexedVotes, cells: Cells, settings: LoopSettings) -> Weigher | None:
+    """Return what weighs the evidence with the sides; None where evidence is not the rule, and for votes with weights.
+
+    Parameters
+    ----------
+    cells : the same votes, aggregated
+    """
+    if settings.flag_rule != "evidence" or settings.method != "am-elo" or votes.weight is not None:
+        return None
+    tests = settings.evidence_tests
+    return weigher_of_votes(votes.annotator, votes.model_a, votes.model_b, votes.outcome, cells, tests)
 
 
 def weigh(

@@ -42,7 +42,7 @@ def _of_votes(result: Estimate) -> Found:
         yield "one-vote", "only one vote counts: the result is hardly informative"
     if models == PAIR:
         yield "two-models", "only two models are compared: there is one difference, and abilities only scale it"
-    if result.cells.annotator[0] == result.cells.annotator[-1]:  # they are sorted
+    if result.has_abilities and result.cells.annotator[0] == result.cells.annotator[-1]:  # they are sorted
         yield "one-annotator", "one annotator cast every vote: abilities are relative to that annotator"
     if np.all(pairs.ties == pairs.n):
         yield "all-tied", "every vote is a tie: all models are equal, and abilities cannot be estimated"

@@ -47,7 +47,7 @@ def rate_by_order(
     votes: IndexedVotes,
     cells: Cells,
     *,
-    min_votes: int,
+    min_votes: float,
     base: float,
     anchor: tuple[int, float] | None,
     shuffles: int,

@@ -1,0 +1,114 @@
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypedDict
+
+from app.rating.estimators.joint import JointEstimator
+from app.rating.estimators.tables import make_table
+from app.rating.loop.rows import AnnotatorRow, annotator_rows
+from app.rating.settings import FlagRule, Interval, LoopSettings, Method
+
+SIDES = ("left", "right")
+
+
+class FlagRow(TypedDict):
+    """One flagged annotator.
+
+    reason: the test that flags, or "ability"; strength: logarithm to base 10 of the test's likelihood ratio; about: the
+    model or the side that the test found.
+    """
+
+    annotator: str
+    standing: str
+    reason: str
+    strength: float | None
+    about: str | None
+    ability: float | None
+    se: float | None
+    votes: int | float
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class AmElo(JointEstimator):
+    """am-ELO: scores of models and abilities of annotators together, P(a beats b) = σ(ability · (S_a − S_b) ln 10/400).
+
+    Parameters
+    ----------
+    prior_sd : standard deviation of the prior of abilities around 1; "estimated" from the votes; None for the paper's
+        maximum likelihood, with ability_cap=None
+    ability_cap : largest ability, in units of the typical one; None for no cap
+    bias_correction : take the first-order bias out of scores and abilities
+    min_votes : δ; only annotators with more votes than this count
+    min_ability : ε; annotators at or below this ability are flagged
+    flag_rule : "evidence" (tests on the votes, then ε), "threshold" (the paper's, ε alone) or "probability"
+    flag_probability : for "probability": P(ability ≤ ε) from which annotators are flagged
+    evidence_ratio : for "evidence": likelihood ratio from which a test flags
+    exclude : fit again without the flagged annotators
+    interval, confidence, base, anchor : as for `BradleyTerry`
+
+    Attributes
+    ----------
+    leaderboard : table of the models, best first
+    annotators : table of the annotators, the most able first
+    votes_ : the votes as they were read, with the names by index
+    result_ : the round, by index: settings, estimates, diagnostics
+
+    References
+    ----------
+    Liu et al., Am-ELO, ICML 2025, Algorithms 2 and 3.
+    """
+
+    prior_sd: float | Literal["estimated"] | None = LoopSettings.prior_sd
+    ability_cap: float | None = LoopSettings.ability_cap
+    bias_correction: bool = LoopSettings.bias_correction
+    min_votes: float = LoopSettings.min_votes
+    min_ability: float = LoopSettings.min_ability
+    flag_rule: FlagRule = LoopSettings.flag_rule
+    flag_probability: float = LoopSettings.flag_probability
+    evidence_ratio: float = LoopSettings.evidence_ratio
+    exclude: bool = LoopSettings.exclude
+    interval: Interval = LoopSettings.interval
+    confidence: float = LoopSettings.confidence
+    base: float = LoopSettings.base
+    anchor: tuple[Any, float] | None = None
+
+    _method: ClassVar[Method] = "am-elo"
+
+    @property
+    def annotators(self) -> Any:
+        """All annotators, the most able first, as a table of the caller's kind."""
+        self._check_fitted()
+        return make_table(self._annotator_rows(), AnnotatorRow, self._kind)
+
+    def flags(self) -> Any:
+        """Return the annotators that the rule flags, with the reason, as a table of the caller's kind."""
+        self._check_fitted()
+        index = {name: i for i, name in enumerate(self.votes_.annotators)}
+        rows = []
+        for row in self._annotator_rows():
+            if row["reason"] is not None:
+                strength, about = self._find_evidence(row["reason"], index[row["annotator"]])
+                rows.append(
+                    FlagRow(
+                        annotator=row["annotator"],
+                        standing=row["standing"],
+                        reason=row["reason"],
+                        strength=strength,
+                        about=about,
+                        ability=row["ability"],
+                        se=row["se"],
+                        votes=row["votes"],
+                    )
+                )
+        return make_table(rows, FlagRow, self._kind)
+
+    def _find_evidence(self, test: str, annotator: int) -> tuple[float | None, str | None]:
+        """Return the strength of a test on an annotator, and what it found; None for a flag by ability."""
+        evidence = self.result_.rating.evidence
+        if evidence is None or test not in evidence.log_ratio:
+            return None, None
+        about = int(evidence.about[test][annotator])
+        found = None if about < 0 else SIDES[about] if test == "side" else str(self.votes_.models[about])
+        return float(evidence.log_ratio[test][annotator]) / math.log(10.0), found
+
+    def _annotator_rows(self) -> list[AnnotatorRow]:
+        return annotator_rows(self.result_.rating, self.votes_.annotators)

@@ -1,0 +1,163 @@
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self, TypedDict
+
+import numpy as np
+
+from app.rating.data.arrays import Indices
+from app.rating.detection.evidence import weigher_by_rule
+from app.rating.errors import NoFiniteMaximumError, counted
+from app.rating.estimators.chart import Spec, leaderboard_chart
+from app.rating.estimators.estimator import Estimator, as_shape, find_models
+from app.rating.estimators.tables import VotesLike, VoteTable, make_table
+from app.rating.inference.contrasts import simultaneous_ranks
+from app.rating.inference.matchups import predict_matchups
+from app.rating.loop.results import LoopResult
+from app.rating.loop.round import run_round
+from app.rating.loop.rows import ModelRow, model_rows
+from app.rating.settings import Interval, LoopSettings, Method
+
+NAMED = 10  # annotators that an error names
+
+
+class RankSetRow(TypedDict):
+    """One model, and the ranks that it may have; they are missing without a score or an interval."""
+
+    model: str
+    rank: int
+    best_rank: int | None
+    worst_rank: int | None
+
+
+class JointEstimator(Estimator):
+    """An estimator that maximises the likelihood of all votes together: one round of the loop."""
+
+    interval: Interval
+    anchor: tuple[Any, float] | None
+    result_: LoopResult
+
+    _method: ClassVar[Method]
+    _row_type = ModelRow
+    _shown = ("rank", "model", "score", "lower", "upper")
+
+    def fit(self, votes: VotesLike) -> Self:
+        """Rate the models by the votes.
+
+        Parameters
+        ----------
+        votes : a pandas, polars or Arrow table, or a mapping from names to arrays; a row for each vote. Columns:
+            model_a, model_b: names, text or whole numbers. winner: model_a, model_b, tie, tie (bothbad), or as a number
+            1, 0, 0.5. annotator: who voted; `AmElo` needs it. weight, if there: how many votes a row stands for.
+            battle_id, if there: an annotator votes on a battle once
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range; a column or a value is missing or unknown; no vote is left (`VotesError`).
+        RatingError
+            The votes have no answer: `NoFiniteMaximumError`, `NotConvergedError`, `NoCommonRankingError`.
+
+        Warns
+        -----
+        RatingWarning
+            For each notice; docs/math.md lists them.
+        """
+        table = self._read(votes, needs_annotators=self._method == "am-elo")
+        settings = self._settings(table)
+        cells = table.votes.aggregate()
+        try:
+            result = run_round(cells, settings, weigher=weigher_by_rule(table.votes, cells, settings))
+        except NoFiniteMaximumError as error:
+            names = [str(table.votes.annotators[i]) for i in error.annotators[:NAMED]]
+            error.add_note(f"annotators: {', '.join(names)}{', …' if len(error.annotators) > NAMED else ''}")
+            raise
+        self.votes_, self.result_, self._kind = table.votes, result, table.kind
+        self._warn(result.rating.diagnostics.warnings)
+        return self
+
+    def win_probability(self, a: Any, b: Any, *, return_interval: bool = False) -> Any:
+        """Return the probability that a beats b for the typical annotator, a tie being half a win for each.
+
+        Parameters
+        ----------
+        a, b : names, or arrays of names that broadcast
+        return_interval : return (probability, lower, upper)
+
+        Returns
+        -------
+        float, or an array in the shape of the names; NaN where a model has no score, or no vote links the two
+
+        Raises
+        ------
+        ValueError
+            A model is unknown, or the estimator is not fitted.
+        """
+        self._check_fitted()
+        i, j = np.broadcast_arrays(*(find_models(names, self.votes_.models) for names in (a, b)))
+        found = predict_matchups(self.result_.estimate, self.result_.rating.settings, (i.ravel(), j.ravel()))
+        figures = tuple(as_shape(x, i.shape) for x in (found.probability, found.lower, found.upper))
+        return figures if return_interval else figures[0]
+
+    def rank_sets(self) -> Any:
+        """Return sets of ranks that contain the true ranks of all models together with the given confidence.
+
+        `best_rank` and `worst_rank` of the leaderboard are for one model at a time.
+
+        References
+        ----------
+        Mogstad, Romano, Shaikh and Wilhelm, Inference for Ranks, Review of Economic Studies 2024.
+        """
+        self._check_fitted()
+        best, worst = self._simultaneous_ranks()
+        of_name = {name: (int(best[i]), int(worst[i])) for i, name in enumerate(self.votes_.models) if best[i]}
+        rows = []
+        for row in self._rows():
+            first, last = of_name.get(row["model"], (None, None))
+            rows.append(RankSetRow(model=row["model"], rank=row["rank"], best_rank=first, worst_rank=last))
+        return make_table(rows, RankSetRow, self._kind)
+
+    def plot(self) -> Spec:
+        """Return a Vega-Lite chart of the leaderboard: scores with their intervals, best first."""
+        self._check_fitted()
+        share = f"{self.result_.rating.settings.confidence:.0%}"
+        return leaderboard_chart(self._rows(), f"score and its {share} interval, Elo points")
+
+    def _settings(self, table: VoteTable) -> LoopSettings:
+        """Return the parameters as settings of a round; intervals are by vote where there are no annotators."""
+        given = {name: value for name, value in self.get_params().items() if name != "anchor"}
+        if not table.annotated and self.interval == "clustered":
+            given["interval"] = "sandwich"
+        if self.anchor is not None:
+            model, points = self.anchor
+            given["anchor"] = (int(find_models(model, table.votes.models)), points)
+        return LoopSettings(method=self._method, **given)
+
+    def _rows(self) -> Sequence[ModelRow]:
+        return model_rows(self.result_.rating, self.votes_.models)
+
+    def _simultaneous_ranks(self) -> tuple[Indices, Indices]:
+        """Return the best and worst rank of each model, 0 where they are unknown, shape (n_models,) each."""
+        estimate = self.result_.estimate
+        label = estimate.components.label
+        best, worst = (np.zeros(len(label), dtype=np.int64) for _ in range(2))
+        if estimate.covariance is None:
+            return best, worst
+        models, R = estimate.small.models, estimate.solution.R
+        for component in np.unique(label[models]):
+            of_it = np.flatnonzero(label[models] == component)
+            covariance = estimate.covariance.scores[np.ix_(of_it, of_it)]
+            first, last = simultaneous_ranks(R[of_it], covariance, confidence=self.result_.rating.settings.confidence)
+            without_score = int(np.sum((label == component) & ~estimate.identified))
+            best[models[of_it]], worst[models[of_it]] = first, last + without_score
+        return best, worst
+
+    def _summary(self) -> str:
+        rating = self.result_.rating
+        used, votes = rating.votes_used, rating.annotators.votes.sum()
+        flagged = int(np.isin(rating.annotators.standing, ("flagged", "excluded")).sum())
+        models = counted(int((rating.models.votes > 0).sum()), "model")
+        flags = f", {counted(flagged, 'annotator')} flagged" if flagged else ""
+        return f"{used:,.0f} of {votes:,.0f} votes count, {models}{flags}"

@@ -1,0 +1,191 @@
+"""Votes from the caller's table, and results as tables of the same kind."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+import narwhals as nw
+import numpy as np
+from narwhals.typing import IntoFrame
+from numpy.typing import ArrayLike
+
+from app.rating.data.arrays import Floats, Ints, Mask
+from app.rating.data.indexed import IndexedVotes
+from app.rating.errors import VotesError, counted
+
+VotesLike = IntoFrame | Mapping[str, ArrayLike]
+"""A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""
+
+NEEDED = ("model_a", "model_b", "winner")
+COLUMNS = (*NEEDED, "annotator", "weight", "battle_id")
+OUTCOMES: Mapping[str, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5}
+NAMED = 5  # unknown outcomes that an error names
+
+_DTYPES: Mapping[Any, nw.dtypes.DType] = {
+    bool: nw.Boolean(),
+    int: nw.Int64(),
+    int | None: nw.Int64(),
+    float: nw.Float64(),
+    float | None: nw.Float64(),
+    str: nw.String(),
+    str | None: nw.String(),
+}
+
+
+@dataclass(frozen=True)
+class VoteTable:
+    """The votes of a table.
+
+    Attributes
+    ----------
+    annotated : whether the table has the column annotator; if not, all votes are those of one annotator, "pooled"
+    kind : of table (narwhals' `Implementation`), for the results
+    """
+
+    votes: IndexedVotes
+    annotated: bool
+    kind: Any
+
+
+def read_table(votes: VotesLike) -> VoteTable:
+    """Read the columns of a table that a vote has; docs/notebook.md describes them.
+
+    Raises
+    ------
+    VotesError
+        Columns are missing or of the wrong kind, a value is missing, an outcome is unknown, an annotator votes twice
+        on a battle, or there are no rows.
+    TypeError
+        `votes` is no table.
+    """
+    frame = _open(votes)
+    if len(frame) == 0:
+        raise VotesError("no votes: the table has no rows")
+    (a, b), models = _number(frame, "model_a", "model_b")
+    annotated = "annotator" in frame.columns
+    if annotated:
+        (annotator,), annotators = _number(frame, "annotator")
+        _refuse_repeats(frame)
+    else:
+        annotator, annotators = np.zeros(len(frame), dtype=np.int32), ["pooled"]
+    weight = _numbers(frame, "weight") if "weight" in frame.columns else None
+    indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame), weight)
+    return VoteTable(indexed, annotated, frame.implementation)
+
+
+def make_table(rows: Sequence[Mapping[str, Any]], row_type: type, kind: Any) -> Any:
+    """Return rows as a table of this kind, with the columns and types of their TypedDict; None is a missing value."""
+    hints = get_type_hints(row_type)
+    columns = {name: [row[name] for row in rows] for name in hints}
+    schema = {name: _dtype(hint, columns[name]) for name, hint in hints.items()}
+    return nw.from_dict(columns, schema, backend=kind).to_native()
+
+
+def _dtype(hint: Any, values: list[Any]) -> nw.dtypes.DType:
+    found = {type(value) for value in values}
+    if hint is str and int in found:  # names may be numbers
+        return nw.Int64()
+    if hint == int | float:  # numbers of votes are whole, unless votes have weights
+        return _DTYPES[float if float in found else int]
+    return _DTYPES[hint]
+
+
+def _open(votes: VotesLike) -> nw.DataFrame[Any]:
+    if isinstance(votes, Mapping):
+        _refuse_missing(list(votes))
+        return nw.from_dict(_arrays(votes), backend="polars")
+    try:
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(votes)
+    except TypeError:
+        kinds = "a pandas, polars or Arrow table, or a mapping from column names to arrays"
+        raise TypeError(f"votes must be {kinds}, not {type(votes).__name__}") from None
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    _refuse_missing(frame.columns)
+    return frame
+
+
+def _refuse_missing(columns: Sequence[str]) -> None:
+    if missing := [name for name in NEEDED if name not in columns]:
+        raise VotesError(f"missing columns: {', '.join(missing)} (found: {', '.join(map(str, columns)) or 'none'})")
+
+
+def _arrays(votes: Mapping[str, ArrayLike]) -> dict[str, Any]:
+    arrays = {name: np.asarray(values) for name, values in votes.items() if name in COLUMNS}
+    for name, array in arrays.items():
+        if array.ndim != 1:
+            raise VotesError(f"{name} must have one dimension, has {array.ndim}")
+        if array.dtype == object and not all(value is None or isinstance(value, str) for value in array):
+            raise VotesError(f"{name} mixes kinds of values; it must be text or numbers")
+    if len({len(array) for array in arrays.values()}) > 1:
+        lengths = ", ".join(f"{name} {len(array)}" for name, array in arrays.items())
+        raise VotesError(f"the columns differ in length: {lengths}")
+    return arrays
+
+
+def _refuse_repeats(frame: nw.DataFrame[Any]) -> None:
+    if "battle_id" not in frame.columns:
+        return
+    repeated = frame.select("annotator", "battle_id").is_duplicated() & ~frame["battle_id"].is_null()
+    _refuse_rows("battle_id", "repeats a vote of the same annotator", repeated.to_numpy())
+
+
+def _number(frame: nw.DataFrame[Any], *columns: str) -> tuple[list[Ints], list[Any]]:
+    """Return columns of names as the places of the names in sorted order, and the names."""
+    series = [_names(frame, column).alias("name") for column in columns]
+    if len({one.dtype for one in series}) > 1:
+        raise VotesError(f"{' and '.join(columns)} differ in kind: one is text, the other numbers")
+    names = nw.concat([one.to_frame() for one in series])["name"].unique().sort().to_list()
+    places = list(range(len(names)))
+    return [one.replace_strict(names, places, return_dtype=nw.Int32).to_numpy() for one in series], names
+
+
+def _names(frame: nw.DataFrame[Any], column: str) -> nw.Series[Any]:
+    """Return a column of names as text or 64-bit integers."""
+    series = frame[column]
+    _refuse_rows(column, "is missing", series.is_null().to_numpy())
+    if series.dtype.is_integer():
+        return series.cast(nw.Int64)
+    if not _is_text(series):
+        raise VotesError(f"{column} must be text or whole numbers, is {series.dtype}")
+    series = series.cast(nw.String)
+    _refuse_rows(column, "is empty", (series == "").to_numpy())
+    return series
+
+
+def _outcomes(frame: nw.DataFrame[Any]) -> Floats:
+    """Return W of each vote, from outcome words or from numbers."""
+    series = frame["winner"]
+    if not _is_text(series):
+        outcome = _numbers(frame, "winner")
+        _refuse_unknown(outcome.tolist(), OUTCOMES.values())
+        return outcome
+    _refuse_rows("winner", "is missing", series.is_null().to_numpy())
+    words = series.cast(nw.String)
+    _refuse_unknown(words.unique().sort().to_list(), OUTCOMES)
+    return words.replace_strict(dict(OUTCOMES), return_dtype=nw.Float64).to_numpy()
+
+
+def _refuse_unknown(found: Iterable[Any], known: Collection[Any]) -> None:
+    if unknown := [repr(value) for value in dict.fromkeys(found) if value not in known]:
+        more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        words = ", ".join(OUTCOMES)
+        raise VotesError(f"unknown winner {', '.join(unknown[:NAMED])}{more}; known are {words}, and 1, 0 and 0.5")
+
+
+def _numbers(frame: nw.DataFrame[Any], column: str) -> Floats:
+    series = frame[column]
+    if not series.dtype.is_numeric():
+        raise VotesError(f"{column} cannot be {series.dtype}")
+    numbers: Floats = series.cast(nw.Float64).to_numpy()
+    _refuse_rows(column, "is missing", np.isnan(numbers))
+    return numbers
+
+
+def _is_text(series: nw.Series[Any]) -> bool:
+    return series.dtype in (nw.String, nw.Categorical, nw.Enum)
+
+
+def _refuse_rows(column: str, fault: str, rows: Mask) -> None:
+    if rows.any():
+        number = counted(int(rows.sum()), "row")
+        raise VotesError(f"{column} {fault} in {number}, the first is row {int(rows.argmax())}")
