@@ -24,7 +24,7 @@ from app.naming.known_names import KnownNames
 from app.opening import open_database_of
 from app.refits.fit.process import FitLimits
 from app.review.impact.service import Impacts
-from app.review.previews.service import PolicyPreviews
+from app.review.previews import PolicyPreviews
 from app.routes import BODIES, install_routes
 from app.services import Services
 from app.settings import Settings, read_settings

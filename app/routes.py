@@ -21,10 +21,6 @@ from app.pages import endpoints as pages
 from app.policy import endpoints as policy
 from app.refits import endpoints as refits
 from app.review import endpoints as review
-from app.review.appeals import endpoints as appeals
-from app.review.impact import endpoints as impact
-from app.review.previews import endpoints as previews
-from app.review.rewards import endpoints as rewards
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
 from app.votes.retractions import endpoints as retractions
@@ -48,20 +44,17 @@ def install_routes(app: FastAPI) -> None:
         model_page,
         snapshots,
         diff,
-        impact,
-        appeals,
         annotators,
-        review,  # the last of these four: keys may hold slashes, and its GET /annotators/{annotator} matches them all
-        rewards,
+        review,  # after annotators: keys may hold slashes, and its GET /annotators/{annotator} matches all of theirs
         audit,
         policy,
-        previews,
         keys,
         tokens,
         exports,
         webhooks,
     ):
         app.include_router(part.router, prefix=PREFIX, dependencies=[Depends(require_json)])
+    app.include_router(review.policy_router, prefix=PREFIX, dependencies=[Depends(require_json)])
     app.include_router(imports.router, prefix=PREFIX)  # bodies of every kind
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames
     from app.review.impact.service import Impacts
-    from app.review.previews.service import PolicyPreviews
+    from app.review.previews import PolicyPreviews
     from app.settings import Settings
     from app.votes.queue import VoteQueue
 

@@ -17,8 +17,8 @@ from app.errors import BadInputError
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, set_policy
 from app.refits.fit.process import FitLimits
-from app.review.previews.schemas import PolicyPreview
-from app.review.previews.service import PolicyPreviews
+from app.review.previews import PolicyPreviews
+from app.review.schemas import PolicyPreview
 
 _LISTED = 20
 

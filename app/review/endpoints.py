@@ -1,27 +1,39 @@
+from decimal import Decimal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter
 
 from app.annotators import service as annotators
 from app.annotators.decisions import service as decisions
-from app.http.dependencies import ReadView, require
+from app.auth.callers import Caller
+from app.database.timestamps import StorableTimestamp
+from app.http.dependencies import ProcessServices, ReadView, Transaction, require
 from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
-from app.review.appeals import service as appeals
+from app.leaderboard.row_files import rows_csv
+from app.policy.schemas import PolicySettings
+from app.review import appeals, rewards
 from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.evidence.case import make_case
 from app.review.evidence.schemas import ListedVote
 from app.review.queue import list_reviews
-from app.review.schemas import AnnotatorDetail, Review
+from app.review.schemas import AnnotatorDetail, Appeal, AppealRequest, Impact, PolicyPreview, Review, Rewards
 
-router = APIRouter(tags=["annotators"], dependencies=[require("review")])
+router = APIRouter(tags=["annotators"])
+policy_router = APIRouter(tags=["policy"])
 
 _Position = TypeAdapter(tuple[float, Number])
 _VotePosition = TypeAdapter(tuple[UUID])
+_AppealPosition = TypeAdapter(tuple[StorableTimestamp, UUID])
+Budget = Annotated[
+    Decimal,
+    Query(gt=0, le=10**12, decimal_places=2, description="The amount, in whole cents: 1500 or 1500.25."),
+]
 
 
-@router.get("/reviews", responses=problem_responses(401, 403, 422, 503))
+@router.get("/reviews", dependencies=[require("review")], responses=problem_responses(401, 403, 422, 503))
 def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Review]:
     """List open flags with their reasons, the strongest reason first.
 
@@ -33,8 +45,11 @@ def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> 
     return paginate(found, limit, lambda last: last[0].position).convert(lambda one: one[1])
 
 
-# A key may hold slashes, so the parameter is a `path`, and the longer routes come first.
-@router.get("/annotators/{annotator:path}/votes", responses=problem_responses(401, 403, 404, 422, 503))
+@router.get(
+    "/annotators/{annotator:path}/votes",
+    dependencies=[require("review")],
+    responses=problem_responses(401, 403, 404, 422, 503),
+)
 def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[ListedVote]:
     """List an annotator's votes, the one recorded last first, each with how likely it was by the newest leaderboard.
 
@@ -47,7 +62,33 @@ def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cur
     return paginate(items, limit, lambda last: (last.id,))
 
 
-@router.get("/annotators/{annotator:path}", responses=problem_responses(401, 403, 404, 503))
+# A plain function: FastAPI runs it in a thread, where it waits for the fit. No transaction is open meanwhile.
+@router.get(
+    "/annotators/{annotator:path}/impact",
+    dependencies=[require("review")],
+    responses=problem_responses(401, 403, 404, 409, 422, 500, 503),
+)
+def get_impact(
+    annotator: str,
+    services: ProcessServices,
+    exact: Annotated[bool, Query(description="Refit, instead of one Newton step.")] = False,
+) -> Impact:
+    """Show the newest leaderboard without an annotator or, if the annotator does not count, with them.
+
+    Every other annotator stays in or out. The scores come from one Newton step (influence). A true refit gives them
+    with `exact`, for an annotator that does not count, for one with more than one in twenty of the counted votes, and
+    where a model would lose its score. This takes as long as a refit, one at a time; the answer is cached. Needs scope
+    `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`, `no-snapshot`; `not-reproducible` where the
+    snapshot's votes are no longer known; `cannot-fit` where the votes left have no ranking; `impact-busy`: try again
+    later; `fit-too-large`, `fit-lost`.
+    """
+    return services.impacts.impact(annotator, exact=exact)
+
+
+# A key may hold slashes, so the parameter is a `path`, and the longer routes come first.
+@router.get(
+    "/annotators/{annotator:path}", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 503)
+)
 def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     """Show an annotator, by id or by key: decisions, votes, and the evidence for and against.
 
@@ -65,3 +106,79 @@ def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
         agreement=case and case.agreement,
         evidence=case,
     )
+
+
+@router.post(
+    "/annotators/{annotator:path}/appeals", status_code=201, responses=problem_responses(401, 403, 404, 409, 422, 503)
+)
+def post_appeal(
+    annotator: str, appeal: AppealRequest, caller: Annotated[Caller, require("ingest")], conn: Transaction
+) -> Appeal:
+    """Appeal on an annotator's behalf.
+
+    The arena's backend sends the note of its annotator, named by id or by key. Reviewers see it until they decide.
+    Posting twice makes two appeals. Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
+    `conflict` where five appeals of this annotator already wait; `invalid` for a blank note.
+    """
+    return appeals.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
+
+
+@router.get("/appeals", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+def list_appeals(
+    conn: ReadView,
+    annotator: Annotated[str | None, Query(description="Only appeals of this annotator, by id or by key.")] = None,
+    answered: Annotated[bool, Query(description="Also appeals that a decision has followed.")] = False,
+    limit: PageSize = 50,
+    cursor: Cursor = None,
+) -> Page[Appeal]:
+    """List appeals that wait for a decision, the longest waiting first.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    """
+    after = read_cursor(cursor, _AppealPosition)
+    items = appeals.list_appeals(conn, limit=limit + 1, only_open=not answered, annotator=annotator, after=after)
+    return paginate(items, limit, lambda last: (last.submitted_at, last.id))
+
+
+@router.get(
+    "/rewards",
+    response_model=Rewards,
+    dependencies=[require("review")],
+    responses={
+        200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+        **problem_responses(401, 403, 404, 409, 422, 503),
+    },
+)
+def get_rewards(
+    conn: ReadView,
+    budget: Budget,
+    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
+    format: Annotated[Literal["json", "csv"], Query()] = "json",  # noqa: A002  the parameter's public name
+) -> Response:
+    """Split a budget over the annotators.
+
+    Shares are in proportion to max(ability, 0) × votes that counted in the snapshot. The amounts add up to the budget,
+    to the cent. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `no-snapshot`, `not-found`;
+    `conflict` where no annotator has a positive ability, or the snapshot's annotators were deleted; `invalid` for a
+    budget that is not an amount of money.
+    """
+    split = rewards.split_budget(conn, budget, snapshot)
+    if format == "csv":
+        return Response(rows_csv(split.rows()), media_type="text/csv; charset=utf-8")
+    return Response(split.model_dump_json(), media_type="application/json")
+
+
+# A plain function: FastAPI runs it in a thread, where it waits for the fit.
+@policy_router.post(
+    "/policy/preview", dependencies=[require("admin")], responses=problem_responses(401, 403, 409, 422, 500, 503)
+)
+def post_preview(body: PolicySettings, services: ProcessServices) -> PolicyPreview:
+    """Try a policy out on the votes on record, without putting it in force.
+
+    Returns the annotators who would be flagged, excluded, pending, back in or cleared of a flag, how the leaderboard
+    would move, and whether the refit would wait for an admin, with the reason. Takes as long as a refit. One preview
+    runs at a time. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`; `invalid` where a setting is
+    missing, unknown or out of range; `cannot-fit` where the votes have no ranking under it; `preview-busy`;
+    `fit-too-large`, `fit-lost`.
+    """
+    return services.previews.preview(body.settings)

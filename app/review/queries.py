@@ -1,6 +1,7 @@
-"""What reviewers see: one annotator's votes, and the newest snapshot's models and annotators."""
+"""What reviewers see: annotators' votes, appeals, and the newest snapshot's models and annotators."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,14 +14,27 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    exists,
     func,
+    insert,
     literal,
     select,
     tuple_,
 )
+from sqlalchemy.sql import Select
 
 from app.annotators.queries import with_newest_figures
-from app.database.tables import models, retracted_votes, snapshot_annotators, snapshot_models, votes
+from app.database.ids import new_id
+from app.database.tables import (
+    annotators,
+    appeals,
+    decisions,
+    models,
+    retracted_votes,
+    snapshot_annotators,
+    snapshot_models,
+    votes,
+)
 
 MAX_LOG10_ODDS = 16.0
 """Odds beyond 10^16 all count as this: a float has no more digits."""
@@ -140,3 +154,68 @@ def list_by_reason(
 
 def _seconds(moment: ColumnElement[Any]) -> ColumnElement[float]:
     return cast(func.extract("epoch", moment), Double)
+
+
+_later_decision = exists().where(
+    decisions.c.annotator_id == appeals.c.annotator_id, decisions.c.decided_at > appeals.c.submitted_at
+)
+
+
+def insert_appeal(conn: Connection, annotator_id: int, note: str, submitted_by: str) -> UUID:
+    """Add an appeal and return its id."""
+    appeal_id = new_id()
+    values = {"annotator_id": annotator_id, "note": note, "submitted_by": submitted_by}
+    conn.execute(insert(appeals).values(id=appeal_id, submitted_at=func.clock_timestamp(), **values))
+    return appeal_id
+
+
+def count_open(conn: Connection, annotator_id: int) -> int:
+    """Count the annotator's appeals that no decision has followed yet."""
+    statement = select(func.count()).where(appeals.c.annotator_id == annotator_id, ~_later_decision)
+    return conn.execute(statement).scalar_one()
+
+
+def get_appeal(conn: Connection, appeal_id: UUID) -> RowMapping:
+    """Return one appeal, as `list_appeals` does."""
+    return conn.execute(_appeals().where(appeals.c.id == appeal_id)).mappings().one()
+
+
+def list_appeals(
+    conn: Connection, *, limit: int, only_open: bool, annotator_id: int | None, after: tuple[datetime, UUID] | None
+) -> Sequence[RowMapping]:
+    """Return appeals, the oldest first, those after (submitted_at, id)."""
+    statement = _appeals().order_by(appeals.c.submitted_at, appeals.c.id).limit(limit)
+    if only_open:
+        statement = statement.where(~_later_decision)
+    if annotator_id is not None:
+        statement = statement.where(appeals.c.annotator_id == annotator_id)
+    if after is not None:
+        statement = statement.where(tuple_(appeals.c.submitted_at, appeals.c.id) > after)
+    return conn.execute(statement).mappings().all()
+
+
+def _appeals() -> Select[tuple[object, ...]]:
+    return select(
+        appeals.c.id,
+        annotators.c.public_id.label("annotator_id"),
+        annotators.c.key.label("annotator"),
+        appeals.c.note,
+        appeals.c.submitted_by,
+        appeals.c.submitted_at,
+        (~_later_decision).label("open"),
+    ).join_from(appeals, annotators)
+
+
+def read_earners(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return `id, annotator, ability, votes` of the annotators in the fit with a positive ability.
+
+    The order is that of the annotators' numbers, the same in every run.
+    """
+    c = snapshot_annotators.c
+    statement = (
+        select(annotators.c.public_id.label("id"), annotators.c.key.label("annotator"), c.ability, c.votes)
+        .join_from(snapshot_annotators, annotators, annotators.c.id == c.annotator_id)
+        .where(c.snapshot_id == snapshot_id, c.ability > 0, c.standing != "excluded")
+        .order_by(annotators.c.id)
+    )
+    return conn.execute(statement).mappings().all()

@@ -1,8 +1,39 @@
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Literal
+from uuid import UUID
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.annotators.schemas import Annotator, Decision, FoundAnnotator, VotesSummary
-from app.review.appeals.schemas import Appeal
+from app.http.texts import Reason as Note
+from app.leaderboard.diff.schemas import ModelChange
+from app.policy.schemas import Policy
+from app.rating.settings import Standing
 from app.review.evidence.schemas import Agreement, Case
+from app.snapshots.schemas import SnapshotHead
+
+
+class AppealRequest(BaseModel):
+    """An annotator's note to the reviewers."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    note: Note = Field(description="The annotator's words. Do not name a person or a key here.")
+
+
+class Appeal(BaseModel):
+    """An annotator's note to the reviewers, sent by the arena's backend."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    annotator_id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+    note: str
+    submitted_by: str = Field(description="Name of the API key that submitted it.")
+    submitted_at: datetime
+    open: bool = Field(description="Whether no decision on the annotator has followed yet.")
 
 
 class AnnotatorDetail(Annotator):
@@ -46,3 +77,118 @@ class FoundReview(FoundAnnotator):
     def position(self) -> tuple[float, int]:
         """The flag's position, the strongest reason first."""
         return self.reason_strength, self.annotator_id
+
+
+class Reward(BaseModel):
+    """One annotator's share of the budget."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+    ability: float = Field(description="In this snapshot; 1 is the typical annotator.")
+    votes: int = Field(description="Votes that counted in this snapshot.")
+    share: float = Field(description="ability × votes, divided by the sum over all annotators.")
+    amount: Decimal = Field(description="In the budget's currency, to the cent.")
+
+
+class Rewards(BaseModel):
+    """A budget split over the annotators of one snapshot; the amounts add up to it exactly."""
+
+    model_config = ConfigDict(frozen=True)
+
+    snapshot: SnapshotHead
+    budget: Decimal
+    rewards: list[Reward] = Field(description="The largest first.")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rewards as rows of a table."""
+        return [
+            {**row.model_dump(exclude={"id", "amount"}), "id": str(row.id), "amount": f"{row.amount:.2f}"}
+            for row in self.rewards
+        ]
+
+
+How = Literal["influence", "refit"]
+
+
+class ModelImpact(BaseModel):
+    """What would change for one model; null where it has no score before or after."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    score_before: float | None
+    score_after: float | None
+    change: float | None = Field(description="Elo points.")
+    rank_before: int | None = Field(description="1 is best, within the component.")
+    rank_after: int | None
+    place_change: float | None = Field(
+        description="Change of the expected place: 1 plus, for every other model, the probability that it is above. "
+        "Negative is up."
+    )
+    beyond_interval: bool | None = Field(description="Whether the later score lies outside the published interval.")
+
+
+class Impact(BaseModel):
+    """The leaderboard without an annotator who counts, or with one who does not. Nothing is published."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+    snapshot: int = Field(description="Number of the snapshot.")
+    what: Literal["left out", "let in"] = Field(description="let in: the annotator was outside the snapshot's fit.")
+    how: How = Field(description="influence: one Newton step from the fit; refit: fitted again.")
+    votes: int = Field(description="Votes of the annotator that the snapshot read.")
+    summary: list[str] = Field(description="The same in sentences, the most important first.")
+    models: list[ModelImpact] = Field(description="As ranked now.")
+
+
+Change = Literal["flagged", "excluded", "pending", "back_in", "cleared"]
+"""What an annotator whose standing changes becomes."""
+
+
+class StandingChange(BaseModel):
+    """One annotator whose standing would change."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    annotator: str = Field(description="The key the votes carry.")
+    before: Standing
+    after: Standing
+    ability: float | None = Field(description="Under the previewed policy; null outside its fit.")
+    shadow_ability: float | None
+    votes: int
+
+    @property
+    def change(self) -> Change:
+        """What the annotator becomes."""
+        if self.after in ("flagged", "excluded", "pending"):
+            return self.after
+        return "back_in" if self.before in ("pending", "excluded") else "cleared"
+
+
+class PolicyPreview(BaseModel):
+    """What a policy would do to the votes on record now; nothing of it has happened."""
+
+    model_config = ConfigDict(frozen=True)
+
+    policy_version: int = Field(description="The policy in force, which this one was compared with.")
+    settings: Policy = Field(description="The policy previewed.")
+    votes_read: int
+    votes_used: int
+    newly_excluded_share: float = Field(description="Share of the votes past δ that would be newly excluded.")
+    needs_review: bool = Field(description="Whether the refit would wait for an admin.")
+    review_reason: str | None = Field(
+        description="Why it would wait: because of that share, or because the annotators are in two camps. "
+        "Null where it would not."
+    )
+    counts: dict[Change, int] = Field(
+        description="How many annotators would change to these, each counted once. back_in: to active or trusted, "
+        "from pending or excluded. cleared: from flagged to active."
+    )
+    annotators: list[StandingChange] = Field(description="Those whose standing would change, most votes first.")
+    summary: list[str] = Field(description="How the leaderboard would move, in words.")
+    models: list[ModelChange] = Field(description="The leaderboard against the newest snapshot's.")

@@ -9,7 +9,7 @@ from sqlalchemy import RowMapping
 
 from app.rating.loop.rows import finite
 from app.review.impact.leave_one_out import Floats, ScoreChange
-from app.review.impact.schemas import ModelImpact
+from app.review.schemas import ModelImpact
 
 _CLEAR = 0.2  # places from which a change gets a sentence
 

@@ -11,7 +11,7 @@ from app.rating.inference.estimate import Estimate, estimate
 from app.rating.inference.influence import find_influence, leave_annotators_out
 from app.rating.loop.models import make_model_estimates
 from app.refits.fit.interface import FitInput
-from app.review.impact.schemas import How
+from app.review.schemas import How
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

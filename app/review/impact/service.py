@@ -19,8 +19,8 @@ from app.refits.fit.process import FitLimits
 from app.refits.load import load_past_fit_input
 from app.review.impact.impact_table import compare_models, describe_impact
 from app.review.impact.leave_one_out import Mask, ScoreChange, leave_out
-from app.review.impact.schemas import Impact
 from app.review.queries import read_fitted, read_leaderboard
+from app.review.schemas import Impact
 from app.snapshots.schemas import Snapshot
 from app.snapshots.service import find_snapshot
 

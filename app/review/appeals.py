@@ -6,8 +6,8 @@ from sqlalchemy import Connection
 from app.annotators.queries import lock_annotator
 from app.annotators.service import find_annotator
 from app.errors import ConflictError
-from app.review.appeals import queries as store
-from app.review.appeals.schemas import Appeal
+from app.review import queries as store
+from app.review.schemas import Appeal
 
 MAX_OPEN = 5
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 from sqlalchemy import Connection
 
 from app.errors import ConflictError
-from app.review.rewards.queries import read_earners
-from app.review.rewards.schemas import Reward, Rewards
+from app.review.queries import read_earners
+from app.review.schemas import Reward, Rewards
 from app.snapshots.schemas import SnapshotHead
 from app.snapshots.service import find_snapshot
 

@@ -19,7 +19,7 @@ from app.refits.guard import newly_excluded_share, reason_to_hold
 from app.refits.load import load_fit_input
 from app.refits.publish import model_names
 from app.refits.rows import annotator_columns, model_rows
-from app.review.previews.schemas import Change, PolicyPreview, StandingChange
+from app.review.schemas import Change, PolicyPreview, StandingChange
 from app.snapshots.queries import newest_snapshot
 
 MAX_LISTED = 1_000
