@@ -1,10 +1,16 @@
-"""Writes the tables of reference.md that the code knows best: `make docs`. A test finds them out of date."""
+"""Writes the tables of reference.md and the results in notebook.md: `make docs`. A test finds them out of date."""
 
+import ast
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import chdir, redirect_stdout
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import polars as pl
 from pydantic import BaseModel
 
 from app.cli.command import COMMANDS
@@ -15,6 +21,8 @@ from app.policy.service import Policy
 from app.settings import PREFIX, Settings
 
 REFERENCE = Path(__file__).with_name("reference.md")
+NOTEBOOK = Path(__file__).with_name("notebook.md")
+BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?P<result>\n```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
 
 def commands() -> str:
@@ -92,5 +100,34 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
+def execute(text: str, after_block: Callable[[dict[str, Any]], None] = lambda _: None) -> str:
+    """Return the page with its Python blocks executed, one after the other, and their results in the text blocks below.
+
+    Parameters
+    ----------
+    after_block : called after each block with the names that the blocks share
+    """
+    names: dict[str, Any] = {}
+
+    def run_block(found: re.Match[str]) -> str:
+        result = _run(found["code"], names)
+        after_block(names)
+        return f"```python\n{found['code']}```\n" + (f"\n```text\n{result}```\n" if found["result"] else "")
+
+    with TemporaryDirectory() as folder, chdir(folder), pl.Config(tbl_width_chars=110):
+        return BLOCK.sub(run_block, text)
+
+
+def _run(code: str, names: dict[str, Any]) -> str:
+    """Run a block; return what it prints, and the value of its last line if that is an expression."""
+    block = ast.parse(code)
+    last = block.body.pop() if isinstance(block.body[-1], ast.Expr) else None
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(compile(block, "page", "exec"), names)  # noqa: S102  our own page
+        value = None if last is None else eval(compile(ast.Expression(last.value), "page", "eval"), names)  # noqa: S307
+    return printed.getvalue() + ("" if value is None else f"{value!r}\n")
+
+
 if __name__ == "__main__":
     REFERENCE.write_text(generate(REFERENCE.read_text(encoding="utf-8")), encoding="utf-8")
+    NOTEBOOK.write_text(execute(NOTEBOOK.read_text(encoding="utf-8")), encoding="utf-8")
