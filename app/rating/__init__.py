@@ -1,4 +1,6 @@
-"""The mathematics: votes as arrays in, a leaderboard out. It imports numpy, scipy and numba, nothing of the service.
+"""The mathematics: votes as arrays in, a leaderboard out.
+
+It imports numpy, scipy and numba, and nothing of the service; the estimators import polars and narwhals too.
 
 Rooms, each of which imports only from the ones before it:
 
@@ -18,26 +20,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from app.rating.errors import NotFittedError, RatingWarning
-    from app.rating.estimators.am_elo import AmElo
-    from app.rating.estimators.bradley_terry import BradleyTerry
-    from app.rating.estimators.elo import Elo
-    from app.rating.estimators.reading import read_votes
+    from app.rating.estimators import AmElo, BradleyTerry, Elo, NotFittedError, RatingWarning, read_votes
 
 __all__ = ["AmElo", "BradleyTerry", "Elo", "NotFittedError", "RatingWarning", "read_votes"]
 
-_ROOMS = {
-    "AmElo": "app.rating.estimators.am_elo",
-    "BradleyTerry": "app.rating.estimators.bradley_terry",
-    "Elo": "app.rating.estimators.elo",
-    "NotFittedError": "app.rating.errors",
-    "RatingWarning": "app.rating.errors",
-    "read_votes": "app.rating.estimators.reading",
-}
-
 
 def __getattr__(name: str) -> Any:
-    """Import the face when it is first asked for: the service imports `app.rating` without it."""
-    if name not in _ROOMS:
+    """Import the estimators when they are first asked for; the service imports this package without them."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ROOMS[name]), name)
+    return getattr(import_module("app.rating.estimators"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

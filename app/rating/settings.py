@@ -1,6 +1,7 @@
 """The settings of one round of the loop, and the check that they make sense together."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, get_args
@@ -80,9 +81,7 @@ def check_settings(settings: LoopSettings, n_models: int) -> None:
         if getattr(settings, name) not in get_args(choices):
             known = ", ".join(get_args(choices))
             raise ValueError(f"{name} {getattr(settings, name)!r} is unknown; known are {known}")
-    for name in NUMBERS:
-        if not isinstance(getattr(settings, name), Real):
-            raise ValueError(f"{name} must be a number, is {getattr(settings, name)!r}")  # noqa: TRY004  as documented
+    check_numbers(settings, NUMBERS)
     for name in ("min_votes", "release_margin"):
         if not getattr(settings, name) >= 0:
             raise ValueError(f"{name} must not be negative")
@@ -91,6 +90,13 @@ def check_settings(settings: LoopSettings, n_models: int) -> None:
     if not 0 < settings.confidence < 1:
         raise ValueError("confidence must lie between 0 and 1")
     _check_points(settings, n_models)
+
+
+def check_numbers(settings: object, names: Iterable[str]) -> None:
+    """Raise ValueError for the first of these settings that is not a number."""
+    for name in names:
+        if not isinstance(getattr(settings, name), Real):
+            raise ValueError(f"{name} must be a number, is {getattr(settings, name)!r}")  # noqa: TRY004  as documented
 
 
 def _check_prior(settings: LoopSettings) -> None:

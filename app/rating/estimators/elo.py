@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from app.rating.estimators.chart import Spec, leaderboard_chart
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import VotesLike
 from app.rating.loop.orders import EloRow, rate_by_order
+from app.rating.settings import check_numbers
 from app.rating.solver.elo import NATURAL_PER_ELO
 
 
@@ -69,13 +71,16 @@ class Elo(Estimator):
         RatingWarning
             The votes do not link all models.
         """
+        check_numbers(self, ["k", "base"])
+        shuffles: object = self.shuffles
+        if not isinstance(shuffles, Integral):
+            raise ValueError(f"shuffles must be a whole number, is {shuffles!r}")  # noqa: TRY004  as documented
         table = self._read(votes)
         if table.votes.weight is not None:
             raise VotesError("Elo takes one vote after the other, so it has no weights: leave out the column weight")
-        anchor = self.anchor and (int(find_models(self.anchor[0], table.votes.models)), self.anchor[1])
         result = rate_by_order(
             table.votes, table.votes.aggregate(),
-            min_votes=self.min_votes, base=self.base, anchor=anchor,
+            min_votes=self.min_votes, base=self.base, anchor=self._find_anchor(table.votes.models),
             shuffles=self.shuffles, seed=self.random_state, k=self.k,
         )  # fmt: skip
         self.votes_, self.result_, self._kind = table.votes, result, table.kind

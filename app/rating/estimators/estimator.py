@@ -3,6 +3,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, fields
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from app.rating.data.indexed import IndexedVotes
 from app.rating.errors import NotFittedError, RatingWarning, VotesError
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table, read_table
 from app.rating.loop.results import RatingNotice
+from app.rating.settings import check_numbers
 
 SHOWN = 10  # models in the text of a fitted estimator
 
@@ -28,6 +30,7 @@ class Estimator(ABC):
     _shown: ClassVar[tuple[str, ...]]
 
     min_votes: float
+    anchor: tuple[Any, float] | None
     votes_: IndexedVotes
     _kind: Any
 
@@ -88,11 +91,28 @@ class Estimator(ABC):
         VotesError
             As `read_table`; or the column annotator is missing where it is needed.
         """
+        check_numbers(self, ["min_votes"])
         table = read_table(votes)
         if not table.annotated and (needs_annotators or self.min_votes > 0):
             why = "to estimate abilities" if needs_annotators else "for min_votes"
             raise VotesError(f"{type(self).__name__} needs the column annotator {why}")
         return table
+
+    def _find_anchor(self, models: Sequence[Any]) -> tuple[int, float] | None:
+        """Return the anchor with the index of its model.
+
+        Raises
+        ------
+        ValueError
+            It is no pair, or its model is unknown.
+        """
+        anchor: object = self.anchor
+        match anchor:
+            case None:
+                return None
+            case (model, Real() as points):
+                return int(find_models(model, models)), float(points)
+        raise ValueError(f"anchor must be (model, Elo points), is {anchor!r}")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "votes_"):

@@ -32,7 +32,6 @@ class JointEstimator(Estimator):
     """An estimator that maximises the likelihood of all votes together: one round of the loop."""
 
     interval: Interval
-    anchor: tuple[Any, float] | None
     result_: LoopResult
 
     _method: ClassVar[Method]
@@ -127,12 +126,9 @@ class JointEstimator(Estimator):
 
     def _settings(self, table: VoteTable) -> LoopSettings:
         """Return the parameters as settings of a round; intervals are by vote where there are no annotators."""
-        given = {name: value for name, value in self.get_params().items() if name != "anchor"}
+        given = {**self.get_params(), "anchor": self._find_anchor(table.votes.models)}
         if not table.annotated and self.interval == "clustered":
             given["interval"] = "sandwich"
-        if self.anchor is not None:
-            model, points = self.anchor
-            given["anchor"] = (int(find_models(model, table.votes.models)), points)
         return LoopSettings(method=self._method, **given)
 
     def _rows(self) -> Sequence[ModelRow]:

@@ -84,6 +84,11 @@ def test_a_result_before_fit_is_an_error(kind: type[Any]) -> None:
         (BradleyTerry(confidence=95), "confidence must lie between 0 and 1"),
         (BradleyTerry(anchor=("Model 0", 1000)), "there is no model 'Model 0' in the votes; is it 'model 0'?"),
         (BradleyTerry(anchor=(17, 1000)), "there is no model 17 in the votes"),
+        (BradleyTerry(anchor="model 1"), "anchor must be (model, Elo points), is 'model 1'"),
+        (Elo(anchor=("model 1", "1000")), "anchor must be (model, Elo points), is ('model 1', '1000')"),
+        (Elo(k="4"), "k must be a number, is '4'"),
+        (Elo(min_votes=None), "min_votes must be a number, is None"),
+        (Elo(shuffles=2.5), "shuffles must be a whole number, is 2.5"),
         (Elo(shuffles=1), "at least 2 shuffles"),
         (Elo(k=float("nan")), "k and initial must be finite"),
         (Elo(anchor=("GPT", 1000)), "there is no model 'GPT' in the votes"),
@@ -154,6 +159,7 @@ def test_the_face_is_imported_when_it_is_asked_for() -> None:
     code = "import sys, app.rating, app.rating.settings; print({'numpy', 'narwhals', 'polars'} & sys.modules.keys())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
+    assert set(app.rating.__all__) <= set(dir(app.rating))
     assert all(getattr(app.rating, name).__name__ == name for name in app.rating.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Glicko'"):
         _ = app.rating.Glicko
