@@ -8,7 +8,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 import app as package
 from app.auth.callers import KnownCallers
-from app.auth.tokens.service import authenticate_any
+from app.auth.tokens import authenticate_any
 from app.database.engine import Database
 from app.database.schema import needed_revision
 from app.http.limits import BodyLimit, RateLimits
@@ -18,8 +18,8 @@ from app.http.parameters import refuse_unknown_parameters
 from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
 from app.leaderboard.cache import LeaderboardCache
-from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
-from app.monitoring.metrics.endpoints import keep_setting_gauges
+from app.monitoring.cache import FiguresCache, MetricsReaders
+from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.opening import open_database_of
 from app.refits.fit.process import FitLimits

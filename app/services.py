@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from app.database.engine import Database
     from app.http.limits import RateLimits
     from app.leaderboard.cache import LeaderboardCache
-    from app.monitoring.metrics.cache import FiguresCache, MetricsReaders
+    from app.monitoring.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames
     from app.review.impact.service import Impacts
     from app.review.previews import PolicyPreviews

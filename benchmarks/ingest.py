@@ -20,7 +20,7 @@ from pathlib import Path
 
 import httpx
 
-from app.auth.keys.service import create_key
+from app.auth.keys import create_key
 from app.database.embedded.server import EmbeddedServer
 from app.database.engine import Database
 from app.database.schema import upgrade

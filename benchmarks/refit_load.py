@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 from sqlalchemy import text
 
-from app.auth.keys.service import create_key
+from app.auth.keys import create_key
 from app.database.engine import Database
 from app.database.opening import open_database
 from app.policy.service import current_policy, set_policy

@@ -1,6 +1,6 @@
-"""Annotators with their figures in snapshots, and what decisions change on their rows."""
+"""Annotators with their figures in snapshots, decisions, and what decisions change on their rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from sqlalchemy import (
     and_,
     distinct,
     func,
+    insert,
     literal,
     or_,
     select,
@@ -21,8 +22,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import Select
 
-from app.annotators.standings.queries import standing_of
-from app.database.tables import annotators, retracted_votes, snapshot_annotators, snapshots, votes
+from app.annotators.standings import standing_of
+from app.database.ids import new_id
+from app.database.tables import annotators, decisions, retracted_votes, snapshot_annotators, snapshots, votes
+from app.snapshots.vote_sets import seen_by
 
 _QUANTILE: Final = 1.959964  # of the normal distribution, for 95 %
 
@@ -152,3 +155,23 @@ def _figures() -> Iterator[ColumnElement[Any]]:
     for name, estimate, se in (("ability", c.ability, c.se), ("shadow", c.shadow_ability, c.shadow_se)):
         yield (estimate - _QUANTILE * se).label(f"{name}_lower")
         yield (estimate + _QUANTILE * se).label(f"{name}_upper")
+
+
+def insert_decision(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
+    """Add a decision and return it."""
+    statement = insert(decisions).values(id=new_id(), decided_at=func.clock_timestamp(), **values)
+    return conn.execute(statement.returning(decisions)).mappings().one()
+
+
+def last_actions(conn: Connection, vote_set: str) -> dict[int, str]:
+    """Return each annotator's last decision, its action alone, among those that the set's transactions recorded."""
+    c = decisions.c
+    statement = select(c.annotator_id, c.action).where(seen_by(c.recorded_in, vote_set))
+    rows = conn.execute(statement.order_by(c.decided_at, c.id))
+    return {row.annotator_id: row.action for row in rows}  # of several, the last stays
+
+
+def list_decisions(conn: Connection, annotator_id: int) -> Sequence[RowMapping]:
+    """Return the decisions on one annotator, the newest first."""
+    statement = select(decisions).where(decisions.c.annotator_id == annotator_id)
+    return conn.execute(statement.order_by(decisions.c.decided_at.desc(), decisions.c.id.desc())).mappings().all()

@@ -6,8 +6,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from app.annotators import pseudonymise as pseudonyms
-from app.annotators.decisions import service as decisions
+from app.annotators import decisions
+from app.annotators.erasure import service as erasure
 from app.annotators.schemas import Action, Annotator
 from app.annotators.service import find_annotator, list_annotators
 from app.cli.cases import case_tables
@@ -85,7 +85,7 @@ def pseudonymise() -> None:
     if it is interrupted, none.
     """
     with changing() as conn:
-        rewritten = pseudonyms.pseudonymise(conn, done_by="command line")
+        rewritten = erasure.pseudonymise(conn, done_by="command line")
     typer.echo(f"Replaced {counted(rewritten, 'raw key')} by pseudonyms.")
 
 

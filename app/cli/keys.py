@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from app.auth.callers import SCOPES
-from app.auth.keys.schemas import MAX_OVERLAP, Key
-from app.auth.keys.service import create_key, list_keys, revoke_key, rotate_key
+from app.auth.keys import create_key, list_keys, revoke_key, rotate_key
+from app.auth.schemas import MAX_OVERLAP, Key
 from app.cli.options import Printed, PrintedOption
 from app.cli.outputs import write_json, write_tables
 from app.cli.session import changing, reading

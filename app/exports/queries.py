@@ -31,7 +31,7 @@ from sqlalchemy import cast as to_type
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import Select
 
-from app.annotators.standings.queries import standing_of
+from app.annotators.standings import standing_of
 from app.database.tables import annotators, exports, models, retracted_votes, snapshot_annotators, snapshots, votes
 from app.snapshots.vote_sets import seen_by
 

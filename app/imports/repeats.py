@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.votes.bulk import LeftOut, read_left_out
-from app.votes.repeats.service import receive_repeated, replaces_conflicts
+from app.votes.repeats import receive_repeated, replaces_conflicts
 
 RecordFault = tuple[int, str]
 """A record's number and the error in it."""

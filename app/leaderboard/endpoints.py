@@ -1,17 +1,36 @@
-from typing import Annotated, cast, get_args
+import hashlib
+from typing import Annotated, Literal, cast, get_args
+from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from pydantic import AfterValidator
+from pydantic import AfterValidator, TypeAdapter
 
 from app.database.timestamps import Timestamp
-from app.http.dependencies import OptionalReader, ProcessServices, database_turn
+from app.errors import BadInputError, FieldError
+from app.http.dependencies import OptionalReader, ProcessServices, ReadView, database_turn, require
+from app.http.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
-from app.leaderboard.responses import refuse_two_choices, respond
+from app.leaderboard.diff.schemas import SnapshotDiff
+from app.leaderboard.diff.service import compare_snapshots
+from app.leaderboard.matchups import service as matchups
+from app.leaderboard.matchups.schemas import MatchupPage
+from app.leaderboard.model_page.schemas import ModelDetail
+from app.leaderboard.model_page.service import describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion
+from app.models.service import find_model
 from app.snapshots.schemas import LeaderboardMethod
 
 router = APIRouter(tags=["leaderboard"])
+models_router = APIRouter(tags=["models"])
+
+_MEDIA_TYPES: dict[LeaderboardFormat, str] = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "arena-catalog": "application/json",
+}
+_Position = TypeAdapter(tuple[UUID, Number, Number])
 
 _METHODS = ", ".join(get_args(LeaderboardMethod))
 
@@ -64,7 +83,7 @@ async def get_leaderboard(
     `not-found` for an unknown snapshot; `no-such-board` where the snapshot has no leaderboard of the method or tag;
     `invalid` for an unknown method or time, or for both `snapshot` and `as_of`.
     """
-    refuse_two_choices(snapshot, as_of)
+    _refuse_two_choices(snapshot, as_of)
     others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
     cache = services.leaderboards
     if snapshot is None and as_of is None:
@@ -73,10 +92,133 @@ async def get_leaderboard(
         async with database_turn(request):
             state = await cache.past(snapshot, as_of)
     version, content = await cache.read(LeaderboardVersion(state, method, tag or None, others), format)
-    return respond(content, format, version.etag(format), if_none_match, _file_name(version))
+    return _respond(content, format, version.etag(format), if_none_match, _file_name(version))
+
+
+@router.get(
+    "/matchups",
+    response_model=MatchupPage,
+    responses={
+        200: {
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
+            }
+        },
+        304: {"description": "The matchups are still those that `If-None-Match` names."},
+        **problem_responses(401, 403, 404, 422, 503),
+    },
+)
+def list_matchups(
+    _reader: OptionalReader,
+    conn: ReadView,
+    services: ProcessServices,
+    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
+    as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
+    model: Annotated[str | None, Query(description="Only pairs with this model, as model_a.")] = None,
+    format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
+    limit: PageSize = 50,
+    cursor: Cursor = None,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """List pairs of models: wins, ties, votes, observed and predicted win rate.
+
+    The votes are those that a snapshot counted. The list has every pair with votes; a leaderboard that is not too large
+    also has every pair with a prediction. JSON comes in pages, all from one snapshot. CSV and Parquet are whole and
+    ignore `limit` and `cursor`. A request whose `If-None-Match` names the current `ETag` is answered 304.
+
+    Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
+    `not-found` for an unknown snapshot or model; `no-matchups` where the snapshot's pairs were deleted; `invalid` for
+    an unknown cursor or time, or for both `snapshot` and `as_of`.
+    """
+    _refuse_two_choices(snapshot, as_of)
+    position = read_cursor(cursor, _Position) if format == "json" else None
+    paged = position is not None and snapshot is None  # the first page chose the snapshot
+    version = matchups.choose_matchups(conn, position[0] if paged and position else snapshot, None if paged else as_of)
+    if position is not None and position[0] != version.snapshot.id:
+        raise BadInputError("the cursor is from another list", (FieldError("/cursor", "is from another snapshot"),))
+    model_id = None if model is None else find_model(conn, model).model_id
+    key = (version.snapshot.id, version.models_hash, model_id, format)
+    digest = hashlib.sha256(repr((*key, limit, position)).encode()).hexdigest()[:32]
+    if format == "json":
+        found = matchups.list_matchups(
+            conn, version.snapshot, model_id=model_id, after=position and position[1:], limit=limit + 1
+        )
+        page = paginate(found, limit, lambda last: (version.snapshot.id, *last.position))
+        shown = MatchupPage(
+            snapshot=version.snapshot, items=[one.matchup for one in page.items], next_cursor=page.next_cursor
+        )
+        content = shown.model_dump_json().encode()
+    else:
+        content = services.leaderboards.remember(
+            ("matchups", *key), lambda: matchups.write_matchups(conn, version.snapshot, format, model_id=model_id)
+        )
+    return _respond(content, format, f'"{digest}"', if_none_match, f"matchups-{version.snapshot.number}")
+
+
+# Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.
+@models_router.get("/models/{name:path}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503))
+def get_model(
+    name: str,
+    conn: ReadView,
+    method: Annotated[
+        LeaderboardMethod, Query(description="Which leaderboard `newest`, `history` and `chart` are from.")
+    ] = "am-elo",
+) -> ModelDetail:
+    """Show a model, by its name or an alias: scores, history, results against each other model, other names.
+
+    The answer has the model's place on every leaderboard of the newest snapshot, its earlier places, its results
+    against each other model in the votes that this snapshot counts, and how few votes would swap it with its
+    neighbours. Needs scope `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an
+    unknown method.
+    """
+    return describe_model(conn, find_model(conn, name), method)
+
+
+@router.get("/snapshots/{before}/diff/{after}", responses=problem_responses(401, 403, 404, 422, 503))
+def get_diff(
+    before: str,
+    after: str,
+    _reader: OptionalReader,
+    conn: ReadView,
+    method: Annotated[LeaderboardMethod, Query(description="Which of the snapshots' leaderboards.")] = "am-elo",
+) -> SnapshotDiff:
+    """Compare two snapshots, named by id or number: which models moved, how far, and what changed between the two.
+
+    The answer has numbers and sentences. Public, unless the service is set to require scope `read`. Problems:
+    `not-found`, `no-such-board` where a snapshot has no leaderboard of the method, `invalid` for an unknown method.
+    """
+    return compare_snapshots(conn, before, after, method=method)
 
 
 def _file_name(version: LeaderboardVersion) -> str:
     """Return a file name for a download, with the characters of the tag that are safe in a header."""
     tag = "".join(c if c.isascii() and c.isalnum() else "-" for c in version.tag or "")[:50]
     return f"leaderboard-{version.snapshot.number}-{version.method}{tag and '-'}{tag}"
+
+
+def _refuse_two_choices(snapshot: str | None, as_of: Timestamp | None) -> None:
+    """Check that at most one parameter chooses the snapshot.
+
+    Raises
+    ------
+    BadInputError
+    """
+    if snapshot is not None and as_of is not None:
+        raise BadInputError("give either snapshot or as_of", (FieldError("/as_of", "does not go with snapshot"),))
+
+
+def _respond(content: bytes, form: LeaderboardFormat, etag: str, if_none_match: str | None, name: str) -> Response:
+    """Return the content with its entity tag, or 304 if the caller has it already; `name` is that of a Parquet file."""
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if if_none_match is not None and _names(if_none_match, etag):
+        return Response(status_code=304, headers=headers)
+    if form == "parquet":
+        headers["Content-Disposition"] = f'attachment; filename="{name}.parquet"'
+    return Response(content, media_type=_MEDIA_TYPES[form], headers=headers)
+
+
+def _names(if_none_match: str, etag: str) -> bool:
+    """Whether an `If-None-Match` header names the tag. Proxies may have marked either as weak."""
+    named = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
+    return etag.removeprefix("W/") in named or "*" in named

@@ -1,12 +1,12 @@
-"""Published leaderboards: their snapshot's current state, and their rows."""
+"""What is published: leaderboards with their snapshot's current state, pairs of models, and one model's history."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, func, select, text
+from sqlalchemy import Connection, RowMapping, and_, func, or_, select, text, tuple_
 
-from app.database.tables import models, snapshot_models
+from app.database.tables import models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
 
 # Every request for a leaderboard runs this statement. Plain text is the cheapest, and no column in it is large.
 # Refits end in about the order of their requests, so the last 20 hold the one that ended last.
@@ -79,3 +79,115 @@ def count_archived(conn: Connection, snapshot_id: UUID, method: str, tag: str = 
         .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == tag, models.c.archived_at.is_not(None))
     )
     return conn.execute(statement).scalar_one()
+
+
+def list_matchups(
+    conn: Connection,
+    snapshot_id: UUID,
+    *,
+    model_id: int | None = None,
+    after: tuple[int, int] | None = None,
+    limit: int | None = None,
+) -> Sequence[RowMapping]:
+    """Return a snapshot's pairs, or those of one model, ordered by the models' numbers, those after a pair.
+
+    Each row has the columns of `snapshot_matchups` and the names `model_a` and `model_b`. Pairs with an archived model
+    are left out, except where that model is `model_id`.
+    """
+    c, side_a, side_b = snapshot_matchups.c, models.alias(), models.alias()
+    shown = [or_(side.c.archived_at.is_(None), side.c.id == model_id) for side in (side_a, side_b)]
+    pair = (c.model_a_id, c.model_b_id)
+    statement = (
+        select(snapshot_matchups, side_a.c.name.label("model_a"), side_b.c.name.label("model_b"))
+        .join_from(snapshot_matchups, side_a, side_a.c.id == c.model_a_id)
+        .join(side_b, side_b.c.id == c.model_b_id)
+        .where(c.snapshot_id == snapshot_id, and_(*shown))
+        .order_by(*pair)
+        .limit(limit)
+    )
+    if model_id is not None:
+        statement = statement.where(or_(c.model_a_id == model_id, c.model_b_id == model_id))
+    if after is not None:
+        statement = statement.where(tuple_(*pair) > after)
+    return conn.execute(statement).mappings().all()
+
+
+def has_matchups(conn: Connection, snapshot_id: UUID) -> bool:
+    """Return whether a snapshot has any pair."""
+    rows = select(snapshot_matchups.c.snapshot_id).where(snapshot_matchups.c.snapshot_id == snapshot_id)
+    return bool(conn.execute(select(rows.exists())).scalar_one())
+
+
+# Snapshot numbers have few gaps. So this looks at only as many index entries as it returns points.
+_POINTS = text(
+    """
+    WITH ends AS (SELECT min(number) AS first, max(number) AS last FROM snapshots),
+    wanted AS (
+        SELECT last - place * (last - first)::bigint / greatest(:last, 1) AS number
+        FROM ends, generate_series(0, :last) AS place
+    )
+    SELECT DISTINCT ON (s.number) s.number, s.published_at, m.score, m.lower, m.upper, m.rank, m.votes
+    FROM wanted
+    JOIN LATERAL (
+        SELECT id, number, published_at FROM snapshots WHERE snapshots.number <= wanted.number
+        ORDER BY snapshots.number DESC LIMIT 1
+    ) s ON TRUE
+    JOIN snapshot_models m
+        ON m.snapshot_id = s.id AND m.method = :method AND m.tag = '' AND m.model_id = :model_id
+    ORDER BY s.number
+    """
+)
+_FIGURES = ("score", "se", "lower", "upper", "rank", "best_rank", "worst_rank", "votes")
+
+
+def list_figures(conn: Connection, model_id: int, method: str, *, limit: int) -> Sequence[RowMapping]:
+    """Return a model's rows on one method's leaderboards of all votes, the newest first."""
+    c = snapshot_models.c
+    statement = (
+        select(
+            snapshots.c.id.label("snapshot_id"),
+            snapshots.c.number,
+            snapshots.c.published_at,
+            *(c[name] for name in _FIGURES),
+        )
+        .join_from(snapshot_models, snapshots)
+        .where(c.model_id == model_id, c.method == method, c.tag == "")
+        .order_by(snapshots.c.number.desc())
+        .limit(limit)
+    )
+    return conn.execute(statement).mappings().all()
+
+
+def list_places(conn: Connection, model_id: int, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return a model's rows on every leaderboard of one snapshot, by method and tag."""
+    c = snapshot_models.c
+    statement = select(snapshot_models).where(c.snapshot_id == snapshot_id, c.model_id == model_id)
+    return conn.execute(statement.order_by(c.method, c.tag)).mappings().all()
+
+
+def list_points(conn: Connection, model_id: int, method: str, *, most: int) -> Sequence[RowMapping]:
+    """Return a model's scores in snapshots spread evenly over all of them, the oldest first."""
+    return conn.execute(_POINTS, {"model_id": model_id, "method": method, "last": most - 1}).mappings().all()
+
+
+_OUT = ("pending", "excluded")
+
+
+def count_annotator_changes(conn: Connection, before: UUID, after: UUID) -> RowMapping:
+    """Count the annotators whose standing differs between two snapshots.
+
+    `entered`: count now, and were absent, pending or excluded before. `newly_excluded`, and their votes as
+    `newly_excluded_votes`. `newly_flagged`. `cleared`: neither flagged nor excluded any more.
+    """
+    old = select(snapshot_annotators).where(snapshot_annotators.c.snapshot_id == before).subquery("old")
+    new = select(snapshot_annotators).where(snapshot_annotators.c.snapshot_id == after).subquery("new")
+    was, now = func.coalesce(old.c.standing, "pending"), func.coalesce(new.c.standing, "pending")
+    excluded = (was != "excluded") & (now == "excluded")
+    statement = select(
+        func.count().filter(was.in_(_OUT) & now.not_in(_OUT)).label("entered"),
+        func.count().filter(excluded).label("newly_excluded"),
+        func.coalesce(func.sum(new.c.votes).filter(excluded), 0).label("newly_excluded_votes"),
+        func.count().filter((was != "flagged") & (now == "flagged")).label("newly_flagged"),
+        func.count().filter((was == "flagged") & now.not_in(("flagged", "excluded"))).label("cleared"),
+    ).select_from(old.join(new, old.c.annotator_id == new.c.annotator_id, full=True))
+    return conn.execute(statement).mappings().one()

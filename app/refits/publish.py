@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app import __version__
 from app.annotators.erasure.queries import clear_metadata_of_erased
-from app.annotators.standings.queries import insert_snapshot_annotators, list_standing_changes, update_standings
+from app.annotators.standings import insert_snapshot_annotators, list_standing_changes, update_standings
 from app.audit.service import audit_head
 from app.models.queries import read_model_names
 from app.refits.fit.interface import FitInput, FitOutput, Ids

@@ -5,8 +5,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter
 
+from app.annotators import decisions
 from app.annotators import service as annotators
-from app.annotators.decisions import service as decisions
 from app.auth.callers import Caller
 from app.database.timestamps import StorableTimestamp
 from app.http.dependencies import ProcessServices, ReadView, Transaction, require

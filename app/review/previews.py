@@ -3,7 +3,7 @@ from typing import get_args
 
 from sqlalchemy import Connection
 
-from app.annotators.standings.queries import list_standing_changes
+from app.annotators.standings import list_standing_changes
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.leaderboard.diff.moves import describe_moves

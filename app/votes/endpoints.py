@@ -1,26 +1,50 @@
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from app.auth.callers import Caller
-from app.auth.tokens.service import ForeignAnnotatorError
-from app.http.dependencies import authorise, bearer_secret, database_turn, require, require_json, services_of
+from app.auth.tokens import ForeignAnnotatorError
+from app.http.dependencies import (
+    ReadView,
+    Transaction,
+    authorise,
+    bearer_secret,
+    database_turn,
+    require,
+    require_any,
+    require_json,
+    services_of,
+)
 from app.http.idempotency.headers import HEADER, REPLAYED, documented_key, read_claim
 from app.http.idempotency.service import StoredResponse
 from app.http.middleware import note_votes
 from app.http.openapi import documented_body, operation_id
+from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.parameters import refuse_unknown_parameters
 from app.http.paths import PREFIX
 from app.http.problems import MEDIA_TYPE, invalid_input, problem_response, problem_responses
+from app.votes import retractions
 from app.votes.batches import record_batch, reserve_memory
 from app.votes.queue import IdempotentSubmission
 from app.votes.receipts import Status, VoteConflictError, VoteReceipt
-from app.votes.schemas import BatchAnswer, RecordedVoteAnswer, Vote, VoteBatch, parse_vote
+from app.votes.schemas import (
+    BatchAnswer,
+    RecordedVoteAnswer,
+    Retraction,
+    RetractionRequest,
+    Vote,
+    VoteBatch,
+    VoteOnRecord,
+    VoteRetraction,
+    parse_vote,
+)
 
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
 
@@ -53,6 +77,9 @@ router = APIRouter(
     generate_unique_id_function=operation_id,
     dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
 )
+retractions_router = APIRouter(tags=["votes"])
+
+_Position = TypeAdapter(tuple[UUID])
 
 
 @router.post(
@@ -141,3 +168,68 @@ def _render(request: Request, receipt: VoteReceipt) -> StoredResponse:
     answer = RecordedVoteAnswer(id=receipt.id, status=receipt.status, detail=receipt.detail, replaces=receipt.replaces)
     status = 201 if receipt.status == "created" else 200
     return StoredResponse(status, answer.model_dump_json(exclude_none=True).encode())
+
+
+@retractions_router.get(
+    "/votes/{vote_id}", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503)
+)
+def get_vote(vote_id: UUID, conn: ReadView) -> VoteOnRecord:
+    """Show a vote on record, and what retracted it, if it is retracted.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    return retractions.find_vote(conn, vote_id)
+
+
+@retractions_router.post(
+    "/votes/{vote_id}/retract",
+    status_code=201,
+    responses={
+        200: {"model": Retraction, "description": "The vote was retracted before, by this retraction."},
+        **problem_responses(401, 403, 404, 409, 422, 503),
+    },
+)
+def retract_vote(
+    vote_id: UUID,
+    body: VoteRetraction,
+    caller: Annotated[Caller, require_any("ingest", "review")],
+    conn: Transaction,
+    response: Response,
+) -> Retraction:
+    """Retract one vote.
+
+    It stays on record and does not count, from the next refit on. A new vote on its battle does not bring it back.
+    Retracting it again changes nothing: 200 with the first retraction. Needs scope `review`; a key with scope `ingest`
+    may retract the votes that it sent. Problems: `not-authenticated`; `scope-missing`, also for a vote that another key
+    sent; `not-found`; `conflict` for a vote that its annotator has replaced; `invalid` for a blank reason.
+    """
+    retraction, new = retractions.retract_vote(conn, vote_id, caller=caller, reason=body.reason)
+    response.status_code = 201 if new else 200
+    return retraction
+
+
+@retractions_router.post("/retractions", status_code=201, responses=problem_responses(401, 403, 404, 422, 503))
+def post_retraction(
+    body: RetractionRequest, caller: Annotated[Caller, require("review")], conn: Transaction
+) -> Retraction:
+    """Retract one vote, or the votes of a battle, a model or an annotator.
+
+    The votes that are on record now stay there and do not count, from the next refit on. Votes that come later count.
+    `votes` is the number that this request retracted: 0 if it is sent again. Needs scope `review`. Problems:
+    `not-authenticated`, `scope-missing`; `not-found` for a vote, battle, model or annotator that is not on record;
+    `invalid` for an unknown target or a blank reason.
+    """
+    return retractions.retract_votes(conn, body.target, body.id, reason=body.reason, retracted_by=caller.name)
+
+
+@retractions_router.get(
+    "/retractions", dependencies=[require("review")], responses=problem_responses(401, 403, 422, 503)
+)
+def list_retractions(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Retraction]:
+    """List retractions, the newest first.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    """
+    position = read_cursor(cursor, _Position)
+    items = retractions.list_retractions(conn, limit=limit + 1, before=position and position[0])
+    return paginate(items, limit, lambda last: (last.id,))

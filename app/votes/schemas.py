@@ -1,5 +1,6 @@
-"""Votes in requests and in answers. The schema `Vote` is the one place that checks a vote sent over HTTP."""
+"""Votes and retractions in requests and in answers. The schema `Vote` is the one place that checks a vote."""
 
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -8,7 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
 from app.http.problems import ProblemFieldError, field_errors, validation_error
+from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
+from app.votes.queries import Target
 from app.votes.receipts import Status
 from app.votes.rules import MAX_METADATA_LENGTH, MAX_TAGS, Winner, metadata_error
 
@@ -152,3 +155,61 @@ def _parse_item(item: object) -> Vote | tuple[FieldError, ...]:
         return Vote.model_validate(item)
     except ValidationError as error:
         return field_errors(error.errors(include_url=False, include_input=False))
+
+
+class VoteRetraction(BaseModel):
+    """Why a vote is retracted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Reason
+
+
+class RetractionRequest(BaseModel):
+    """Which votes to retract, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Target
+    id: str = Field(
+        min_length=1,
+        max_length=MAX_NAME_LENGTH,
+        description="The id of a vote or a battle, the name of a model, the id or the key of an annotator.",
+    )
+    reason: Reason
+
+
+class Retraction(BaseModel):
+    """Votes that were retracted. They stay on record and do not count, from the next refit on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    target: Target
+    target_id: str = Field(description="The id of the vote, battle or annotator; the name of the model at the time.")
+    reason: str
+    retracted_by: str = Field(description="Name of the key that was used.")
+    votes: int = Field(description="Number of votes that it retracted, without those that were retracted before.")
+    retracted_at: datetime
+
+
+class VoteOnRecord(BaseModel):
+    """A vote as it was recorded, with the names that its models and its annotator have today."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    model_a: str
+    model_b: str
+    winner: Winner
+    annotator: str
+    annotator_id: UUID
+    battle_id: str | None
+    voted_at: datetime | None
+    received_at: datetime
+    tags: list[str]
+    metadata: dict[str, Any] | None
+    api_key_id: UUID | None = Field(description="The key that sent it; null for an import.")
+    import_id: UUID | None
+    retraction: Retraction | None = Field(description="What retracted it; null for a vote that counts.")
+    replaced_by: UUID | None = Field(description="The annotator's later verdict on the battle, if there is one.")

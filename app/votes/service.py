@@ -12,7 +12,7 @@ from app.naming.known_names import Known, KnownNames
 from app.naming.service import resolve_annotators, resolve_models
 from app.votes.queries import VoteRow, insert_votes
 from app.votes.receipts import VoteReceipt, invalid_receipt
-from app.votes.repeats.service import receive_repeated
+from app.votes.repeats import receive_repeated
 from app.votes.rules import WINNERS, model_errors
 from app.votes.schemas import Vote
 

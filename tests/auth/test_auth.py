@@ -9,8 +9,8 @@ import pytest
 from httpx import Client
 
 from app.auth.callers import KnownCallers
-from app.auth.keys.service import create_key, revoke_key
-from app.auth.tokens.service import authenticate_any
+from app.auth.keys import create_key, revoke_key
+from app.auth.tokens import authenticate_any
 from app.database.engine import Database
 from app.errors import NotAuthenticatedError
 from app.main import create_app

@@ -5,9 +5,9 @@ import pytest
 from sqlalchemy import Connection, text
 
 from app.audit.service import list_entries, verify_log
-from app.auth.keys.schemas import Key
-from app.auth.keys.service import authenticate, create_key, list_keys, revoke_key, rotate_key
-from app.auth.tokens.service import authenticate_token, create_token
+from app.auth.keys import authenticate, create_key, list_keys, revoke_key, rotate_key
+from app.auth.schemas import Key
+from app.auth.tokens import authenticate_token, create_token
 from app.errors import BadInputError, ConflictError, NotAuthenticatedError, NotFoundError
 
 

@@ -14,8 +14,8 @@ from httpx import Client
 from sqlalchemy import text
 
 from app.auth.callers import SCOPES
-from app.auth.keys.service import authenticate, create_key, revoke_key
-from app.auth.tokens.service import create_token
+from app.auth.keys import authenticate, create_key, revoke_key
+from app.auth.tokens import create_token
 from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings

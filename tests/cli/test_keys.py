@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.auth.keys.service import authenticate
+from app.auth.keys import authenticate
 from app.database.engine import Database
 
 RunCli = Callable[..., Any]

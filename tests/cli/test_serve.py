@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import text
 
 import app.cli.serve as serve_command
-from app.auth.keys.service import create_key
+from app.auth.keys import create_key
 from app.database.opening import open_database
 
 PATIENCE = 120.0

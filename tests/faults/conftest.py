@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from httpx import Client, Response
 
-from app.auth.keys.service import create_key
+from app.auth.keys import create_key
 from app.database.engine import Database
 from app.main import create_app
 from app.naming.known_names import Known

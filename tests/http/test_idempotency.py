@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.auth.keys.service import create_key
+from app.auth.keys import create_key
 from app.database.engine import Database
 from app.http.idempotency.service import IdempotencyClaim, IdempotencyInFlightError, StoredResponse, run_once
 

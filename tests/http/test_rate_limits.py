@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from httpx import Client
 
 from app.auth.callers import Caller
-from app.auth.keys.service import create_key
+from app.auth.keys import create_key
 from app.database.engine import Database
 from app.http import limits
 from app.http.errors import RateLimitedError

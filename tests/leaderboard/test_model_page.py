@@ -2,8 +2,8 @@ from collections.abc import Callable
 from typing import Any
 
 from app.database.engine import Database
-from app.leaderboard.model_page.queries import list_points
 from app.leaderboard.model_page.service import CHART_LENGTH
+from app.leaderboard.queries import list_points
 
 Ask = Callable[..., Any]
 

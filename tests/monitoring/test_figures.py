@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.monitoring.metrics.cache import FiguresCache
-from app.monitoring.metrics.service import ServiceFigures
+from app.monitoring.cache import FiguresCache
+from app.monitoring.service import ServiceFigures
 from app.refits.schemas import Refit
 from app.refits.service import cancel_refit, request_refit
 

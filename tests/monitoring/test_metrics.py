@@ -16,8 +16,8 @@ from sqlalchemy import text
 from app.auth.callers import KnownCallers
 from app.database.engine import Database
 from app.main import create_app
-from app.monitoring.metrics.cache import FiguresCache
-from app.monitoring.metrics.service import read_figures
+from app.monitoring.cache import FiguresCache
+from app.monitoring.service import read_figures
 from app.settings import Settings
 from app.snapshots.vote_sets import seconds_since_first_vote, seconds_with_more_votes_than
 

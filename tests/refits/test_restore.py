@@ -13,7 +13,7 @@ from httpx import Client
 from pydantic import SecretStr
 from sqlalchemy import text
 
-from app.auth.keys.service import create_key
+from app.auth.keys import create_key
 from app.database.embedded.server import EmbeddedServer
 from app.database.engine import Database, parse_url
 from app.database.schema import require_current

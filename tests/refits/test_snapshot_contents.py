@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, func, select, text, update
 
-from app.annotators.decisions.service import decide
+from app.annotators.decisions import decide
 from app.annotators.service import find_annotator
 from app.database.engine import Database
 from app.database.tables import annotators, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots, votes
@@ -28,7 +28,7 @@ from app.refits.rows import fragility_rows
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 from app.votes.queries import most_voted_tags
-from app.votes.retractions.service import retract_votes
+from app.votes.retractions import retract_votes
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]

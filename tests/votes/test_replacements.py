@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.votes.repeats import service as earlier_votes
+from app.votes import repeats
 
 Ask = Callable[..., Any]
 
@@ -82,7 +82,7 @@ def test_a_race_leaves_one_chain(ask: Ask, database: Database) -> None:
 def test_a_verdict_cannot_be_changed_for_ever(
     ask: Ask, database: Database, assert_problem: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(earlier_votes, "MAX_REPLACEMENTS", 2)
+    monkeypatch.setattr(repeats, "MAX_REPLACEMENTS", 2)
     for vote in (VOTE, OTHER, VOTE):
         assert ask("POST", "/votes", json=vote).status_code == 201
     assert_problem(ask("POST", "/votes", json=OTHER), 409, "vote-conflict")

@@ -1,5 +1,3 @@
-"""A person's right to be forgotten: the votes stay and count as before, but nothing says whose they are."""
-
 import json
 import re
 import secrets
@@ -12,8 +10,9 @@ from app.annotators.queries import lock_annotator
 from app.annotators.schemas import Erasure, FoundAnnotator
 from app.annotators.service import find_annotator
 from app.audit import service as audit
-from app.errors import BadInputError, FieldError
+from app.errors import BadInputError, ConflictError, FieldError
 from app.naming.pseudonyms import base32
+from app.naming.service import naming_of
 
 log = structlog.get_logger()
 
@@ -59,3 +58,37 @@ def _forget(conn: Connection, found: FoundAnnotator, named: set[str]) -> None:
         in_json = json.dumps(found.annotator, ensure_ascii=ascii_only)
         store.replace_in_deliveries(conn, in_json, json.dumps(replacement))
     store.withdraw_exports(conn)
+
+
+def pseudonymise(conn: Connection, *, done_by: str) -> int:
+    """Replace all raw keys on record by pseudonyms, in the caller's transaction; return how many there were.
+
+    Tokens for raw keys, errors of imports and finished exports are deleted, because they could hold raw keys. No votes
+    may come in meanwhile. Running it again replaces the raw keys that are left.
+
+    Raises
+    ------
+    BadInputError
+        No secret is set.
+    ConflictError
+        An annotator is on record under the raw key and under the pseudonym too.
+    """
+    naming = naming_of(conn)
+    if naming.pseudonyms is None:
+        raise BadInputError("STABLE_ARENA_PSEUDONYM_KEY is not set: pseudonyms cannot be made without it")
+    store.lock_annotators(conn)
+    raw = store.raw_keys(conn)
+    if not raw:
+        return 0
+    fresh = [(number, naming.stored_keys(key)[0]) for number, key in raw]
+    if taken := store.taken_keys(conn, [key for _, key in fresh]):
+        raise ConflictError(
+            f"annotators on record under both their raw key and their pseudonym: {taken:,}; votes cannot move from one "
+            "to the other: erase one of the two"
+        )
+    store.rewrite_keys(conn, fresh)
+    store.delete_all_import_faults(conn)
+    store.delete_tokens(conn, [key for _, key in raw])
+    store.withdraw_exports(conn)
+    audit.record(conn, actor=done_by, action="annotators.pseudonymise", subject="all", detail={"annotators": len(raw)})
+    return len(raw)

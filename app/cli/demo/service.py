@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.auth.keys.service import create_key
+from app.auth.keys import create_key
 from app.database.opening import open_database
 from app.errors import StableArenaError
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from app.leaderboard.diff.queries import count_annotator_changes
 from app.leaderboard.diff.schemas import AnnotatorChanges, Causes
+from app.leaderboard.queries import count_annotator_changes
 from app.policy.service import past_policy
 from app.rating.errors import counted
 from app.snapshots.schemas import Snapshot

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.errors import NotFoundError
-from app.leaderboard.matchups import queries as store
+from app.leaderboard import queries as store
 from app.leaderboard.matchups.schemas import Matchup
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.service import find_row

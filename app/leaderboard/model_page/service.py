@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, RowMapping
 
+from app.leaderboard import queries as store
 from app.leaderboard.fragility import Gap, read_neighbours
-from app.leaderboard.matchups.queries import list_matchups
 from app.leaderboard.matchups.schemas import Matchup
-from app.leaderboard.model_page import queries as store
 from app.leaderboard.model_page.schemas import (
     CHART_LENGTH,
     HISTORY_LENGTH,
@@ -20,6 +19,7 @@ from app.leaderboard.model_page.schemas import (
     Point,
     Standing,
 )
+from app.leaderboard.queries import list_matchups
 from app.models.schemas import FoundModel
 from app.models.service import get_model, list_aliases
 from app.snapshots.queries import newest_snapshot

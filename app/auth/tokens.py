@@ -4,16 +4,15 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from app.auth import queries as store
 from app.auth.callers import AnnotatorBinding, Caller
-from app.auth.keys.service import authenticate
+from app.auth.keys import authenticate
+from app.auth.schemas import LONGEST
 from app.auth.secrets import check_secret, digest, make_secret
-from app.auth.tokens import queries as store
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import BadInputError, FieldError, ScopeMissingError
 from app.naming.names import name_error
-
-LONGEST = timedelta(hours=1)
 
 
 class ForeignAnnotatorError(ScopeMissingError):

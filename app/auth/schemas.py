@@ -56,3 +56,26 @@ class Rotation(BaseModel):
     overlap_seconds: int = Field(
         3600, ge=0, le=int(MAX_OVERLAP.total_seconds()), description="How long the old key works beside the new one."
     )
+
+
+LONGEST = timedelta(hours=1)
+"""How long a token may work."""
+
+
+class NewToken(BaseModel):
+    """A token to make."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seconds: int = Field(900, ge=1, le=int(LONGEST.total_seconds()), description="How long it works.")
+    annotator: str | None = Field(
+        None, min_length=1, max_length=MAX_NAME_LENGTH, description="The only annotator that it may vote for."
+    )
+
+
+class MadeToken(BaseModel):
+    """A token that was just made. It is shown this once."""
+
+    id: UUID
+    token: str = Field(description="What the page sends: Authorization: Bearer …")
+    expires_at: datetime

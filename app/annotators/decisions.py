@@ -1,7 +1,6 @@
 from sqlalchemy import Connection
 
-from app.annotators import queries as annotators
-from app.annotators.decisions import queries as decisions
+from app.annotators import queries as store
 from app.annotators.schemas import Action, Decision, FoundAnnotator
 from app.annotators.service import find_annotator
 from app.audit import service as audit
@@ -40,14 +39,14 @@ def decide(
         There is no flag to dismiss, or no decision to withdraw.
     """
     found = find_annotator(conn, reference)
-    annotators.lock_annotator(conn, found.annotator_id)
+    store.lock_annotator(conn, found.annotator_id)
     found = find_annotator(conn, str(found.id))  # a decision may have come in before the lock
     if action == "dismiss":
         _dismiss(conn, found)
     else:
         if action == "withdraw" and found.override is None and found.dismissed_below is None:
             raise ConflictError(f"no decision on annotator {found.annotator!r} is in force")
-        annotators.set_override(conn, found.annotator_id, OVERRIDES[action])
+        store.set_override(conn, found.annotator_id, OVERRIDES[action])
     values = {
         "annotator_id": found.annotator_id,
         "action": action,
@@ -57,7 +56,7 @@ def decide(
         "ability": found.ability,
         "se": found.se,
     }
-    row = decisions.insert_decision(conn, values)
+    row = store.insert_decision(conn, values)
     audit.record(
         conn,
         actor=decided_by,
@@ -70,11 +69,11 @@ def decide(
 
 def list_decisions(conn: Connection, annotator: FoundAnnotator) -> list[Decision]:
     """Return every decision on the annotator, the newest first."""
-    return [Decision.model_validate(dict(row)) for row in decisions.list_decisions(conn, annotator.annotator_id)]
+    return [Decision.model_validate(dict(row)) for row in store.list_decisions(conn, annotator.annotator_id)]
 
 
 def _dismiss(conn: Connection, found: FoundAnnotator) -> None:
     if found.standing != "flagged" or found.ability is None:
         raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
     above = (found.strength or 0.0) + MATERIALLY_STRONGER
-    annotators.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)
+    store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)

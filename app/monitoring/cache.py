@@ -13,8 +13,8 @@ from app.auth.secrets import digest
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.leaderboard.new_votes import NewVotes
-from app.monitoring.metrics import queries as store
-from app.monitoring.metrics.service import ServiceFigures, read_figures, sum_ended_refits
+from app.monitoring import queries as store
+from app.monitoring.service import ServiceFigures, read_figures, sum_ended_refits
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 import app
-from app.monitoring.metrics.service import ServiceFigures, SnapshotFigures
+from app.monitoring.service import ServiceFigures, SnapshotFigures
 from app.refits.schemas import RefitState
 
 _ENDED = tuple(state for state in get_args(RefitState) if state not in ("queued", "reading", "fitting", "publishing"))

@@ -6,9 +6,8 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.policy.service import current_policy
-from app.votes.queries import Pair, RecordedVote, VoteRow, find_votes, insert_votes
+from app.votes.queries import Pair, RecordedVote, VoteRow, find_votes, insert_votes, lock_pairs, retract_replaced
 from app.votes.receipts import VoteReceipt
-from app.votes.repeats.queries import lock_pairs, retract_replaced
 
 MAX_REPLACEMENTS = 1_000
 """How often an annotator may change the verdict on a battle."""

@@ -5,9 +5,9 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.audit import service as audit
+from app.auth import queries as store
 from app.auth.callers import SCOPES, Caller
-from app.auth.keys import queries as store
-from app.auth.keys.schemas import MAX_OVERLAP, Key
+from app.auth.schemas import MAX_OVERLAP, Key
 from app.auth.secrets import check_secret, digest, make_secret
 from app.database.ids import new_id
 from app.database.timestamps import LATEST

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
 
-from app.monitoring.metrics import queries as store
+from app.monitoring import queries as store
 from app.policy.service import current_policy
 from app.snapshots.freshness import CountNewVotes, first_leaderboard_is_late
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since

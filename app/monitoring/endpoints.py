@@ -1,19 +1,46 @@
 import asyncio
-from typing import cast
+from typing import Literal, cast
 
 from fastapi import APIRouter, Request, Response, Security
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from pydantic import BaseModel
 
+from app.database.schema import require_current
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.http import process_metrics
 from app.http.dependencies import Credentials, ProcessServices, authorise, services_of
 from app.http.problems import problem_responses
-from app.monitoring.metrics.families import expose_figures
+from app.monitoring.families import expose_figures
 from app.services import Services
 
 router = APIRouter(tags=["health"])
 
 _SHARED_SECONDS = 1.0
+
+
+class Health(BaseModel):
+    """The service is well; otherwise the answer is a problem."""
+
+    status: Literal["ok"] = "ok"
+
+
+@router.get("/healthz")
+async def get_health() -> Health:
+    """Answer while the process runs.
+
+    This does not check the database, because restarting the service does not mend it. Needs no key.
+    """
+    return Health()
+
+
+@router.get("/readyz", responses=problem_responses(503))
+def get_readiness(services: ProcessServices) -> Health:
+    """Answer while requests can be served: the database answers and has the schema of this version.
+
+    Needs no key. Problems: `database-unreachable`, `database-busy`, `database-too-old`, `schema-behind`.
+    """
+    require_current(services.database, services.schema_revision)
+    return Health()
 
 
 async def _require_reader(request: Request, credentials: Credentials) -> None:

@@ -1,14 +1,14 @@
-"""API keys on record. Only the SHA-256 of a key is stored."""
+"""API keys and short-lived tokens on record. Only their SHA-256 is stored."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Interval, RowMapping, and_, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from app.database.tables import api_keys
+from app.database.tables import api_keys, ingest_tokens
 
 _RECORD = tuple(column for column in api_keys.c if column.name != "secret_hash")
 
@@ -58,3 +58,36 @@ def database_time(conn: Connection) -> datetime:
     """Return the time of the transaction on the database's clock."""
     now: datetime = conn.execute(select(func.now())).scalar_one()
     return now
+
+
+_PURGED_AT_ONCE = 1_000
+
+
+def add_token(conn: Connection, values: dict[str, Any], lifetime: timedelta) -> RowMapping | None:
+    """Add a token, which expires no later than its key; return `id, expires_at`, or None if the prefix is taken."""
+    key_ends = select(api_keys.c.expires_at).where(api_keys.c.id == values["api_key_id"]).scalar_subquery()
+    ends = func.least(func.now() + literal(lifetime, Interval), key_ends)  # it ignores the null of a key without end
+    statement = insert(ingest_tokens).values(expires_at=ends, **values)
+    statement = statement.on_conflict_do_nothing(index_elements=[ingest_tokens.c.prefix])
+    return conn.execute(statement.returning(ingest_tokens.c.id, ingest_tokens.c.expires_at)).mappings().one_or_none()
+
+
+def find_valid_token(conn: Connection, prefix: str) -> RowMapping | None:
+    """Return a token with its key's `name` and `requests_per_minute`, if both the token and the key are valid."""
+    statement = (
+        select(ingest_tokens, api_keys.c.name, api_keys.c.requests_per_minute)
+        .join_from(ingest_tokens, api_keys, api_keys.c.id == ingest_tokens.c.api_key_id)
+        .where(ingest_tokens.c.prefix == prefix, ingest_tokens.c.expires_at > func.now(), is_valid())
+    )
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def purge_expired(conn: Connection) -> int:
+    """Delete some expired tokens and return their number. Those that another transaction is deleting are skipped."""
+    expired = (
+        select(ingest_tokens.c.id)
+        .where(ingest_tokens.c.expires_at <= func.now())
+        .limit(_PURGED_AT_ONCE)
+        .with_for_update(skip_locked=True)
+    )
+    return conn.execute(delete(ingest_tokens).where(ingest_tokens.c.id.in_(expired.scalar_subquery()))).rowcount

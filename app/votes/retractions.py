@@ -10,10 +10,10 @@ from app.auth.callers import Caller
 from app.errors import ConflictError, NotFoundError, ScopeMissingError
 from app.models.service import find_model
 from app.naming.names import name_error
-from app.votes.retractions import queries as store
-from app.votes.retractions.queries import Target
-from app.votes.retractions.schemas import Retraction, VoteOnRecord
+from app.votes import queries as store
+from app.votes.queries import Target
 from app.votes.rules import WINNERS
+from app.votes.schemas import Retraction, VoteOnRecord
 
 
 def find_vote(conn: Connection, vote_id: UUID) -> VoteOnRecord:
