@@ -157,7 +157,9 @@ def list_matchups(
 
 
 # Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.
-@models_router.get("/models/{name:path}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503))
+@models_router.get(
+    "/models/{name:path}", dependencies=[require("read")], responses=problem_responses(401, 403, 404, 422, 503)
+)
 def get_model(
     name: str,
     conn: ReadView,
