@@ -6,9 +6,11 @@ Then add its line to `COMMANDS`. A command raises what went wrong; `app.cli.fail
 """
 
 import gc
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import typer
@@ -83,7 +85,7 @@ class LazyGroup(TyperGroup):
 def load_command(name: str, listed: Listed) -> Any:
     """Import a command: a function, or a `typer.Typer` with a family of them."""
     module, _, attribute = listed.place.partition(":")
-    found = getattr(import_module(module), attribute)
+    found = getattr(_import(module), attribute)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False)
         single.command(name)(found)
@@ -91,6 +93,22 @@ def load_command(name: str, listed: Listed) -> Any:
     command = get_command(found)
     command.name = name  # a family has no name of its own
     return command
+
+
+def _import(name: str) -> ModuleType:
+    """Import a command's module.
+
+    It makes half a million objects, and none of them is garbage. Python would search them for garbage again and again,
+    which took a quarter of the time of a short command.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class _Commands(LazyGroup):
@@ -121,10 +139,11 @@ def stable_arena(
 
 def run() -> None:
     """Enter here: the console script."""
-    # A command's imports make half a million objects, and none of them is garbage. Searching them for garbage, again
-    # and again and once more at the end, took a quarter of the time of a short command.
+    # Fits use one thread of the linear algebra library (`app.rating.data.threads`). Its other threads would spin from
+    # the import of numpy on, which took a fifth of the time of a short command.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
     try:
         application()
     finally:
-        gc.freeze()
+        gc.freeze()  # the last search of all

@@ -119,3 +119,22 @@ def test_rate_imports_what_rating_needs(vote_file: Path) -> None:
         "scipy.stats",
         "scipy.optimize",
     }
+
+
+def test_a_command_starts_one_thread_of_the_linear_algebra(vote_file: Path) -> None:
+    """The others would spin at the start; and garbage is not searched for while the command is imported."""
+    code = (
+        "import gc, sys\n"
+        "from app.cli import command\n"
+        "load, at_import = command.import_module, []\n"
+        "command.import_module = lambda name: (at_import.append(gc.isenabled()), load(name))[1]\n"
+        "try: command.run()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "import threadpoolctl\n"
+        "print(at_import, gc.isenabled(), {one['num_threads'] for one in threadpoolctl.threadpool_info()})"
+    )
+    arguments = [sys.executable, "-c", code, "rate", str(vote_file), "--output", os.devnull]
+    variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    for given, threads in ({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, 2):
+        ran = subprocess.run(arguments, env=variables | given, capture_output=True, text=True, check=True)
+        assert ran.stdout.splitlines()[-1] == f"[False] True {{{min(threads, os.cpu_count() or 1)}}}"
