@@ -1,6 +1,6 @@
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Literal
 
 from app.rating.estimators.joint import JointEstimator
 from app.rating.estimators.tables import make_table
@@ -10,21 +10,11 @@ from app.rating.settings import FlagRule, Interval, LoopSettings, Method
 SIDES = ("left", "right")
 
 
-class FlagRow(TypedDict):
-    """One flagged annotator.
+class FlagRow(AnnotatorRow):
+    """One flagged annotator: with the logarithm (base 10) of the test's ratio, and the model or side that it found."""
 
-    reason: the test that flags, or "ability"; strength: logarithm to base 10 of the test's likelihood ratio; about: the
-    model or the side that the test found.
-    """
-
-    annotator: str
-    standing: str
-    reason: str
     strength: float | None
     about: str | None
-    ability: float | None
-    se: float | None
-    votes: int | float
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -83,22 +73,11 @@ class AmElo(JointEstimator):
         """Return the annotators that the rule flags, with the reason, as a table of the caller's kind."""
         self._check_fitted()
         index = {name: i for i, name in enumerate(self.votes_.annotators)}
-        rows = []
+        rows: list[FlagRow] = []
         for row in self._annotator_rows():
             if row["reason"] is not None:
                 strength, about = self._find_evidence(row["reason"], index[row["annotator"]])
-                rows.append(
-                    FlagRow(
-                        annotator=row["annotator"],
-                        standing=row["standing"],
-                        reason=row["reason"],
-                        strength=strength,
-                        about=about,
-                        ability=row["ability"],
-                        se=row["se"],
-                        votes=row["votes"],
-                    )
-                )
+                rows.append({**row, "strength": strength, "about": about})
         return make_table(rows, FlagRow, self._kind)
 
     def _find_evidence(self, test: str, annotator: int) -> tuple[float | None, str | None]:
