@@ -63,6 +63,15 @@ class Cells:
         """Votes of each annotator, shape (n_annotators,)."""
         return sum_by(self.annotator, self.n, self.n_annotators)
 
+    def of_annotators(self, first: int, last: int) -> "Cells":
+        """Return the cells of annotators first … last−1, these numbered from 0."""
+        ends = np.array([first, last], dtype=self.annotator.dtype)  # another type would copy all cells
+        here = slice(*np.searchsorted(self.annotator, ends).tolist())
+        return Cells(
+            self.annotator[here] - self.annotator.dtype.type(first), self.model_a[here], self.model_b[here],
+            self.n[here], self.s[here], self.ties[here], last - first, self.n_models,
+        )  # fmt: skip
+
     def where(self, keep: Mask) -> "Cells":
         """Return the cells for which `keep`, shape (n_cells,), is true; index spaces stay as they are."""
         if keep.all():

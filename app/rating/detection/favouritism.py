@@ -9,7 +9,7 @@ from app.rating.data.votes import Cells
 from app.rating.detection.favouritism_kernels import compare_models
 from app.rating.detection.null_model import ABILITY, FIRST_HONEST, LOG_ALWAYS, LOG_SLIP, NullModel, follow
 from app.rating.solver.gauge import ELO_PER_NATURAL
-from app.rating.solver.partition import CellRows
+from app.rating.solver.rows import CellRows
 
 OPINION_SD = 100.0 / ELO_PER_NATURAL  # sd of an honest annotator's own opinion of a model around its score
 SHIFT = np.linspace(-4.0, 4.0, 17) * OPINION_SD

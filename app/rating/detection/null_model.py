@@ -10,7 +10,7 @@ from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts, one_blas_thread, split
 from app.rating.data.votes import Cells
 from app.rating.detection.kernels import add_annotators
-from app.rating.solver.partition import CellRows
+from app.rating.solver.rows import CellRows
 
 LOG_ABILITY = np.linspace(np.log(0.12), np.log(6.0), 24)  # nodes of honest abilities
 CONTRARY = -np.exp(np.linspace(np.log(0.25), np.log(2.0), 7))

@@ -281,7 +281,7 @@ def _rows(influence: Influence, weight: Floats, whose: slice) -> Floats:
     """Return Σ weight·(e_a − e_b) over the cells of each of these annotators, shape (n_whose, n_models)."""
     rows, cells = influence.observed.likelihood.rows, influence.estimate.small.cells
     out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
-    fill_rows(whose.start, whose.stop, rows.starts, cells.model_a, cells.model_b, weight, one, out)
+    fill_rows(np.arange(whose.start, whose.stop), rows.starts, cells.model_a, cells.model_b, weight, one, out)
     return out
 
 

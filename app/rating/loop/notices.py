@@ -11,8 +11,8 @@ from app.rating.inference.leverage import count_annotators_by_model
 from app.rating.loop.results import RatingNotice
 from app.rating.settings import LoopSettings
 from app.rating.solver.following import count_following
-from app.rating.solver.partition import CellRows
 from app.rating.solver.prior_spread import FEWEST_ANNOTATORS, LEAST, MOST
+from app.rating.solver.rows import CellRows
 
 CAP_RANGE = (1.25, 2.5)  # around 1.5 to 2, where the cap limits attackers at no cost to honest annotators
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding

@@ -20,7 +20,7 @@ from app.rating.solver.arrow import Problem
 from app.rating.solver.correction import correct_held
 from app.rating.solver.fit import Fit
 from app.rating.solver.likelihood import Likelihood
-from app.rating.solver.newton import minimise
+from app.rating.solver.newton import minimise_scores
 from app.rating.solver.observed import observe
 from app.rating.solver.second_order import ability_spread
 from app.rating.solver.solution import Solution
@@ -148,8 +148,8 @@ def _solve(
         return Solution(Fit(nothing, theta, no_annotator, 0.0, 0, no_annotator), nothing, theta, None), None
     label = components.label[small.models]
     problem = Problem(Likelihood(small.cells, None), label, None)
-    optimum = minimise(problem, np.zeros(len(small.models)), theta)
-    end = None if optimum.point is None else (problem, optimum.point)
+    optimum = minimise_scores(problem.likelihood, label, np.zeros(len(small.models)), theta)
+    end = (problem, optimum.point)
     fit = Fit(optimum.R, theta, no_annotator, -optimum.value, optimum.iterations, no_annotator, end)
     observed = observe(small.cells, fit, label, prior_sd=None, abilities=False)
     inverse, spread = held.inverse[small.annotators], held.spread[small.annotators]

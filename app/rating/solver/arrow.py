@@ -18,14 +18,12 @@ class Problem:
     ----------
     likelihood : the objective
     component : of each model; shifting a component's scores changes nothing, so each component's mean is kept at 0
-    scale : the constraint on the abilities; None keeps θ fixed (m-ELO where θ = 1: concave)
-    cap : upper bound on θ
+    scale : the constraint on the abilities; None where they are fixed
     """
 
     likelihood: Likelihood
     component: Indices
     scale: Scale | None
-    cap: float | None = None
 
 
 class Elimination:

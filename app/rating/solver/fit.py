@@ -6,17 +6,26 @@ from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.compact import pool_annotators
 from app.rating.data.graph import find_components, find_identified, strong_classes
 from app.rating.data.votes import Cells
-from app.rating.errors import NoFiniteMaximumError, NoFiniteScoreError, NotConvergedError
+from app.rating.errors import (
+    NoCommonRankingError,
+    NoFiniteMaximumError,
+    NoFiniteScoreError,
+    NotConvergedError,
+    counted,
+)
 from app.rating.solver.arrow import Problem
-from app.rating.solver.capped import minimise_capped
 from app.rating.solver.following import count_following
 from app.rating.solver.gauge import typical_ability
-from app.rating.solver.likelihood import Curvature, Likelihood
-from app.rating.solver.newton import Optimum, diverged_range, minimise
-from app.rating.solver.partition import CellRows
+from app.rating.solver.likelihood import Curvature, Likelihood, laplacian
+from app.rating.solver.newton import minimise_scores
+from app.rating.solver.partition import Partition
+from app.rating.solver.partitions import Partitions
 from app.rating.solver.profile_abilities import profile_abilities
+from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import find_scale
+from app.rating.solver.sqp import Optimum, minimise
 
+HALF = 0.5
 FIRST_UPDATES = 3  # Newton steps on each ability alone, from 1
 FURTHEST_START = 1.5  # no ability starts further from 0 than this
 # times the typical ability: in a million votes that do not all agree θd stays below 14, so the typical annotators would
@@ -99,8 +108,8 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
 def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None = None) -> Fit:
     """Maximise as `fit_m_elo`; where the maximum lies at infinity, stop far out, as a start for other fits."""
     likelihood = Likelihood(pool_annotators(cells), None)
-    R, one = np.zeros(cells.n_models) if start is None else start, np.ones(1)
-    optimum = minimise(Problem(likelihood, component, None), R, one)
+    R = np.zeros(cells.n_models) if start is None else start
+    optimum = minimise_scores(likelihood, component, R, np.ones(1))
     theta, no_annotator = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
     return Fit(optimum.R, theta, no_annotator, -optimum.value, optimum.iterations, no_annotator)
 
@@ -153,59 +162,56 @@ def fit_am_elo(
     """
     if prior_sd is None and ability_cap is not None:
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
-    likelihood = Likelihood(cells, prior_sd)
-    R, theta = start or _balanced_start(likelihood, component)
-    problem = Problem(likelihood, component, find_scale(cells), ability_cap)
+    scale, likelihood = find_scale(cells), Likelihood(cells, prior_sd)
+    partitions = Partitions(cells, component, scale, prior_sd=prior_sd, cap=ability_cap)
+    if start is None:
+        R = _begin(partitions)
+    else:
+        R, theta = start
+        partitions.begin(theta)
     try:
-        optimum = _minimise(problem, R, theta, near=start is not None)
+        optimum = minimise(partitions, R)
     except NotConvergedError as failure:
         if prior_sd is None:
             _refuse_unbounded(likelihood.rows, failure.R)
-        typical_ability(_profile(problem, failure.R, failure.theta))
+        typical_ability(_profile(likelihood, ability_cap, failure.R, failure.theta))
         raise
+    theta, point = partitions.abilities(), _curvature(partitions, optimum)
     if prior_sd is None:
         _refuse_unbounded(likelihood.rows, optimum.R)
-        _refuse_outgrown(optimum.theta)
+        _refuse_outgrown(theta)
+    else:
+        _refuse_opposed(theta - point.gradient_abilities / point.D)
     no_annotator = np.zeros(len(theta), dtype=bool)
-    at_cap = no_annotator if ability_cap is None else optimum.theta >= ability_cap
-    log_likelihood = likelihood.prior(optimum.theta) - optimum.value
-    end = None if optimum.point is None else (problem, optimum.point)
-    return Fit(optimum.R, optimum.theta, at_cap, log_likelihood, optimum.iterations, no_annotator, end)
+    at_cap = no_annotator if ability_cap is None else theta >= ability_cap
+    log_likelihood = likelihood.prior(theta) - optimum.value
+    end = (Problem(likelihood, component, scale), point) if optimum.exact else None
+    return Fit(optimum.R, theta, at_cap, log_likelihood, optimum.iterations, no_annotator, end)
 
 
-def _minimise(problem: Problem, R: Floats, theta: Floats, *, near: bool) -> Optimum:
-    """Minimise, by `minimise_capped` where many abilities at the cap stop `minimise`."""
-    try:
-        return minimise(problem, R, theta, near=near)
-    except NotConvergedError as failure:
-        many = problem.scale is not None and problem.scale.number == 1 and len(theta) >= LARGEST_UNDECIDED
-        if problem.cap is None or not many or float(np.ptp(failure.R)) > diverged_range(R):
-            raise
-        for begin in (theta, np.ones(len(theta))):
-            try:
-                optimum = minimise_capped(problem, R, begin)
-            except NotConvergedError:
-                continue
-            typical_ability(_profile(problem, optimum.R, optimum.theta))
-            return optimum
-        raise
-
-
-def _balanced_start(likelihood: Likelihood, component: Indices) -> tuple[Floats, Floats]:
+def _begin(partitions: Partitions) -> Floats:
     """Start from m-ELO in which every annotator weighs about one vote on each model, and the abilities at its scores.
 
     In m-ELO with equal votes, annotators who vote most often on a model decide its score. A ring that floods one
     model's battles then looks reliable, and am-ELO reaches a lower maximum (docs/math.md, "The solver").
     """
-    R = fit_m_elo_unchecked(likelihood.balanced_pairs(), component).R
-    one = np.ones(likelihood.cells.n_annotators)
-    return R, likelihood.update_abilities(R, one, steps=FIRST_UPDATES, furthest=FURTHEST_START)
+    R = fit_m_elo_unchecked(partitions.balanced_pairs(), partitions.component).R
+    partitions.each(Partition.update_abilities, R, steps=FIRST_UPDATES, furthest=FURTHEST_START)
+    return R
 
 
-def _profile(problem: Problem, R: Floats, theta: Floats) -> Floats:
+def _curvature(partitions: Partitions, optimum: Optimum) -> Curvature:
+    """Return the last derivatives, those of the abilities and cells gathered from the partitions."""
+    gradient, D, cross = (np.concatenate(x) for x in zip(*partitions.each(Partition.derivatives), strict=True))
+    point = optimum.point
+    A = laplacian(point.stiffness, partitions.n_models)
+    return Curvature(point.value, point.gradient, gradient, A, cross, D)
+
+
+def _profile(likelihood: Likelihood, cap: float | None, R: Floats, theta: Floats) -> Floats:
     """Fit each ability at these scores without the constraint, which may keep the typical ability at 1."""
-    theta = profile_abilities(problem.likelihood.rows, R, theta, precision=problem.likelihood.precision).theta
-    return theta if problem.cap is None else np.minimum(theta, problem.cap)
+    theta = profile_abilities(likelihood.rows, R, theta, precision=likelihood.precision).theta
+    return theta if cap is None else np.minimum(theta, cap)
 
 
 def _refuse_unbounded(rows: CellRows, R: Floats) -> None:
@@ -215,6 +221,18 @@ def _refuse_unbounded(rows: CellRows, R: Floats) -> None:
         unbounded = np.flatnonzero(counter == 0)
         if len(unbounded):
             raise NoFiniteMaximumError(unbounded, word)
+
+
+def _refuse_opposed(own: Floats) -> None:
+    """Raise where half of the annotators would oppose the ranking, were it not for the constraint on the typical one.
+
+    Parameters
+    ----------
+    own : each ability by the annotator's votes and prior alone, at the fitted scores
+    """
+    if len(own) and np.mean(own < 0.0) >= HALF:
+        opposed = f"{np.count_nonzero(own < 0.0):,} of {counted(len(own), 'annotator')}"
+        raise NoCommonRankingError(f"{opposed} vote against the ranking: they have no common ranking")
 
 
 def _refuse_outgrown(theta: Floats) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 from app.rating.data.threads import map_parts
-from app.rating.solver.partition import CellRows
+from app.rating.solver.rows import CellRows
 
 
 def count_following(rows: CellRows, R: Floats) -> tuple[Floats, Floats]:

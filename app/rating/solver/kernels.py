@@ -60,11 +60,12 @@ def expand_cells(
 
 @compiled
 def fill_rows(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, rows: Floats
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, rows: Floats
 ) -> None:
-    """Set row k − first of `rows` (at least last − first, n_models) to scale_k · Σ_cells weight·(e_a − e_b)."""
-    for k in range(first, last):
-        row = rows[k - first]
+    """Set the first rows of `rows` (n, n_models) to scale_k · Σ_cells weight·(e_a − e_b) of the annotators listed."""
+    for place in range(len(who)):
+        k = who[place]
+        row = rows[place]
         row[:] = 0.0
         factor = scale[k]
         for cell in range(starts[k], starts[k + 1]):
@@ -75,15 +76,18 @@ def fill_rows(
 
 @compiled
 def add_sparse_products(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints,
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints,
     left: Floats, left_scale: Floats, right: Floats, right_scale: Floats, total: Floats,
 ) -> None:  # fmt: skip
-    """Add Σ_k row_kᵀ row'_k to `total` (n_models, n_models), visiting only the models that annotator k compared."""
+    """Add Σ row_kᵀ row'_k of the annotators listed to `total` (n_models, n_models).
+
+    Visits only the models that each annotator compared.
+    """
     size = total.shape[0]
     u, v = np.zeros(size), np.zeros(size)
     seen = np.zeros(size, dtype=np.bool_)
     touched = np.empty(size, dtype=np.int64)
-    for k in range(first, last):
+    for k in who:
         count = 0
         for cell in range(starts[k], starts[k + 1]):
             a, b = model_a[cell], model_b[cell]
@@ -107,14 +111,22 @@ def add_sparse_products(
 
 @compiled
 def add_by_model(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, total: Floats
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, scales: Floats, total: Floats
 ) -> None:
-    """Add Σ_cells scale_k·weight·(e_a − e_b) of annotators first … last−1 to `total`, shape (n_models,)."""
+    """Add Σ_cells scale_k·weight·(e_a − e_b) of annotators first … last−1 to `total` (n, n_models).
+
+    `scales`, shape (n, n_annotators), holds n scales, one for each row of `total`; an annotator with 0 in all of them
+    costs nothing.
+    """
     for k in range(first, last):
+        if not scales[:, k].any():
+            continue
         for cell in range(starts[k], starts[k + 1]):
-            amount = scale[k] * weight[cell]
-            total[model_a[cell]] += amount
-            total[model_b[cell]] -= amount
+            a, b = model_a[cell], model_b[cell]
+            for row in range(len(scales)):
+                amount = scales[row, k] * weight[cell]
+                total[row, a] += amount
+                total[row, b] -= amount
 
 
 @compiled
@@ -167,12 +179,13 @@ def update_abilities(
 
 
 @compiled
-def balance(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, n_models: int, out: Floats
-) -> None:
-    """Set out (n_cells,) to 1 / the annotator's number of votes on either model of the cell.
+def balance_pairs(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, n_models: int,
+    table: Floats,
+) -> None:  # fmt: skip
+    """Add n and s of the cells of annotators first … last−1 to `table` (2, n_models²), at a · n_models + b.
 
-    Sets the cells of annotators first … last−1.
+    A vote counts 1 / its annotator's number of votes on either of its models.
     """
     votes = np.zeros(n_models)
     for k in range(first, last):
@@ -180,6 +193,9 @@ def balance(
             votes[model_a[cell]] += n[cell]
             votes[model_b[cell]] += n[cell]
         for cell in range(starts[k], starts[k + 1]):
-            out[cell] = 1.0 / (votes[model_a[cell]] + votes[model_b[cell]] - n[cell])
+            a, b = model_a[cell], model_b[cell]
+            share = 1.0 / (votes[a] + votes[b] - n[cell])
+            table[0, a * n_models + b] += share * n[cell]
+            table[1, a * n_models + b] += share * s[cell]
         for cell in range(starts[k], starts[k + 1]):
             votes[model_a[cell]] = votes[model_b[cell]] = 0.0

@@ -1,22 +1,13 @@
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from app.rating.data.arrays import Floats
-from app.rating.data.compact import pool_annotators
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
-from app.rating.solver.kernels import (
-    add_by_model,
-    balance,
-    contribute_by_cell,
-    expand_cells,
-    times_rows,
-    update_abilities,
-)
-from app.rating.solver.partition import CellRows
+from app.rating.solver.kernels import contribute_by_cell, expand_cells
+from app.rating.solver.rows import CellRows
 
 
 @dataclass(frozen=True)
@@ -89,8 +80,12 @@ class Likelihood:
         """Return the prior's part of the objective."""
         return 0.5 * self.precision * float(np.sum((theta - 1.0) ** 2))
 
-    def expand(self, R: Floats, theta: Floats, *, exact: bool) -> Curvature:
-        """Return gradient and Hessian at (R, θ): the observed Hessian where `exact`, else Fisher's expected one."""
+    def value(self, R: Floats, theta: Floats) -> float:
+        """Return the objective."""
+        return self.prior(theta) - self.log_likelihood(R, theta)
+
+    def expand(self, R: Floats, theta: Floats) -> Curvature:
+        """Return gradient and observed Hessian at (R, θ)."""
         c = self.cells
         gradient_abilities, D = np.empty(c.n_annotators), np.empty(c.n_annotators)
         cross = np.empty(len(c.n))
@@ -98,7 +93,7 @@ class Likelihood:
         def accumulate(part: tuple[int, int]) -> Sums:
             gradient, stiffness = np.zeros(c.n_models), np.zeros(c.n_models**2)
             value = expand_cells(
-                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, exact,
+                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, True,
                 gradient, stiffness, gradient_abilities, D, cross,
             )  # fmt: skip
             return Sums(value, gradient, stiffness)
@@ -108,27 +103,17 @@ class Likelihood:
         gradient_abilities += self.precision * (theta - 1.0)
         D += self.precision
         value = total.value + self.prior(theta)
-        A = _laplacian(total.stiffness, c.n_models)
+        A = laplacian(total.stiffness, c.n_models)
         return Curvature(value, total.gradient_scores, gradient_abilities, A, cross, D)
 
     def by_model(self, weight: Floats, scale: Floats) -> Floats:
         """Return Σ_cells scale_k·weight·(e_a − e_b), scale of shape (n_annotators,), shape (n_models,)."""
-        c = self.cells
-
-        def accumulate(part: tuple[int, int]) -> Floats:
-            total = np.zeros(c.n_models)
-            add_by_model(*part, self.rows.starts, c.model_a, c.model_b, weight, scale, total)
-            return total
-
-        first, *others = map_parts(accumulate, self.rows.parts)
-        total: Floats = sum(others, first)
+        total: Floats = self.rows.by_model(weight, scale)[0]
         return total
 
     def times_rows(self, weight: Floats, vector: Floats) -> Floats:
         """Return each annotator's Σ weight·(e_a − e_b) times a vector over models, shape (n_annotators,)."""
-        c, out = self.cells, np.empty(self.cells.n_annotators)
-        self._fill(lambda part: times_rows(*part, self.rows.starts, c.model_a, c.model_b, weight, vector, out))
-        return out
+        return self.rows.times(weight, vector)
 
     def score_contributions(self, R: Floats, theta: Floats) -> Floats:
         """Return c = θ_k (s − n p) of each cell, shape (n_cells,).
@@ -136,39 +121,20 @@ class Likelihood:
         Annotator k's gradient of ℓ by the scores is Σ c·(e_a − e_b) over the annotator's cells.
         """
         c, out = self.cells, np.empty(len(self.cells.n))
-        self._fill(
-            lambda part: contribute_by_cell(*part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, out)
+        map_parts(
+            lambda part: contribute_by_cell(*part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, out),
+            self.rows.parts,
         )
         return out
-
-    def update_abilities(self, R: Floats, theta: Floats, *, steps: int, furthest: float) -> Floats:
-        """Return the abilities after `steps` Newton steps from θ at fixed R, each within ± furthest."""
-        c, precision, moved = self.cells, self.precision, theta.copy()
-        self._fill(
-            lambda part: update_abilities(
-                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, precision, steps, furthest, moved
-            )
-        )
-        return moved
-
-    def balanced_pairs(self) -> Cells:
-        """Return the pair table in which a cell counts 1 / its annotator's number of votes on either of its models."""
-        c, share = self.cells, np.empty(len(self.cells.n))
-        self._fill(lambda part: balance(*part, self.rows.starts, c.model_a, c.model_b, c.n, c.n_models, share))
-        return pool_annotators(c, share)
-
-    def _fill(self, work: Callable[[tuple[int, int]], None]) -> None:
-        """Run the work on every part; each part writes its own entries."""
-        map_parts(work, self.rows.parts)
 
     def laplacian(self, weight: Floats) -> Floats:
         """Return Σ_cells weight·(e_a − e_b)(e_a − e_b)ᵀ, shape (n_models, n_models)."""
         size = self.cells.n_models
         pair = self.cells.model_a.astype(np.int64) * size + self.cells.model_b
-        return _laplacian(sum_by(pair, weight, size * size), size)
+        return laplacian(sum_by(pair, weight, size * size), size)
 
 
-def _laplacian(weight: Floats, size: int) -> Floats:
+def laplacian(weight: Floats, size: int) -> Floats:
     """Return Σ weight·(e_a − e_b)(e_a − e_b)ᵀ, weights at a · size + b, shape (size, size)."""
     upper = weight.reshape(size, size)
     off: Floats = upper + upper.T

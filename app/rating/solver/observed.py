@@ -63,7 +63,7 @@ def observe(cells: Cells, fit: Fit, component: Indices, *, prior_sd: float | Non
         problem, point = fit.end
     else:
         likelihood = Likelihood(cells, prior_sd if abilities else None)
-        point = likelihood.expand(fit.R, fit.theta, exact=True)
+        point = likelihood.expand(fit.R, fit.theta)
         problem = Problem(likelihood, component, find_scale(cells) if abilities else None)
     held = fit.held if abilities else np.ones(cells.n_annotators, dtype=bool)
     try:

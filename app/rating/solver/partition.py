@@ -1,81 +1,240 @@
-from collections.abc import Iterator
-from itertools import pairwise
+"""Some annotators of a fit, with everything of the size of their votes: the work that runs beside the data."""
+
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
-from app.rating.data.threads import count_parts, map_parts
+from app.rating.data.arrays import Floats, Indices, Mask
+from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
-from app.rating.solver.kernels import add_sparse_products, fill_rows
+from app.rating.solver.kernels import balance_pairs, expand_cells, update_abilities
+from app.rating.solver.rows import CellRows
+from app.rating.solver.scale import WIDTH
 
-WORTH_A_THREAD = 50_000  # cells; for fewer, starting a thread costs more than it saves
-CHUNK = 1024  # annotators whose rows are held at once
-DENSE_GAIN = 16.0  # how much faster a multiplication is in a dense product than in a sparse one
+BEYOND = 1e-12  # a step that passes the cap by less than this does so by rounding
+LEAVES = 1e-9  # gradient, relative to the likelihood's, below which an ability at the cap stays there
+NO_CURVATURE = 1e-300  # its inverse is finite
+LEAST_CURVATURE = 0.1  # share of its curvature that an ability keeps whatever the curvature of the constraint
 
 
-class CellRows:
-    """Cells as one sparse row over the models for every annotator, in parts whose sums add up.
+class Sums:
+    """Sums over annotators; those of two partitions add up field by field."""
 
-    Parameters
-    ----------
-    cells : sorted by annotator
-    number : most parts; default by the number of cells
+    def __add__(self, other: Self) -> Self:
+        """Add the sums of two partitions."""
+        return type(self)(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))  # type: ignore[arg-type]  # a dataclass
+
+
+@dataclass(frozen=True)
+class Point(Sums):
+    """The objective at (R, θ), and its derivatives by R.
 
     Attributes
     ----------
-    starts : index of each annotator's first cell, shape (n_annotators + 1,)
-    parts : (first, last + 1) annotator of every part, about equally many cells each
+    value : −ℓ + prior
+    violation : Σ tanh((θ − 1)/0.3) of each scale group: 0 where the typical ability is 1
+    gradient : shape (n_models,)
+    stiffness : Σ w θ² of the votes between each pair of models, at a · n_models + b, shape (n_models²,)
     """
 
-    def __init__(self, cells: Cells, number: int | None = None) -> None:
-        self.cells = cells
-        ends = np.arange(cells.n_annotators + 1, dtype=cells.annotator.dtype)  # another type would copy all cells
-        self.starts = np.searchsorted(cells.annotator, ends).astype(np.int64)
-        if number is None:
-            table = min(cells.n_models**2, len(cells.n))  # size of a part's sums
-            number = count_parts(len(cells.n), max(WORTH_A_THREAD, table))
-        cuts = np.searchsorted(self.starts, np.linspace(0, len(cells.n), number + 1)[1:-1])
-        edges = [0, *(int(cut) for cut in cuts), cells.n_annotators]
-        self.parts = [(a, b) for a, b in pairwise(edges) if b > a] or [(0, 0)]
-        per_row = np.minimum(2.0 * np.diff(self.starts), cells.n_models)
-        self._dense = float((per_row**2).sum()) * DENSE_GAIN > len(per_row) * float(cells.n_models) ** 2
+    value: float
+    violation: Floats
+    gradient: Floats
+    stiffness: Floats
 
-    def products(
-        self, left: Floats, left_scale: Floats, right: Floats | None = None, right_scale: Floats | None = None
-    ) -> Floats:
-        """Σ_k row_kᵀ row'_k with row_k = scale_k · Σ_cells of k weight·(e_a − e_b), shape (n_models, n_models).
+
+@dataclass(frozen=True)
+class Eliminated(Sums):
+    """What the abilities, once eliminated, add to the system of the scores; free abilities are those not held.
+
+    Attributes
+    ----------
+    product : Σ BᵀB/D of the free, shape (n_models, n_models)
+    along : Σ B v/D of the free, shape (n_models,)
+    moved : Σ B g/D of the free − Σ B (cap − θ) of the held, shape (n_models,)
+    free : number of the free, for each scale group
+    size : Σ v²/D of the free, for each scale group
+    slack : Σ v (cap − θ) of the held − Σ v g/D of the free, for each scale group
+    """
+
+    product: Floats
+    along: Floats
+    moved: Floats
+    free: Floats
+    size: Floats
+    slack: Floats
+
+
+@dataclass(frozen=True)
+class Response(Sums):
+    """How the abilities answer to a step of the scores.
+
+    Attributes
+    ----------
+    changed : number of abilities that come to the cap or leave it
+    slope : Σ g Δθ
+    bent : Σ v Δθ of each scale group
+    """
+
+    changed: int
+    slope: float
+    bent: Floats
+
+
+class Partition:
+    """The annotators of one part of the votes: their abilities, and how these answer to the scores.
+
+    `expand` sets what the other methods read: with g and D the gradient and curvature by the abilities, B their cross
+    block with the scores, v the gradient of the constraint (docs/math.md, "The arrow").
+
+    Parameters
+    ----------
+    cells : their votes, sorted by annotator, annotators numbered from 0
+    group : scale group of each annotator
+    groups : number of scale groups in the whole fit
+    precision : 1/sd² of the prior; 0 without one
+    cap : upper bound on θ; infinite without one
+
+    Attributes
+    ----------
+    theta : abilities, shape (n_annotators,)
+    held : abilities that the cap holds
+    gradient, D : of the objective by the abilities at the last point, shape (n_annotators,)
+    cross : B_k = Σ cross·(e_a − e_b) over annotator k's cells, shape (n_cells,)
+    """
+
+    def __init__(self, cells: Cells, group: Indices, groups: int, precision: float, cap: float) -> None:
+        self.cells, self.rows = cells, CellRows(cells, 1)
+        self.group, self.groups, self.precision, self.cap = group, groups, precision, cap
+        self.begin(np.ones(cells.n_annotators))
+        self.gradient, self.D = np.empty((2, cells.n_annotators))
+        self.cross = np.empty(len(cells.n))
+
+    def balance_pairs(self) -> Floats:
+        """Return n and s of every pair of models, at a · n_models + b, shape (2, n_models²).
+
+        A vote counts 1 / its annotator's number of votes on either of its models.
+        """
+        c, table = self.cells, np.zeros((2, self.cells.n_models**2))
+        balance_pairs(0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s, c.n_models, table)
+        return table
+
+    def update_abilities(self, R: Floats, *, steps: int, furthest: float) -> None:
+        """Take Newton steps on each ability at fixed scores, within ± furthest and up to the cap."""
+        c, theta = self.cells, self.theta.copy()
+        update_abilities(
+            0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s,
+            R, self.precision, steps, furthest, theta,
+        )  # fmt: skip
+        self.begin(theta)
+
+    def begin(self, theta: Floats) -> None:
+        """Set the abilities; none is held."""
+        self.theta = np.minimum(theta, self.cap)
+        self.held: Mask = np.zeros(len(theta), dtype=bool)
+
+    def abilities(self) -> Floats:
+        """Return θ, shape (n_annotators,)."""
+        return self.theta
+
+    def derivatives(self) -> tuple[Floats, Floats, Floats]:
+        """Return `gradient`, `D` and `cross` of the last point."""
+        return self.gradient, self.D, self.cross
+
+    def signs(self) -> Floats:
+        """Return how many more abilities of each scale group are positive than negative."""
+        return self._sum(np.sign(self.theta))
+
+    def reverse(self, sign: Floats) -> None:
+        """Multiply the abilities of each scale group by its sign."""
+        self.theta = self.theta * sign[self.group]
+
+    def approach_typical(self) -> None:
+        """Move the abilities halfway to 1."""
+        self.theta = (1.0 + self.theta) / 2.0
+
+    def typical(self, log_factor: Floats) -> tuple[Floats, Floats]:
+        """Return Σ tanh((θ/c − 1)/0.3) of each scale group, and minus its derivative by log c."""
+        scaled = self.theta * np.exp(-log_factor)[self.group]
+        bend = np.tanh((np.minimum(scaled, self.cap) - 1.0) / WIDTH)
+        slope = np.where(scaled < self.cap, (1.0 - bend**2) * scaled / WIDTH, 0.0)
+        return self._sum(bend), self._sum(slope)
+
+    def rescale(self, log_factor: Floats) -> None:
+        """Divide the abilities by c, and cut them off at the cap."""
+        self.theta = np.minimum(self.theta * np.exp(-log_factor)[self.group], self.cap)
+
+    def expand(self, R: Floats, multiplier: Floats, *, exact: bool) -> Point:
+        """Return value and derivatives at (R, θ).
 
         Parameters
         ----------
-        left, right : a weight per cell; right defaults to left
-        left_scale, right_scale : a factor per annotator
+        multiplier : λ of each group's constraint, whose curvature λv′ is part of the observed Hessian
+        exact : the observed Hessian, else Fisher's expected one
         """
-        right, right_scale = (left, left_scale) if right is None or right_scale is None else (right, right_scale)
-        size = self.cells.n_models
+        c, size = self.cells, self.cells.n_models
+        gradient, stiffness = np.zeros(size), np.zeros(size**2)
+        value = expand_cells(
+            0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, self.theta, exact,
+            gradient, stiffness, self.gradient, self.D, self.cross,
+        )  # fmt: skip
+        excess = self.theta - 1.0
+        value += 0.5 * self.precision * float(excess @ excess)
+        self.gradient += self.precision * excess
+        self.D += self.precision
+        bend = np.tanh(excess / WIDTH)
+        self.v = 1.0 - bend**2
+        D = self.D
+        if exact:
+            D = np.maximum(D - 2.0 / WIDTH * multiplier[self.group] * bend * self.v, LEAST_CURVATURE * D)
+        self.inverse_D = np.where(D > NO_CURVATURE, 1.0 / np.maximum(D, NO_CURVATURE), 0.0)
+        return Point(value, self._sum(bend), gradient, stiffness)
 
-        def accumulate(part: tuple[int, int]) -> Floats:
-            total = np.zeros((size, size))
-            if not self._dense:
-                cells = self.cells
-                add_sparse_products(
-                    *part, self.starts, cells.model_a, cells.model_b, left, left_scale, right, right_scale, total
-                )
-                return total
-            same = right is left and right_scale is left_scale
-            for (lower, upper), rows in self.chunks(part, left, left_scale):
-                other = rows if same else next(self.chunks((lower, upper), right, right_scale))[1]
-                total += rows.T @ other
-            return total
+    def eliminate(self) -> Eliminated:
+        """Return the sums over all annotators at the last point, where a step begins."""
+        self.origin = self.theta
+        return self._eliminate((~self.held).astype(float), self.held.astype(float))
 
-        first, *others = map_parts(accumulate, self.parts)
-        result: Floats = sum(others, first)
-        return result
+    def respond(self, scores: Floats, multiplier: Floats, *, release: bool) -> Response:
+        """Find the step of the abilities, and which of them come to the cap or leave it.
 
-    def chunks(self, part: tuple[int, int], weight: Floats, scale: Floats) -> Iterator[tuple[tuple[int, int], Floats]]:
-        """Yield the dense rows of at most 1,024 annotators at a time; a yielded array is overwritten by the next."""
-        c = self.cells
-        buffer = np.empty((min(CHUNK, part[1] - part[0]), c.n_models))
-        for lower in range(part[0], part[1], CHUNK):
-            upper = min(lower + CHUNK, part[1])
-            fill_rows(lower, upper, self.starts, c.model_a, c.model_b, weight, scale, buffer)
-            yield (lower, upper), buffer[: upper - lower]
+        Parameters
+        ----------
+        scores, multiplier : solution of the quadratic problem with the abilities held that are held now
+        release : whether abilities may leave the cap
+        """
+        pull = self.gradient + self.rows.times(self.cross, scores) + multiplier[self.group] * self.v
+        room = self.cap - self.origin
+        self.step = np.where(self.held, room, -pull * self.inverse_D)
+        self.joining = ~self.held & (self.step > room + BEYOND)
+        self.leaving = self.held & release
+        if self.leaving.any():
+            self.leaving &= pull * self.inverse_D + room > LEAVES * (1.0 + np.abs(self.gradient)) * self.inverse_D
+        changed = int(np.count_nonzero(self.joining | self.leaving))
+        return Response(changed, float(self.gradient @ self.step), self._sum(self.v * self.step))
+
+    def exchange(self) -> Eliminated:
+        """Hold the abilities that come to the cap, free those that leave it; return the change of the sums."""
+        joining = self.joining.astype(float) - self.leaving
+        change = self._eliminate(-joining, joining)
+        self.held = (self.held | self.joining) & ~self.leaving
+        return change
+
+    def move(self, length: float) -> None:
+        """Move the abilities by this share of their step."""
+        self.theta = np.minimum(self.origin + length * self.step, self.cap)
+
+    def _eliminate(self, free: Floats, held: Floats) -> Eliminated:
+        """Return the sums, each ability counted `free` times as a free one and `held` times as a held one."""
+        share = free * self.inverse_D
+        answer = share * self.gradient - held * np.where(held != 0.0, self.cap - self.origin, 0.0)
+        product = self.rows.products(self.cross, np.sqrt(np.maximum(share, 0.0)))
+        if (share < 0.0).any():
+            product -= self.rows.products(self.cross, np.sqrt(np.maximum(-share, 0.0)))
+        along, moved = self.rows.by_model(self.cross, share * self.v, answer)
+        size, slack = self._sum(share * self.v**2), -self._sum(self.v * answer)
+        return Eliminated(product, along, moved, self._sum(free), size, slack)
+
+    def _sum(self, values: Floats) -> Floats:
+        return sum_by(self.group, values, self.groups)

@@ -11,9 +11,9 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
 from app.rating.solver.fit import Fit, fit_am_elo
-from app.rating.solver.partition import CellRows
 from app.rating.solver.profile_abilities import profile_abilities
 from app.rating.solver.residuals import squared_residuals
+from app.rating.solver.rows import CellRows
 
 ASSUMED = 1.0
 FEWEST_ANNOTATORS = 10  # fewer do not determine a spread

@@ -8,8 +8,8 @@ import numpy as np
 from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 from app.rating.data.threads import map_parts
-from app.rating.solver.partition import CellRows
 from app.rating.solver.residuals import moments, squared_residual
+from app.rating.solver.rows import CellRows
 
 MOST_STEPS = 100
 

@@ -4,16 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Ints, Mask
+from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 
 WIDTH = 0.3
-MAX_ROUNDS = 50
-CONVERGED = 1e-15  # error of the constraint, for each annotator
-NEARLY = 1e-9  # with a larger error after the last round there is no positive typical value
-LEAST_SLOPE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -47,43 +43,6 @@ class Scale:
     def sum(self, values: Floats) -> Floats:
         """Sum a value per annotator over each group, shape (number,)."""
         return sum_by(self.annotators, values, self.number)
-
-    def normalise(self, R: Floats, theta: Floats, cap: float | None, *, free_sign: bool) -> tuple[Floats, Floats]:
-        """Move along (cR, θ/c) to where the constraint holds; abilities at the cap stay there.
-
-        A group whose abilities have no positive typical value does not move. With `free_sign` (no prior, so (−R, −θ) is
-        as likely) a group with mostly negative abilities is reversed first.
-        """
-        if free_sign:
-            sign = np.where(self.sum(np.sign(theta)) < 0, -1.0, 1.0)
-            R, theta = R * sign[self.models], theta * sign[self.annotators]
-        pinned = np.zeros(len(theta), dtype=bool) if cap is None else theta >= cap
-        log_c, found = self._solve(theta, pinned)
-        if not found.all() and pinned.any():
-            # with too many abilities at the cap the constraint cannot hold unless these move too
-            pinned &= found[self.annotators]
-            log_c, found = self._solve(theta, pinned)
-        c = np.exp(np.where(found, log_c, 0.0))
-        new = theta / c[self.annotators]
-        if cap is not None:
-            new = np.where(pinned, cap, np.minimum(new, cap))
-        return R * c[self.models], new
-
-    def _solve(self, theta: Floats, pinned: Mask) -> tuple[Floats, Mask]:
-        """Find log c of each group by Newton's method, and whether the constraint holds there."""
-        log_c = np.zeros(self.number)
-        members = self.sum(np.ones(len(theta)))
-        value = np.zeros(self.number)
-        for _ in range(MAX_ROUNDS):
-            scaled = np.where(pinned, theta, theta * np.exp(-log_c)[self.annotators])
-            value = self.sum(np.tanh((scaled - 1.0) / WIDTH))
-            if np.all(np.abs(value) <= CONVERGED * members):
-                break
-            slope = self.sum(np.where(pinned, 0.0, self.gradient(scaled) * scaled / WIDTH))
-            usable = slope > LEAST_SLOPE * members
-            step = np.where(usable, value / np.where(usable, slope, 1.0), np.sign(value))
-            log_c += np.clip(step, -0.5, 0.5)
-        return log_c, np.abs(value) <= NEARLY * members
 
 
 def find_scale(cells: Cells) -> Scale:

@@ -3,8 +3,8 @@ import numpy as np
 from app.rating.data.arrays import Floats
 from app.rating.data.votes import Cells
 from app.rating.solver.following import count_following
-from app.rating.solver.partition import CellRows
 from app.rating.solver.profile_abilities import profile_abilities
+from app.rating.solver.rows import CellRows
 from app.rating.solver.second_order import first_order_bias
 
 

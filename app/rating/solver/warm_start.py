@@ -51,7 +51,7 @@ def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Fl
         return None
     sd = ASSUMED if settings.prior_sd == "estimated" else settings.prior_sd
     with np.errstate(over="ignore", invalid="ignore"):
-        value = Likelihood(small.cells, sd).expand(R, theta, exact=False).value
+        value = Likelihood(small.cells, sd).value(R, theta)
     return (R, theta) if value < small.cells.n_votes * math.log(2.0) else None
 
 

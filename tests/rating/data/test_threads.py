@@ -15,7 +15,7 @@ from app.rating.data.votes import Cells, count_pairs
 from app.rating.loop.results import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
-from app.rating.solver import partition
+from app.rating.solver import rows
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 CROWD: Any = {"honest": 40, "random": 3, "flip": 2}
@@ -24,7 +24,7 @@ CROWD: Any = {"honest": 40, "random": 3, "flip": 2}
 @pytest.fixture
 def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the work into as many parts as there may be, however few the votes."""
-    for module in (compact, graph, partition, votes):
+    for module in (compact, graph, rows, votes):
         monkeypatch.setattr(module, "WORTH_A_THREAD", 1)
 
 

@@ -9,7 +9,7 @@ from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
-from app.rating.solver import newton
+from app.rating.solver import sqp
 from app.rating.solver.fit import Fit, fit_am_elo, fit_m_elo
 from app.rating.solver.gauge import to_paper_gauge
 
@@ -61,7 +61,7 @@ def test_no_random_start_beats_the_default_one(
     real_cells: RealCells, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some random starts stall in poorer optima or nowhere: the likelihood is not jointly concave."""
-    monkeypatch.setattr(newton, "MAX_ITERATIONS", 60)  # those that get anywhere take 15 to 40
+    monkeypatch.setattr(sqp, "MAX_ITERATIONS", 60)  # those that get anywhere take 15 to 40
     cells = compacted(real_cells(name))
     component = find_components(cells).label
     default = fit_am_elo(cells, component, **PLAIN)

@@ -6,7 +6,8 @@ from scipy.optimize import approx_fprime
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells
-from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.likelihood import Likelihood, laplacian
+from app.rating.solver.partition import Partition
 
 MODELS, ANNOTATORS = 5, 4
 
@@ -34,7 +35,7 @@ def value(likelihood: Likelihood, z: np.ndarray) -> float:
 
 
 def gradient(likelihood: Likelihood, z: np.ndarray) -> np.ndarray:
-    at = likelihood.expand(z[:MODELS], z[MODELS:], exact=True)
+    at = likelihood.expand(z[:MODELS], z[MODELS:])
     return np.concatenate([at.gradient_scores, at.gradient_abilities])
 
 
@@ -47,7 +48,7 @@ def test_gradient_agrees_with_finite_differences(likelihood: Likelihood) -> None
 def test_exact_hessian_agrees_with_finite_differences_of_the_gradient(likelihood: Likelihood) -> None:
     z = point()
     numeric = np.array([approx_fprime(z, lambda z, i=i: gradient(likelihood, z)[i], 1e-7) for i in range(len(z))])
-    at = likelihood.expand(z[:MODELS], z[MODELS:], exact=True)
+    at = likelihood.expand(z[:MODELS], z[MODELS:])
     B = cross_block(likelihood, at.cross)
     np.testing.assert_allclose(np.block([[at.A, B.T], [B, np.diag(at.D)]]), numeric, rtol=1e-4, atol=1e-3)
 
@@ -59,16 +60,18 @@ def test_fisher_hessian_is_the_expectation_of_the_exact_one(likelihood: Likeliho
     c = likelihood.cells
     x = theta[c.annotator] * (R[c.model_a] - R[c.model_b])
     expected = Cells(c.annotator, c.model_a, c.model_b, c.n, c.n / (1 + np.exp(-x)), c.ties, ANNOTATORS, MODELS)
-    at = Likelihood(expected, 0.7)
-    exact, fisher = at.expand(R, theta, exact=True), likelihood.expand(R, theta, exact=False)
-    np.testing.assert_allclose(exact.A, fisher.A, rtol=1e-12)
-    np.testing.assert_allclose(exact.cross, fisher.cross, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(exact.D, fisher.D, rtol=1e-12)
+    exact = Likelihood(expected, 0.7).expand(R, theta)
+    part = Partition(c, np.zeros(ANNOTATORS, dtype=np.int64), 1, 0.7**-2, np.inf)
+    part.begin(theta)
+    fisher = part.expand(R, np.zeros(1), exact=False)
+    np.testing.assert_allclose(exact.A, laplacian(fisher.stiffness, MODELS), rtol=1e-12)
+    np.testing.assert_allclose(exact.cross, part.cross, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(exact.D, part.D, rtol=1e-12)
 
 
 def test_the_expanded_value_is_the_objective(likelihood: Likelihood) -> None:
     z = point()
-    at = likelihood.expand(z[:MODELS], z[MODELS:], exact=True)
+    at = likelihood.expand(z[:MODELS], z[MODELS:])
     assert at.value == pytest.approx(value(likelihood, z), rel=1e-12)
 
 
@@ -78,7 +81,7 @@ def test_partitions_add_up(cells_of: Callable[[SimulatedVotes], Cells]) -> None:
     R, theta = generator.normal(size=6), generator.normal(size=30)
     one, three = (Likelihood(cells, 1.0, parts=parts) for parts in (1, 3))
     assert len(three.rows.parts) == 3
-    left, right = one.expand(R, theta, exact=True), three.expand(R, theta, exact=True)
+    left, right = one.expand(R, theta), three.expand(R, theta)
     np.testing.assert_allclose(left.A, right.A, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(left.gradient_scores, right.gradient_scores, atol=1e-11)
     np.testing.assert_array_equal(left.D, right.D)
@@ -94,14 +97,15 @@ def test_scattered_and_dense_products_agree(cells_of: Callable[[SimulatedVotes],
     left, right = generator.normal(size=(2, len(cells.n)))
     scale, other = generator.normal(size=(2, 30))
     both = []
-    for rows._dense in (True, False):
+    for dense in (True, False):
+        rows._dense = np.full(30, dense)
         both.append((rows.products(left, scale), rows.products(left, scale, right, other)))
     np.testing.assert_allclose(both[0], both[1], atol=1e-11)
 
 
 def test_extreme_scores_overflow_nothing(likelihood: Likelihood) -> None:
     R = np.array([-1e4, -1.0, 0.0, 1.0, 1e4])
-    at = likelihood.expand(R, np.ones(ANNOTATORS), exact=True)
+    at = likelihood.expand(R, np.ones(ANNOTATORS))
     assert np.isfinite(at.value)
     assert np.isfinite(at.gradient_scores).all()
     assert np.isfinite(at.A).all()

@@ -1,0 +1,111 @@
+"""The annotators of a fit in partitions, and the one place that runs work on all of them."""
+
+from collections.abc import Callable
+from functools import reduce
+from operator import add
+from typing import Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from app.rating.data.arrays import Floats, Indices
+from app.rating.data.sums import sum_by
+from app.rating.data.threads import map_parts
+from app.rating.data.votes import Cells, pair_cells
+from app.rating.solver.partition import Partition, Sums
+from app.rating.solver.rows import CellRows
+from app.rating.solver.scale import Scale
+
+MAX_ROUNDS = 50
+CONVERGED = 1e-15  # error of the constraint, for each annotator
+NEARLY = 1e-9  # with a larger error after the last round there is no positive typical value
+LEAST_SLOPE = 1e-6
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound=Sums)
+
+
+class Partitions:
+    """Partitions of the annotators. Abilities, and all else of the size of the votes, stay inside them.
+
+    `each` is the only way in: it sends the arguments of a method of `Partition` to every partition, and returns what
+    comes back: sums of the size of the models. Only `begin` and `abilities` move arrays of the size of the annotators.
+
+    Parameters
+    ----------
+    cells : sorted by annotator
+    component : of each model; shifting a component's scores changes nothing, so each component's mean is kept at 0
+    scale : groups of models and annotators that votes link; the typical θ of each is 1
+    prior_sd : None for no prior
+    cap : upper bound on θ; None for none
+
+    Attributes
+    ----------
+    terms : number of cells
+    """
+
+    def __init__(
+        self, cells: Cells, component: Indices, scale: Scale, *, prior_sd: float | None, cap: float | None
+    ) -> None:
+        self.component, self.scale, self.terms, self.n_models = component, scale, len(cells.n), cells.n_models
+        precision, bound = 0.0 if prior_sd is None else 1.0 / prior_sd**2, np.inf if cap is None else cap
+        self.free_sign = prior_sd is None
+        self._members = scale.sum(np.ones(cells.n_annotators))
+        ranges = CellRows(cells).parts
+        self._edges = [first for first, _ in ranges[1:]]
+        self._parts = [
+            Partition(cells.of_annotators(*part), scale.annotators[slice(*part)], scale.number, precision, bound)
+            for part in ranges
+        ]
+
+    def each(self, work: Callable[Concatenate[Partition, P], T], *args: P.args, **named: P.kwargs) -> list[T]:
+        """Do the work in every partition; results in order."""
+        return map_parts(lambda part: work(part, *args, **named), self._parts)
+
+    def total(self, work: Callable[Concatenate[Partition, P], S], *args: P.args, **named: P.kwargs) -> S:
+        """Do the work in every partition, and add up the sums."""
+        return reduce(add, self.each(work, *args, **named))
+
+    def begin(self, theta: Floats) -> None:
+        """Set the abilities, shape (n_annotators,)."""
+        for part, own in zip(self._parts, np.split(theta, self._edges), strict=True):
+            part.begin(own)
+
+    def abilities(self) -> Floats:
+        """Return θ, shape (n_annotators,)."""
+        return np.concatenate(self.each(Partition.abilities))
+
+    def balanced_pairs(self) -> Cells:
+        """Return the pair table in which a vote counts 1 / its annotator's number of votes on either of its models."""
+        n, s = np.sum(self.each(Partition.balance_pairs), axis=0)
+        pair = np.flatnonzero(n)
+        return pair_cells(pair, n[pair], s[pair], np.zeros(len(pair)), self.n_models)
+
+    def normalise(self, R: Floats) -> Floats:
+        """Move along (cR, θ/c) to where the typical ability is 1, and centre the scores.
+
+        A group whose abilities have no positive typical value keeps its scale. Without a prior (−R, −θ) is as likely,
+        so that a group with mostly negative abilities is reversed first.
+        """
+        scale, log_factor = self.scale, np.zeros(self.scale.number)
+        if self.free_sign:
+            sign = np.where(sum(self.each(Partition.signs)) < 0.0, -1.0, 1.0)
+            self.each(Partition.reverse, sign)
+            R = R * sign[scale.models]
+        for _ in range(MAX_ROUNDS):
+            value, slope = (sum(x) for x in zip(*self.each(Partition.typical, log_factor), strict=True))
+            if np.all(np.abs(value) <= CONVERGED * self._members):
+                break
+            usable = slope > LEAST_SLOPE * self._members
+            step = np.where(usable, value / np.where(usable, slope, 1.0), np.sign(value))
+            log_factor = log_factor + np.clip(step, -0.5, 0.5)
+        log_factor = np.where(np.abs(value) <= NEARLY * self._members, log_factor, 0.0)
+        self.each(Partition.rescale, log_factor)
+        return centre(R * np.exp(log_factor)[scale.models], self.component)
+
+
+def centre(R: Floats, component: Indices) -> Floats:
+    """Subtract the mean of every component from the scores."""
+    members = np.bincount(component)
+    centred: Floats = R - (sum_by(component, R, len(members)) / np.maximum(members, 1))[component]
+    return centred

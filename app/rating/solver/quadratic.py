@@ -1,0 +1,93 @@
+"""One step of am-ELO's solver: the quadratic problem with the constraint on the scale and the cap."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from app.rating.data.arrays import Floats
+from app.rating.data.sums import sum_by
+from app.rating.solver.arrow import shift_projector
+from app.rating.solver.likelihood import laplacian
+from app.rating.solver.partition import Eliminated, Partition, Point
+from app.rating.solver.partitions import Partitions
+from app.rating.solver.scale import WIDTH
+
+FREE_ROUNDS = 10  # in which abilities may leave the cap again; later they can only join it, so the rounds end
+MOST_ROUNDS = 60
+RAISES = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)  # multiples of A, added to a Hessian that is not positive definite
+
+
+@dataclass(frozen=True)
+class Step:
+    """The solution of the quadratic problem at a point; the step of each ability stays in its partition.
+
+    Attributes
+    ----------
+    scores : step of the scores, shape (n_models,)
+    multiplier : λ of each group's constraint, at the end of the step
+    slope : derivative of the objective along the step
+    decrement : dᵀHd, and what more the abilities gain that come to the cap: at least the decrease that the quadratic
+        model predicts; 0 only at the optimum
+    """
+
+    scores: Floats
+    multiplier: Floats
+    slope: float
+    decrement: float
+
+
+def solve_quadratic(partitions: Partitions, point: Point) -> Step | None:
+    """Minimise the quadratic model of the objective at a point, on the linearised constraint and below the cap.
+
+    A primal-dual active set finds the abilities that the cap holds: solve with those held now, hold those that the step
+    takes beyond the cap, free those that the model pulls back from it, and repeat. Each round sends a step of the
+    scores and the multipliers to the partitions, and only the annotators that changed sides are summed anew.
+
+    Parameters
+    ----------
+    point : where the partitions were last expanded
+
+    Returns
+    -------
+    Step; None where the cap holds every ability of a group, so that nothing sets its scale, or the rounds do not end
+
+    References
+    ----------
+    Hintermüller, Ito and Kunisch (2002).
+    """
+    system, A = partitions.total(Partition.eliminate), laplacian(point.stiffness, len(point.gradient))
+    for number in range(MOST_ROUNDS):
+        solution = _solve(partitions, point, A, system)
+        if solution is None:
+            return None
+        scores, multiplier = solution
+        answer = partitions.total(Partition.respond, scores, multiplier, release=number < FREE_ROUNDS)
+        if answer.changed == 0:
+            slope = float(point.gradient @ scores) + answer.slope
+            decrement = -slope - float(multiplier @ answer.bent)
+            return Step(scores, multiplier, slope, max(decrement, 0.0))
+        system = system + partitions.total(Partition.exchange)
+    return None
+
+
+def _solve(partitions: Partitions, point: Point, A: Floats, system: Eliminated) -> tuple[Floats, Floats] | None:
+    """Return the step of the scores and the multipliers; None without a positive definite system."""
+    if not np.all((system.free > 0.0) & (system.size > 0.0)):
+        return None
+    group = partitions.scale.models  # all cells of a model belong to one group
+    missing = (system.slack + WIDTH * point.violation) / system.size
+    S = A - system.product
+    for each, size in enumerate(system.size):
+        along = np.where(group == each, system.along, 0.0)
+        S += np.outer(along, along / size)
+    right = system.moved - point.gradient + system.along * missing[group]
+    shifts = float(np.diag(A).mean()) * shift_projector(partitions.component)
+    for raised in RAISES:
+        try:
+            factor = cho_factor(S + raised * A + shifts, lower=True)
+        except LinAlgError:
+            continue
+        scores: Floats = cho_solve(factor, right)
+        return scores, missing - sum_by(group, system.along * scores, len(missing)) / system.size
+    return None

@@ -1,0 +1,130 @@
+"""The iteration of am-ELO's solver: sequential quadratic programming, one pass over the votes an iteration."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.data.arrays import Floats
+from app.rating.data.threads import one_blas_thread
+from app.rating.errors import NotConvergedError
+from app.rating.solver.partition import Partition, Point
+from app.rating.solver.partitions import Partitions
+from app.rating.solver.quadratic import Step, solve_quadratic
+from app.rating.solver.scale import WIDTH
+
+MAX_ITERATIONS = 200
+MAX_HALVINGS = 40
+SUFFICIENT_DECREASE = 1e-4
+ROUNDING = 4e-16  # relative rounding error of a sum, for each root of its number of terms
+NEAR_EACH = 0.01  # squared decrement, per score and ability, below which the observed Hessian replaces Fisher's
+OFF_SCALE = 1e-9  # error of the constraint, for each annotator, of a start that cannot be brought to it
+DIVERGED = 100.0  # natural units between two scores: σ(100) is 1 in double precision
+WIDER = 6.0  # times the range of the start, where that is more
+LAST_STEP = 1e-12  # squared decrement of a step so short that the Hessian does not change over it
+CONVERGED = 1e-18  # squared decrement at which steps are about 1e-9 standard errors long
+ENOUGH = 1e-14  # squared decrement that is accepted where rounding may keep it from shrinking to that
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A converged minimum; the abilities are in the partitions.
+
+    Attributes
+    ----------
+    R : shape (n_models,)
+    value : of the objective
+    iterations : of which each is a pass over the votes
+    point : the last point of which the partitions have the derivatives, one tiny step before the minimum
+    exact : whether these are of the observed Hessian
+    """
+
+    R: Floats
+    value: float
+    iterations: int
+    point: Point
+    exact: bool
+
+
+@one_blas_thread()
+def minimise(partitions: Partitions, R: Floats) -> Optimum:
+    """Minimise −ℓ + prior over R and θ ≤ cap, typical θ = 1, by sequential quadratic programming.
+
+    Each iteration solves the quadratic problem at a point (`solver.quadratic`), moves along its step, and brings the
+    typical ability back to 1 by (cR, θ/c), which changes no probability. The ℓ₁ merit function decides how far. The
+    pass that evaluates it gives the derivatives of the next point too.
+
+    Parameters
+    ----------
+    partitions : with the abilities to start from
+    R : scores to start from, shape (n_models,)
+
+    Raises
+    ------
+    NotConvergedError
+        Not converged after 200 iterations, no step decreases the merit function, the quadratic problem has no
+        solution, or the scores range over more than 100 natural units and 6 times the range of the start.
+
+    Notes
+    -----
+    The Hessian is Fisher's expected one, which is never indefinite, until the squared decrement is below 0.01 for each
+    score and ability, and the observed one from there: convergence is quadratic. It stops after the step that, at that
+    rate, leaves a squared decrement below 1e-18.
+
+    References
+    ----------
+    Nocedal and Wright, Numerical Optimization, 2nd ed., algorithm 18.3 with the ℓ₁ merit function (18.27).
+    """
+    widest = max(DIVERGED, WIDER * float(np.ptp(R)))
+    R = partitions.normalise(R)
+    terms = len(R) + len(partitions.scale.annotators)
+    penalty, last, exact = 0.0, np.inf, False
+    multiplier = np.zeros(partitions.scale.number)
+    point = partitions.total(Partition.expand, R, multiplier, exact=exact)
+    while np.abs(point.violation).max(initial=0.0) > OFF_SCALE * terms:  # the cap leaves too little room above
+        partitions.each(Partition.approach_typical)
+        R = partitions.normalise(R)
+        point = partitions.total(Partition.expand, R, multiplier, exact=exact)
+    for iteration in range(MAX_ITERATIONS):
+        step = solve_quadratic(partitions, point)
+        if step is None:
+            raise _failure("the quadratic problem has no solution at", iteration, R, partitions)
+        left = step.decrement * min(step.decrement / last, 1.0) ** 2 if iteration else step.decrement
+        if step.decrement <= ENOUGH or (step.decrement <= LAST_STEP and left <= CONVERGED):
+            partitions.each(Partition.move, 1.0)
+            R = partitions.normalise(R + step.scores)
+            return Optimum(R, point.value - step.decrement / 2.0, iteration + 1, point, exact)
+        # large enough that a step towards the constraint always decreases the merit function
+        penalty = max(penalty, 2.0 * WIDTH * float(np.abs(step.multiplier).max()))
+        exact, last = step.decrement < NEAR_EACH * terms, step.decrement
+        found = _search(partitions, point, R, step, penalty, exact=exact)
+        if found is None:
+            raise _failure(f"no step decreases the objective (decrement {last:.1e}) at", iteration, R, partitions)
+        R, point = found
+        if float(np.ptp(R)) > widest:
+            raise _failure("a score diverges to infinity by", iteration, R, partitions)
+    raise _failure(f"not converged (squared decrement {last:.1e}) after", MAX_ITERATIONS - 1, R, partitions)
+
+
+def _failure(what: str, iteration: int, R: Floats, partitions: Partitions) -> NotConvergedError:
+    return NotConvergedError(f"{what} iteration {iteration + 1}", R, partitions.abilities())
+
+
+def _search(
+    partitions: Partitions, point: Point, R: Floats, step: Step, penalty: float, *, exact: bool
+) -> tuple[Floats, Point] | None:
+    """Backtrack until the merit function decreases enough; None where it never does."""
+    away = float(np.abs(point.violation).sum())
+    merit, slope = point.value + penalty * away, step.slope - penalty * away
+    noise = ROUNDING * math.sqrt(partitions.terms) * abs(point.value)
+    length = 1.0
+    for _ in range(MAX_HALVINGS):
+        partitions.each(Partition.move, length)
+        new_R = partitions.normalise(R + length * step.scores)
+        new = partitions.total(Partition.expand, new_R, step.multiplier, exact=exact)
+        value = new.value + penalty * float(np.abs(new.violation).sum())
+        # a decrease below the rounding error of the objective cannot be measured
+        if step.decrement <= noise or value <= merit + SUFFICIENT_DECREASE * length * slope + noise:
+            return new_R, new
+        length /= 2.0
+    return None
