@@ -5,7 +5,8 @@ It imports numpy, scipy and numba, and nothing of the service; the estimators im
 Rooms, each of which imports only from the ones before it:
 
 - `data`: votes, cells (votes by annotator and pair), the comparison graph, threads, compiled kernels
-- `solver`: the likelihood, its Newton solvers, m-ELO, am-ELO, Elo; bias correction; abilities at fixed scores
+- `solver`: the likelihood; am-ELO by sequential quadratic programming, m-ELO by Newton, Elo; bias correction; abilities
+  at fixed scores
 - `inference`: which models have a finite score, covariance, intervals, ranks, influence of votes and annotators
 - `detection` and `robustness`: evidence against annotators, flag rules; how few votes decide the order of two models
 - `loop`: one round of the Stable Arena loop, its results and notices; slices of the votes; Elo over orders
