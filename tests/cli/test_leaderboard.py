@@ -43,6 +43,7 @@ def test_nothing_published_yet(arena: None, run_cli: RunCli) -> None:
     assert "no refit has published" in one_error_line(result)
 
 
+@pytest.mark.own_child
 @pytest.mark.parametrize("command", [["refit"], ["policy", "preview", "min_votes=20"]])
 def test_fits_obey_the_worker_s_limits(
     arena: None, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, command: list[str]
@@ -54,6 +55,7 @@ def test_fits_obey_the_worker_s_limits(
     assert "the fit took longer than 0.001 seconds" in one_error_line(result)
 
 
+@pytest.mark.own_child
 def test_refit_prints_the_board_that_leaderboard_prints(arena: None, run_cli: RunCli) -> None:
     refitted = run_cli("refit", "--format", "json")
     assert refitted.exit_code == 0, refitted.stderr

@@ -53,6 +53,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             os.kill(pid, 0)
 
 
+@pytest.mark.own_child
 def test_a_fit_that_takes_too_long(hanging: list[int]) -> None:
     process = FitProcess(FitLimits(seconds=0.5))
     started = time.monotonic()
@@ -62,6 +63,7 @@ def test_a_fit_that_takes_too_long(hanging: list[int]) -> None:
     assert len(hanging) == 1
 
 
+@pytest.mark.own_child
 def test_a_fit_that_needs_too_much_memory() -> None:
     process = FitProcess(FitLimits(memory_bytes=500_000_000))
     try:
@@ -73,6 +75,7 @@ def test_a_fit_that_needs_too_much_memory() -> None:
         process.stop()
 
 
+@pytest.mark.own_child
 def test_a_hanging_child_does_not_keep_the_worker_from_stopping(hanging: list[int]) -> None:
     process = FitProcess()
     ended: list[BaseException] = []
@@ -93,6 +96,7 @@ def test_a_hanging_child_does_not_keep_the_worker_from_stopping(hanging: list[in
     assert "stopped" in str(ended[0])
 
 
+@pytest.mark.own_child
 def test_cancelling_while_it_fits(database: Database, stored_crowd: None, hanging: list[int]) -> None:
     with database.begin() as conn:
         wanted = request_refit(conn, trigger="request", requested_by="a test")

@@ -23,6 +23,7 @@ def run(fits: OnDemandFits, work: Any) -> Any:
         return process.run(work)
 
 
+@pytest.mark.own_child
 def test_answers_and_errors_come_back_from_a_child() -> None:
     fits = OnDemandFits(None, busy=ImpactBusyError)
     assert run(fits, os.getpid) != os.getpid()
@@ -34,6 +35,7 @@ def test_answers_and_errors_come_back_from_a_child() -> None:
         refuse()
 
 
+@pytest.mark.own_child
 def test_one_question_at_a_time_and_none_after_the_end() -> None:
     fits, entered = OnDemandFits(None, busy=ImpactBusyError), threading.Event()
     ends: list[Any] = []

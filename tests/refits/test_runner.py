@@ -209,6 +209,7 @@ def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
         assert [one.state for one in list_refits(conn, limit=2)] == ["done", "failed"]
 
 
+@pytest.mark.own_child
 def test_a_killed_fit_fails_its_refit_and_the_next_one_works(
     database: Database, stored_crowd: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +245,7 @@ def test_a_killed_fit_fails_its_refit_and_the_next_one_works(
         assert (find_refit(conn, third).state, find_refit(conn, third).detail) == ("failed", "the worker was stopped")
 
 
+@pytest.mark.own_child
 def test_a_stopped_process_starts_no_other() -> None:
     process = FitProcess()
     process.stop()
@@ -296,6 +298,7 @@ def test_the_hash_names_the_votes_whatever_their_order(
         assert find_snapshot(conn, "3").votes_hash != find_snapshot(conn, "2").votes_hash
 
 
+@pytest.mark.own_child
 def test_fitting_here_and_in_the_child_is_the_same(
     database: Database, stored_crowd: None, fit_process: FitProcess
 ) -> None:

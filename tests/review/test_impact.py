@@ -12,8 +12,6 @@ from app.review.impact import leave_one_out
 
 Ask = Callable[..., Any]
 
-pytestmark = pytest.mark.usefixtures("without_a_child")
-
 
 def board(ask: Ask, number: int) -> dict[str, Any]:
     return {row["model"]: row for row in ask("GET", f"/leaderboard?snapshot={number}").json()["models"]}

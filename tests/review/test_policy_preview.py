@@ -19,6 +19,7 @@ def preview(ask: Ask, **changes: Any) -> Any:
     return ask("POST", "/policy/preview", json={"settings": settings})
 
 
+@pytest.mark.own_child
 def test_it_says_what_the_refit_then_does(ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask) -> None:
     refit()
     change = {"on_low_ability": "exclude", "max_excluded_share": 1.0, "min_votes": 100, "base": 1200.0}
@@ -136,6 +137,7 @@ def test_what_is_refused(ask: Ask, assert_problem: Ask) -> None:
     assert_problem(ask("POST", "/policy/preview", scope="review", json={}), 403, "scope-missing")
 
 
+@pytest.mark.own_child
 def test_it_obeys_the_worker_s_limits(
     crowd: list[str],
     settings: Settings,

@@ -33,6 +33,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
     pytest.fail("the condition did not come true")
 
 
+@pytest.mark.own_child
 def test_it_publishes_by_itself(database: Database, stored_crowd: None, worker: Worker) -> None:
     def published() -> bool:
         with database.read() as conn:
@@ -69,6 +70,7 @@ def test_a_dead_database_is_logged_once_and_outlived(
     assert events == ["database_unavailable", "database_available_again"]
 
 
+@pytest.mark.own_child
 def test_stopping_cuts_a_fit_short(
     database: Database, stored_crowd: None, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
