@@ -46,7 +46,7 @@ class LoopSettings:
         annotator, and nothing would set the scale); None for no cap. Needs a prior.
     bias_correction : take the first-order bias out of scores and abilities (am-elo with a prior only; maximum
         likelihood and m-elo are never corrected).
-    interval : how intervals are made; "clustered" becomes "sandwich" below 20 annotators (a notice says so).
+    interval : how intervals are made; "clustered" becomes "sandwich" for one annotator (a notice says so).
     confidence : coverage of the intervals, in (0, 1).
     base : Elo points of the mean of the identified models in each component; finite.
     anchor : (model index, finite Elo points): shifts that model's component so that the model has these points.

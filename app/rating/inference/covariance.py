@@ -8,42 +8,66 @@ from app.rating.data.compact import pool_annotators
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
-from app.rating.inference.leverage import leverage_adjustment
+from app.rating.inference.contrasts import contrast_errors
+from app.rating.inference.leverage import find_leverage, independent_amount
+from app.rating.inference.unit import UnitFrame, fix_unit
 from app.rating.settings import Interval
 from app.rating.solver.fit import Fit
 from app.rating.solver.observed import Observed, observe
 from app.rating.solver.residuals import squared_residuals
 
-FEWEST_CLUSTERS = 20
+TINY = 1e-150  # its square is not 0
 
 
 @dataclass(frozen=True)
 class Covariance:
-    """Sampling covariance of a fit at the solver's scale; the unit is the typical ability of these annotators.
+    """Sampling covariance of published scores and abilities.
 
     Attributes
     ----------
-    scores : natural units, each component centred, shape (n_models, n_models)
-    ability_se : standard error of θ_k, shape (n_annotators,), computed without the cap for abilities at it; NaN where
-        abilities are known
-    kind : of the interval; "clustered" becomes "sandwich" below 20 annotators
+    scores : natural units of the typical annotator, each component centred, shape (n_models, n_models)
+    ability_se : standard error of the published ability, shape (n_annotators,), computed without the cap for abilities
+        at it; NaN where abilities are known
+    kind : of the interval; "clustered" becomes "sandwich" with a single annotator
     clusters : annotators with a counted vote
+    freedom : degrees of freedom of each model's variance, shape (n_models,); ∞ unless clustered
+    judges : annotators who inform about each model, shape (n_models,); counted where clustered, else `clusters`
     """
 
     scores: Floats
     ability_se: Floats
     kind: Interval
     clusters: int
+    freedom: Floats
+    judges: Indices
 
     @property
     def variance(self) -> Floats:
         """Variance of each score, shape (n_models,)."""
         return np.maximum(np.diag(self.scores), 0.0)
 
-    def critical_value(self, confidence: float) -> float:
-        """Return the two-sided quantile: of t with clusters − 1 degrees of freedom if clustered, else normal."""
-        tail = 0.5 + confidence / 2.0
-        return float(stdtrit(self.clusters - 1, tail) if self.kind == "clustered" else ndtri(tail))
+    def half_widths(self, confidence: float) -> Floats:
+        """Return half the width of each score's interval, natural units, shape (n_models,)."""
+        return critical_values(self.freedom, confidence) * np.sqrt(self.variance)
+
+    def contrast_half_widths(self, confidence: float, i: Indices, j: Indices) -> Floats:
+        """Return half the width of the interval of R_i − R_j, in the broadcast shape of i and j."""
+        errors = contrast_errors(self.scores, i, j)
+        return critical_values(self.contrast_freedom(i, j), confidence) * errors
+
+    def contrast_freedom(self, i: Indices, j: Indices) -> Floats:
+        """Return the degrees of freedom of R_i − R_j: the mean of 1/freedom, weighted by the variances."""
+        variance = np.maximum(self.variance, np.finfo(float).tiny)
+        share = variance / self.freedom
+        freedom: Floats = (variance[i] + variance[j]) / np.maximum(share[i] + share[j], np.finfo(float).tiny)
+        return freedom
+
+
+def critical_values(freedom: Floats, confidence: float) -> Floats:
+    """Return the two-sided quantiles of t; with infinite freedom, of the normal distribution."""
+    tail = 0.5 + confidence / 2.0
+    quantile: Floats = np.where(np.isfinite(freedom), stdtrit(np.minimum(freedom, 1e9), tail), ndtri(tail))
+    return quantile
 
 
 def covariance(
@@ -55,17 +79,19 @@ def covariance(
     prior_sd: float | None,
     abilities: bool,
     observed: Observed | None = None,
+    published: tuple[Floats, Floats] | None = None,
 ) -> Covariance:
-    """Return the covariance of the scores with abilities profiled out, and the abilities' standard errors.
+    """Return the covariance of the published scores with abilities profiled out, and the abilities' standard errors.
 
     Parameters
     ----------
     cells, component : of the fit
-    kind : "clustered" (sandwich, clusters are annotators, factor G/(G − 1)), "sandwich" (votes independent) or
-        "information" (inverse observed information: right if the model is)
+    kind : "clustered" (annotators are a sample: clusters, and the unit is theirs), "sandwich" (the same annotators
+        vote again: votes are independent) or "information" (the same, if the model is right: inverse information)
     prior_sd : of the fit
     abilities : False where abilities are known (m-ELO, slices)
     observed : the information at the fit; computed by default
+    published : θ less its bias, and the unit of each annotator, in the solver's units; default θ of the fit and 1
 
     Raises
     ------
@@ -74,99 +100,139 @@ def covariance(
 
     Notes
     -----
-    Bread: the Schur complement of the observed information, abilities at the cap held. Meat: the gradient by the scores
-    of each cluster or vote, less the share of its ability, plus an adjustment where few clusters inform about a model
-    (`app.rating.inference.leverage`). Both stay on the constraint that the typical ability is 1. Derivations:
-    docs/math.md, "Uncertainty".
+    Bread: the Schur complement of the observed information on the constraint of the published unit, abilities at the
+    cap held. Meat: the gradient by the scores of each cluster or vote, less the share of its ability, scaled up where a
+    cluster supplies much of the information on a model (`app.rating.inference.leverage`); of a cluster also its part of
+    the unit's equation (`app.rating.inference.unit`). Derivations: docs/math.md, "Uncertainty".
 
     References
     ----------
-    White (1982); Cameron and Miller (2015), §II (clusters, CR1 and t with G − 1).
+    White (1982); Bell and McCaffrey (2002), on leverage; Carter, Schnepel and Steigerwald (2017), on the effective
+    number of clusters.
     """
     annotators = cells.n_annotators
     clusters = int(np.count_nonzero(np.bincount(cells.annotator)))
-    if kind == "clustered" and clusters < FEWEST_CLUSTERS:
-        kind = "sandwich"
+    if kind == "clustered" and clusters == 1:
+        kind = "sandwich"  # nothing says how annotators differ
     if not abilities and kind != "clustered" and np.all(fit.theta == 1.0):
         cells, fit = pool_annotators(cells), replace(fit, theta=np.ones(1))  # nothing else depends on the annotators
         observed = None
     if observed is None:
         observed = observe(cells, fit, component, prior_sd=prior_sd, abilities=abilities)
-    work = _Work(cells, fit, observed)
-    if kind == "information":
-        inner = work.bread
-    else:
-        meat = work.meat_by_annotator(clusters) if kind == "clustered" else work.meat_by_vote()
-        inner = work.bread @ meat @ work.bread
-    ability_se = work.ability_se(inner) if abilities else np.full(annotators, np.nan)
-    return Covariance(inner, ability_se, kind, clusters)
+    theta, unit = (fit.theta, np.ones(len(fit.theta))) if published is None else published
+    frame = fix_unit(observed, fit, theta, unit)
+    work = _Work(cells, fit, frame)
+    spread = work.clustered() if kind == "clustered" else work.by_vote(kind, clusters)
+    ability_se = np.full(annotators, np.nan)
+    scores = spread.scores
+    if abilities:
+        ability_se = work.ability_se(spread) / unit
+        of_group = np.ones(len(frame.size))
+        of_group[frame.annotators] = unit
+        scores = scores * np.outer(of_group[frame.models], of_group[frame.models])
+    return Covariance(scores, ability_se, kind, clusters, spread.freedom, spread.judges)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Covariance of the scores in the solver's units, and of the scores with the pull on the unit (`UnitFrame.pull`).
+
+    Attributes
+    ----------
+    scores : shape (n_models, n_models)
+    with_pull : Σ_k c_k pull_k over each model's group, c_k annotator k's part in the scores, shape (n_models,)
+    pull : Σ_k pull_k² of each group, shape (groups,)
+    freedom, judges : of `Covariance`
+    """
+
+    scores: Floats
+    with_pull: Floats
+    pull: Floats
+    freedom: Floats
+    judges: Indices
 
 
 class _Work:
-    """The quantities that the kinds of covariance share: the arrow and the inverse of the reduced Hessian."""
+    """The quantities that the kinds of covariance share."""
 
-    def __init__(self, cells: Cells, fit: Fit, observed: Observed) -> None:
-        self.cells, self.R, self.theta = cells, fit.R, fit.theta
-        self.likelihood, self.arrow = observed.likelihood, observed.arrow
+    def __init__(self, cells: Cells, fit: Fit, frame: UnitFrame) -> None:
+        self.cells, self.R, self.theta, self.frame = cells, fit.R, fit.theta, frame
+        observed = frame.observed
+        self.likelihood, self.inverse_D = observed.likelihood, observed.arrow.inverse_D
         self.D, self.cross = observed.point.D, observed.point.cross
-        self.bread = observed.block.inverse()
         self.information = np.diag(observed.point.A)
 
-    def meat_by_annotator(self, clusters: int) -> Floats:
-        """Return G/(G − 1) Σ_k u_k u_kᵀ and the leverage adjustment; u_k is annotator k's gradient by the scores."""
-        contributions = self.likelihood.score_contributions(self.R, self.theta)
-        meat = (
-            self.likelihood.rows.products(contributions, np.ones(self.cells.n_annotators)) * clusters / (clusters - 1)
-        )
-        adjustment = self._adjustment(by_vote=False)
-        return meat + self._by_vote(adjustment) if adjustment.any() else meat
+    def clustered(self) -> _Spread:
+        """Take every annotator as a cluster: its gradient by the scores, and its pull on the unit."""
+        frame, likelihood, inverse = self.frame, self.likelihood, self.frame.inverse
+        lever = find_leverage(likelihood, self.R, self.theta, self.information)
+        contributions = likelihood.score_contributions(self.R, self.theta) * lever.scale
+        meat = likelihood.rows.products(contributions, np.ones(self.cells.n_annotators))
+        members = np.bincount(frame.annotators, minlength=len(frame.size)).astype(np.float64)
+        spared = np.sqrt(members / np.maximum(members - 1.0, 1.0))  # what the unit takes away of each pull
+        pull = frame.pull * spared[frame.annotators]
+        square = sum_by(frame.annotators, pull**2, len(frame.size))
+        mixed, of_unit = inverse @ likelihood.by_model(contributions, pull), inverse @ frame.z
+        with_pull = mixed + of_unit * square[frame.models]
+        scores = inverse @ meat @ inverse + np.outer(mixed, of_unit) + np.outer(of_unit, with_pull)
+        scores = np.where(frame.models[:, None] == frame.models, scores, 0.0)
+        by_annotator = np.diag(scores).copy()
+        if lever.amount.any():
+            scores += inverse @ self._by_vote(lever.amount) @ inverse
+        unit_variance = of_unit**2 * square[frame.models]
+        freedom = _freedom(np.diag(scores), by_annotator, unit_variance, lever.effective, members[frame.models])
+        return _Spread(scores, with_pull, square, freedom, lever.judges)
 
-    def meat_by_vote(self) -> Floats:
-        """Return Σ_votes u_v u_vᵀ with u_v = (W − p)(θ(e_a − e_b) − d B_k/D_k), and the leverage adjustment."""
-        return self._by_vote(self._squared_residual() + self._adjustment(by_vote=True))
-
-    def _adjustment(self, *, by_vote: bool) -> Floats:
-        return leverage_adjustment(self.likelihood, self.R, self.theta, self.information, by_vote=by_vote)
+    def by_vote(self, kind: Interval, clusters: int) -> _Spread:
+        """Take the annotators as given: every vote is a cluster, or the model is right."""
+        inner = self.frame.inverse
+        if kind == "sandwich":
+            amount = squared_residuals(self.cells, self.theta[self.cells.annotator] * self._difference())
+            amount += independent_amount(self.cells, self.R, self.theta, self.information)
+            inner = inner @ self._by_vote(amount) @ inner
+        models = self.cells.n_models
+        nothing, known = np.zeros(models), np.full(models, np.inf)
+        return _Spread(inner, nothing, np.zeros(len(self.frame.size)), known, np.full(models, clusters))
 
     def _by_vote(self, m: Floats) -> Floats:
-        """Return Σ_cells m u uᵀ with u = θ(e_a − e_b) − d B_k/D_k."""
-        ability = self.theta[self.cells.annotator]
-        outer = self.likelihood.laplacian(m * ability**2)
-        if not self.arrow.inverse_D.any():
+        """Return Σ_cells m u uᵀ with u = θ(e_a − e_b) − d (BᵀQ)_k."""
+        outer = self.likelihood.laplacian(m * self.theta[self.cells.annotator] ** 2)
+        if not self.inverse_D.any():
             return outer
-        arrow, rows, one = self.arrow, self.likelihood.rows, np.ones(self.cells.n_annotators)
+        frame, rows, one = self.frame, self.likelihood.rows, np.ones(self.cells.n_annotators)
         mixed, quadratic = self._shares_by_vote(m)
-        crossed = rows.products(mixed, one, self.cross, arrow.inverse_D)
-        outer += rows.products(self.cross, arrow.inverse_D * np.sqrt(quadratic)) - crossed - crossed.T
+        crossed = rows.products(mixed, one, self.cross, self.inverse_D)
+        outer += rows.products(self.cross, self.inverse_D * np.sqrt(quadratic)) - crossed - crossed.T
         # the constraint's part of Q, of rank one in every scale group
-        t, scale = arrow.v_over_D, arrow.scale
-        for group in range(len(arrow.z)):
-            t_group = t if scale is None else np.where(scale.annotators == group, t, 0.0)
-            mean = self.likelihood.by_model(mixed, t_group)
-            mean -= self.likelihood.by_model(self.cross, quadratic * t_group * arrow.inverse_D)
-            along = np.outer(mean, arrow.z[group])
-            outer += along + along.T + np.outer(arrow.z[group], arrow.z[group]) * float(quadratic @ t_group**2)
+        mean = self.likelihood.by_model(mixed, frame.share)
+        mean -= self.likelihood.by_model(self.cross, quadratic * frame.share * self.inverse_D)
+        square = sum_by(frame.annotators, quadratic * frame.share**2, len(frame.size))
+        along = np.outer(mean + 0.5 * frame.z * square[frame.models], frame.z)
+        outer += np.where(frame.models[:, None] == frame.models, along + along.T, 0.0)
         return outer
 
-    def ability_se(self, inner: Floats) -> Floats:
-        """Return the standard error of θ_k relative to the typical ability."""
-        arrow, scale = self.arrow, self.arrow.scale
-        by_scores = np.empty(self.cells.n_annotators)
+    def ability_se(self, spread: _Spread) -> Floats:
+        """Return the standard error of θ_k relative to the typical ability, in the solver's units.
+
+        θ_k changes by r_k·c + τ_k·pull where the scores change by c, r_k = −(B_k − v_k z)/D_k, τ_k = −v_k/(D_k vᵀD⁻¹v).
+        """
+        frame, likelihood, by_scores = self.frame, self.likelihood, np.empty(self.cells.n_annotators)
 
         def fill(part: tuple[int, int]) -> None:
-            for (first, last), rows in self.likelihood.rows.chunks(part, self.cross, arrow.inverse_D):
-                by_scores[first:last] = np.einsum("ij,ij->i", rows @ inner, rows)
+            for (first, last), rows in likelihood.rows.chunks(part, self.cross, self.inverse_D):
+                by_scores[first:last] = np.einsum("ij,ij->i", rows @ spread.scores, rows)
 
-        map_parts(fill, self.likelihood.rows.parts)
-        variance = by_scores + np.where(arrow.inverse_D > 0, arrow.inverse_D, 1.0 / np.maximum(self.D, 1e-300))
-        if scale is not None and len(arrow.z):
-            across = arrow.z @ inner
-            t = arrow.v_over_D
-            for group in range(scale.number):
-                mine = scale.annotators == group
-                along = arrow.inverse_D * self.likelihood.times_rows(self.cross, across[group])
-                change = -2.0 * t * along + t**2 * float(across[group] @ arrow.z[group])
-                variance += np.where(mine, change - t**2 / max(arrow.size[group], 1e-300), 0.0)
+        map_parts(fill, likelihood.rows.parts)
+        t, group, size = frame.share, frame.annotators, frame.size
+        across = spread.scores @ frame.z
+        along_z, along_pull = (
+            self.inverse_D * likelihood.times_rows(self.cross, each) for each in (across, spread.with_pull)
+        )
+        of_z, of_both = (sum_by(frame.models, frame.z * x, len(size))[group] for x in (across, spread.with_pull))
+        variance = by_scores - 2.0 * t * along_z + t**2 * of_z
+        tau = -t / size[group]
+        variance += 2.0 * tau * (t * of_both - along_pull) + tau**2 * spread.pull[group]
+        variance += np.where(self.inverse_D > 0, self.inverse_D, 1.0 / np.maximum(self.D, TINY)) + t * tau
         se: Floats = np.sqrt(np.maximum(variance, 0.0))
         return se
 
@@ -180,5 +246,15 @@ class _Work:
         difference: Floats = self.R[self.cells.model_a] - self.R[self.cells.model_b]
         return difference
 
-    def _squared_residual(self) -> Floats:
-        return squared_residuals(self.cells, self.theta[self.cells.annotator] * self._difference())
+
+def _freedom(total: Floats, by_annotator: Floats, of_unit: Floats, effective: Floats, members: Floats) -> Floats:
+    """Return the degrees of freedom of each model's variance, shape (n_models,).
+
+    Of the variance between annotators a part is the unit's, from all of a group, the rest from a model's effective
+    number of annotators; both are known to that number less 1. Votes taken as independent add a variance that is known.
+    """
+    between = np.maximum(by_annotator, TINY)
+    unit = np.clip(of_unit, 0.0, between)
+    share = (between - unit) / np.maximum(effective - 1.0, 1.0) + unit / np.maximum(members - 1.0, 1.0)
+    freedom: Floats = np.maximum(total, TINY) ** 2 / (share * between)
+    return freedom

@@ -130,6 +130,7 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
         spread = covariance(
             small.cells, solution.fit, label, kind=settings.interval,
             prior_sd=solution.prior_sd, abilities=settings.method == "am-elo", observed=solution.observed,
+            published=(solution.theta, annotator_unit),
         )  # fmt: skip
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
     has_abilities = settings.method == "am-elo"
@@ -230,11 +231,9 @@ def _units(cells: Cells, solution: Solution, settings: LoopSettings) -> tuple[Fl
     theta = solution.theta
     if settings.method == "m-elo" or len(theta) == 0:
         return np.ones(cells.n_models), np.ones(len(theta))
-    if solution.prior_sd is None:
-        scale = find_scale(cells)
-        models, annotators = scale.models, scale.annotators
-    else:
-        models, annotators = np.zeros(cells.n_models, dtype=np.int64), np.zeros(len(theta), dtype=np.int64)
+    known = None if solution.observed is None else solution.observed.arrow.scale
+    scale = known or find_scale(cells)
+    models, annotators = scale.models, scale.annotators
     annotator_unit = typical_ability(theta, annotators)
     unit_of_group = np.ones(int(max(models.max(), annotators.max())) + 1)
     unit_of_group[annotators] = annotator_unit

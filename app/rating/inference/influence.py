@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -13,18 +12,17 @@ from app.rating.data.threads import map_parts, one_blas_thread, split
 from app.rating.data.votes import WORTH_A_THREAD, Cells
 from app.rating.inference.estimate import Estimate
 from app.rating.inference.influence_kernels import influence_by_vote, own_curvature
+from app.rating.inference.unit import UnitFrame, fix_unit
 from app.rating.solver.fit import Fit
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.kernels import fill_rows
 from app.rating.solver.observed import Observed, observe
-from app.rating.solver.scale import WIDTH
 
 MAX_ROUNDS = 200
 CONVERGED = 1e-8  # of the largest change, at which rounds stop
 DIVERGED = 1e-4  # of the largest change, above which the result is not used
 TINY = 1e-12
 CHUNK = 512  # annotators whose removals are computed together
-NEAR_MEDIAN = 401  # abilities around the median whose changes are computed
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,12 @@ class Influence:
 
     estimate: Estimate
     observed: Observed
+
+    @cached_property
+    def frame(self) -> UnitFrame:
+        """The same information with the published unit fixed."""
+        solution = self.estimate.solution
+        return fix_unit(self.observed, solution.fit, solution.theta, self.estimate.annotator_unit)
 
     @cached_property
     def vote_groups(self) -> VoteGroups:
@@ -119,8 +123,8 @@ def _group_votes(cells: Cells, fit: Fit) -> VoteGroups:
 def leave_annotators_out(influence: Influence) -> Floats:
     """Return the change of every published score if one annotator's votes were removed, for every annotator.
 
-    One Newton step of the objective without the annotator, from the fit, on the constraint that the typical ability of
-    the others is 1; published scores follow the others' median ability.
+    One Newton step of the objective without the annotator, from the fit, on the constraint that the others' typical
+    ability stays the unit.
 
     Returns
     -------
@@ -142,11 +146,11 @@ def leave_annotators_out(influence: Influence) -> Floats:
     if cells.n_annotators == 1:
         return np.full((1, cells.n_models), np.nan)  # no vote would remain
     with one_blas_thread():
-        return ELO_PER_NATURAL * _change(influence)
+        return ELO_PER_NATURAL * influence.estimate.unit * _change(influence)
 
 
 class _Others:
-    """The constraint on the typical ability of the remaining annotators, for each annotator left out.
+    """The equation of the unit of the remaining annotators, for each annotator left out.
 
     Attributes
     ----------
@@ -156,71 +160,38 @@ class _Others:
     lost : the Σ v_j Δθ_j by which the remaining abilities must compensate, shape (n_left_out,)
     """
 
-    def __init__(self, influence: Influence, of_group: Floats, left_out: slice) -> None:
-        arrow, theta = influence.observed.arrow, influence.estimate.solution.fit.theta[left_out]
-        self.bound = len(of_group) > 0
-        if arrow.scale is None or not self.bound:
-            return
-        group = arrow.scale.annotators[left_out]
-        v_over_D, inverse_D = arrow.v_over_D[left_out], arrow.inverse_D[left_out]
-        self.total = of_group[group]
+    def __init__(self, influence: Influence, left_out: slice) -> None:
+        frame, arrow = influence.frame, influence.observed.arrow
+        group = frame.annotators[left_out]
+        v_over_D, inverse_D = frame.share[left_out], arrow.inverse_D[left_out]
+        mine = frame.models == group[:, None]
+        self.total = np.where(mine, frame.z, 0.0) * np.where(np.isfinite(frame.size), frame.size, 0.0)[group, None]
         self.others = self.total - _rows(influence, influence.observed.point.cross, left_out) * v_over_D[:, None]
         own = v_over_D**2 / np.where(inverse_D > 0, inverse_D, 1.0)  # v²/D
-        self.whole = np.maximum(arrow.size[group], TINY)
-        self.size = np.maximum(arrow.size[group] - own, TINY)
-        self.lost = WIDTH * np.tanh((theta - 1.0) / WIDTH)
-
-    def multiplier(self, X: Floats) -> Floats:
-        """Return the D_j Δθ_j/v_j of the remaining annotators that keeps the typical ability at 1."""
-        answer: Floats = (np.einsum("ki,ki->k", self.others, X) + self.lost) / self.size
-        return answer
-
-
-class _Near(NamedTuple):
-    """The abilities nearest to the median, whose changes may move it.
-
-    Attributes
-    ----------
-    order : all annotators, the lowest ability first
-    first : number of annotators below the near ones
-    who : the near annotators, shape (n_near,)
-    rows : B_j/D_j of each, shape (n_models, n_near)
-    """
-
-    order: Indices
-    first: int
-    who: Indices
-    rows: Floats
+        self.whole = np.maximum(frame.size[group], TINY)
+        self.size = np.maximum(frame.size[group] - own, TINY)
+        self.lost = frame.pull[left_out]
 
 
 def _change(influence: Influence) -> Floats:
-    """Return the change of the published scores, natural units, shape (n_annotators, n_models)."""
+    """Return the change of the scores, in the solver's units, shape (n_annotators, n_models)."""
     estimate, observed = influence.estimate, influence.observed
-    size, models = estimate.small.cells.n_annotators, estimate.small.cells.n_models
     contributions = observed.likelihood.score_contributions(estimate.solution.fit.R, estimate.solution.fit.theta)
-    of_group = _constraints(influence)
-    follow = len(of_group) > 0 and len(np.unique(estimate.annotator_unit)) <= 1
-    near = _near_median(influence) if follow else None  # scale groups that do not compare keep their units
-    change = np.empty((size, models))
+    change = np.empty((estimate.small.cells.n_annotators, estimate.small.cells.n_models))
 
     def fill(part: tuple[int, int]) -> None:
         for first in range(part[0], part[1], CHUNK):
             left_out = slice(first, min(first + CHUNK, part[1]))
-            change[left_out] = _change_without(influence, contributions, of_group, near, left_out)
+            change[left_out] = _change_without(influence, contributions, left_out)
 
     map_parts(fill, observed.likelihood.rows.parts)
     return change
 
 
-def _change_without(
-    influence: Influence, contributions: Floats, of_group: Floats, near: _Near | None, left_out: slice
-) -> Floats:
+def _change_without(influence: Influence, contributions: Floats, left_out: slice) -> Floats:
     """Return the rows of `_change` for a few annotators, so that they fit into the processor's cache."""
-    estimate, label = influence.estimate, influence.component
-    others = _Others(influence, of_group, left_out)
-    right = -_rows(influence, contributions, left_out)
-    if others.bound:
-        right -= others.others * (others.lost / others.size)[:, None]
+    label, others = influence.component, _Others(influence, left_out)
+    right = -_rows(influence, contributions, left_out) - others.others * (others.lost / others.size)[:, None]
     X = _solve(influence, _centred(right, label))
     moved = np.zeros(len(X))
     for _ in range(MAX_ROUNDS):
@@ -230,24 +201,7 @@ def _change_without(
         if np.all(moved <= CONVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))):
             break
     X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
-    if near is None:
-        return X * estimate.unit
-    R: Floats = estimate.solution.R
-    medians = _medians(influence, near, X, others.multiplier(X), left_out)
-    change: Floats = (R + X) * medians[:, None] - R * estimate.typical
-    return change
-
-
-def _constraints(influence: Influence) -> Floats:
-    """Return Σ_j B_j v_j/D_j of each scale group, shape (groups, n_models); no row without a constraint."""
-    observed, models = influence.observed, influence.estimate.small.cells.n_models
-    arrow = observed.arrow
-    if arrow.scale is None or len(arrow.size) == 0:
-        return np.zeros((0, models))
-    of_group = np.zeros((arrow.scale.number, models))
-    # all cells of a model belong to one group
-    of_group[arrow.scale.models, np.arange(models)] = observed.likelihood.by_model(observed.point.cross, arrow.v_over_D)
-    return of_group
+    return X
 
 
 def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
@@ -258,14 +212,13 @@ def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice)
         left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b, cells.n,
         fit.R, fit.theta, observed.point.cross, observed.arrow.inverse_D, X, out,
     )  # fmt: skip
-    if others.bound:
-        out -= others.others * (np.einsum("ki,ki->k", others.others, X) / others.size)[:, None]
-        out += others.total * (np.einsum("ki,ki->k", others.total, X) / others.whole)[:, None]
+    out -= others.others * (np.einsum("ki,ki->k", others.others, X) / others.size)[:, None]
+    out += others.total * (np.einsum("ki,ki->k", others.total, X) / others.whole)[:, None]
     return out
 
 
 def _solve(influence: Influence, right: Floats) -> Floats:
-    return influence.observed.solve(right.T).T
+    return influence.frame.solve(right.T).T
 
 
 def _centred(rows: Floats, component: Indices) -> Floats:
@@ -283,35 +236,3 @@ def _rows(influence: Influence, weight: Floats, whose: slice) -> Floats:
     out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
     fill_rows(np.arange(whose.start, whose.stop), rows.starts, cells.model_a, cells.model_b, weight, one, out)
     return out
-
-
-def _near_median(influence: Influence) -> _Near:
-    theta = influence.estimate.solution.theta
-    order = np.argsort(theta, kind="stable")
-    first = max(0, len(theta) // 2 - NEAR_MEDIAN // 2)
-    who = order[first : first + NEAR_MEDIAN]
-    cross = influence.observed.point.cross
-    rows = np.concatenate([_rows(influence, cross, slice(k, k + 1)) for k in who.tolist()])
-    return _Near(order, first, who, np.ascontiguousarray((rows * influence.observed.arrow.inverse_D[who, None]).T))
-
-
-def _medians(influence: Influence, near: _Near, X: Floats, multiplier: Floats, left_out: slice) -> Floats:
-    """Return the median published ability of the others, for each annotator left out, shape (n_left_out,).
-
-    θ_j changes by −B_j·X/D_j + multiplier·v_j/D_j. Only the abilities nearest to the median are computed: the others
-    stay on their side of it.
-    """
-    arrow, theta = influence.observed.arrow, influence.estimate.solution.theta
-    moved = theta[near.who] - X @ near.rows + multiplier[:, None] * arrow.v_over_D[near.who]
-    here = (near.who >= left_out.start) & (near.who < left_out.stop)
-    moved[near.who[here] - left_out.start, np.flatnonzero(here)] = np.inf  # left out: never the median
-    is_below = np.zeros(len(theta), dtype=bool)
-    is_below[near.order[: near.first]] = True
-    below = near.first - is_below[left_out]
-    left = len(theta) - 1
-    lower = np.clip((left - 1) // 2 - below, 0, len(near.who) - 1)
-    upper = np.clip(left // 2 - below, 0, len(near.who) - 1)
-    moved.partition(np.unique([lower, upper]), axis=1)
-    each: Indices = np.arange(len(X))
-    medians: Floats = 0.5 * (moved[each, lower] + moved[each, upper])
-    return medians

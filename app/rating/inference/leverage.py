@@ -1,4 +1,7 @@
-"""Adjusts the sandwich where few clusters inform about a model: with a single annotator it sees no uncertainty."""
+"""Shares of annotators in the information on a model: a large one hides its own error, and leaves few others."""
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,73 +13,69 @@ from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.residuals import moments
 
 TINY = 1e-300  # avoids a division by 0 for a model without information
-ENOUGH = 20  # clusters of equal shares need no adjustment
+LARGEST = 0.8  # share up to which a contribution is scaled up for what the fit takes away of it
+ENOUGH = 0.15  # share from which too few annotators are left to learn from; votes are then also taken as independent
+SLOPE = 2.0  # of the weight of these votes, by the share: a model's only annotator has weight 1, one of two .7
 
 
-def leverage_adjustment(
-    likelihood: Likelihood, R: Floats, theta: Floats, information: Floats, *, by_vote: bool
-) -> Floats:
-    """Return the amount of Σ amount·u uᵀ that each cell adds to the meat, u a vote's gradient by its residual.
+@dataclass(frozen=True)
+class Leverage:
+    """Shares h of annotators in the information Σ w θ² on a model.
 
-    It is Σw of the cell times min(1, 2 (h − 1/20)), nothing for h below 1/20; h is the largest share of the information
-    on either model of the cell that one cluster supplies. A cluster with a large share fits its own gradient away, and
-    few squares remain to average over: the factor makes up for both as far as votes are independent (docs/math.md,
-    "Uncertainty").
+    Attributes
+    ----------
+    scale : 1/√(1 − h) of each cell, h the larger share of its annotator on its two models, shape (n_cells,)
+    amount : Σw of each cell times 2 (h − 0.15), between 0 and 1, shape (n_cells,)
+    effective : 1/Σ_k h_k² of each model, its effective number of annotators, shape (n_models,)
+    judges : number of annotators who inform about each model, shape (n_models,)
+    """
+
+    scale: Floats
+    amount: Floats
+    effective: Floats
+    judges: Indices
+
+
+def find_leverage(likelihood: Likelihood, R: Floats, theta: Floats, information: Floats) -> Leverage:
+    """Find the shares of annotators in the information on each model.
 
     Parameters
     ----------
     R, theta : the fit
     information : Σ w θ² of each model, shape (n_models,)
-    by_vote : True makes every vote a cluster, False the votes of an annotator
-
-    Returns
-    -------
-    float array, shape (n_cells,)
     """
-    c, amount = likelihood.cells, np.zeros(len(likelihood.cells.n))
+    c = likelihood.cells
+    scale, amount = np.ones(len(c.n)), np.zeros(len(c.n))
 
-    def fill(part: tuple[int, int]) -> None:
-        adjust_cells(
-            *part,
-            likelihood.rows.starts,
-            c.model_a,
-            c.model_b,
-            c.n,
-            R,
-            theta,
-            information,
-            by_vote,
-            1.0 / ENOUGH,
-            amount,
+    def fill(part: tuple[int, int]) -> Floats:
+        sums = np.zeros((2, len(R)))
+        share_cells(
+            *part, likelihood.rows.starts, c.model_a, c.model_b, c.n, R, theta, information, scale, amount, sums
         )
+        return sums
 
-    map_parts(fill, likelihood.rows.parts)
+    first, *others = map_parts(fill, likelihood.rows.parts)
+    squares, judges = sum(others, first)
+    return Leverage(scale, amount, 1.0 / np.maximum(squares, TINY), judges.astype(np.int64))
+
+
+def independent_amount(cells: Cells, R: Floats, theta: Floats, information: Floats) -> Floats:
+    """Return for every vote its own cluster what `Leverage.amount` is for annotators, shape (n_cells,)."""
+    x = theta[cells.annotator] * (R[cells.model_a] - R[cells.model_b])
+    u = np.exp(-np.abs(x))
+    variance = u / (1.0 + u) ** 2
+    least = np.minimum(information[cells.model_a], information[cells.model_b])
+    share = variance * theta[cells.annotator] ** 2 / np.maximum(least, TINY)
+    amount: Floats = cells.n * variance * np.clip(SLOPE * (share - ENOUGH), 0.0, 1.0)
     return amount
 
 
-def count_annotators_by_model(cells: Cells) -> Indices:
-    """Count the annotators who compared each model, shape (n_models,); cells sorted by annotator."""
-    counts, last = np.zeros(cells.n_models, dtype=np.int64), np.full(cells.n_models, -1, dtype=np.int64)
-    count_annotators(cells.annotator, cells.model_a, cells.model_b, last, counts)
-    return counts
-
-
 @compiled
-def count_annotators(annotator: Ints, model_a: Ints, model_b: Ints, last: Indices, counts: Indices) -> None:
-    """Count the annotators of each model, shape (n_models,); `last` is the model's latest annotator, −1 at first."""
-    for cell in range(len(annotator)):
-        for model in (model_a[cell], model_b[cell]):
-            if last[model] != annotator[cell]:
-                last[model] = annotator[cell]
-                counts[model] += 1
-
-
-@compiled
-def adjust_cells(
+def share_cells(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats,
-    R: Floats, theta: Floats, information: Floats, by_vote: bool, usual: float, amount: Floats,
+    R: Floats, theta: Floats, information: Floats, scale: Floats, amount: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """Set amount (n_cells,) of annotators first … last−1."""
+    """Set scale and amount (n_cells,) of annotators first … last−1, and add their h² and their number to sums."""
     own = np.zeros(len(R))
     for k in range(first, last):
         square = theta[k] ** 2
@@ -88,10 +87,12 @@ def adjust_cells(
             own[b] += amount[cell] * square
         for cell in range(starts[k], starts[k + 1]):
             a, b = model_a[cell], model_b[cell]
-            of_a, of_b = own[a], own[b]
-            if by_vote:
-                of_a = of_b = amount[cell] * square / max(n[cell], 1.0)
-            share = max(of_a / max(information[a], TINY), of_b / max(information[b], TINY))
-            amount[cell] *= min(max(2.0 * (share - usual), 0.0), 1.0)
+            share = max(own[a] / max(information[a], TINY), own[b] / max(information[b], TINY))
+            scale[cell] = 1.0 / math.sqrt(1.0 - min(share, LARGEST))
+            amount[cell] *= min(max(SLOPE * (share - ENOUGH), 0.0), 1.0)
         for cell in range(starts[k], starts[k + 1]):
-            own[model_a[cell]] = own[model_b[cell]] = 0.0
+            for model in (model_a[cell], model_b[cell]):
+                if own[model] > 0.0:
+                    sums[0, model] += (own[model] / max(information[model], TINY)) ** 2
+                    sums[1, model] += 1.0
+                    own[model] = 0.0

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.data.arrays import Floats, Indices
-from app.rating.inference.contrasts import contrast_errors, win_probabilities
+from app.rating.inference.contrasts import win_probabilities
 from app.rating.inference.estimate import Estimate
 from app.rating.settings import LoopSettings
 
@@ -58,7 +58,6 @@ def predict_matchups(
     difference, half = R[model_a] - R[model_b], np.full(len(model_a), np.nan)
     spread = estimate.covariance
     if spread is not None:
-        errors = contrast_errors(spread.scores, row[model_a], row[model_b])
-        half = spread.critical_value(settings.confidence) * unit[model_a] * errors
+        half = spread.contrast_half_widths(settings.confidence, row[model_a], row[model_b])
     predicted = win_probabilities(np.where(scored, difference, np.nan), half)
     return Matchups(model_a, model_b, predicted.probability, predicted.lower, predicted.upper)

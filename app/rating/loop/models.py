@@ -31,9 +31,9 @@ def make_model_estimates(estimate: Estimate, settings: LoopSettings) -> ModelEst
     se = np.full(size, np.nan)
     lower, upper = np.full(size, np.nan), np.full(size, np.nan)
     if estimate.covariance is not None:
-        deviation = np.sqrt(estimate.covariance.variance)
-        se[estimate.small.models] = scale[estimate.small.models] * deviation
-        half = estimate.covariance.critical_value(settings.confidence) * se
+        se[estimate.small.models] = ELO_PER_NATURAL * np.sqrt(estimate.covariance.variance)
+        half = np.full(size, np.nan)
+        half[estimate.small.models] = ELO_PER_NATURAL * estimate.covariance.half_widths(settings.confidence)
         lower, upper = score - half, score + half
     lower, upper = _bound_the_rest(estimate, settings, offset, lower, upper)
     rank, best, worst = _rank(estimate, score, lower, upper)

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.rating.errors import counted
-from app.rating.inference.covariance import FEWEST_CLUSTERS
 from app.rating.inference.estimate import Estimate
-from app.rating.inference.leverage import count_annotators_by_model
 from app.rating.loop.results import RatingNotice
 from app.rating.settings import LoopSettings
 from app.rating.solver.following import count_following
@@ -17,7 +15,7 @@ from app.rating.solver.rows import CellRows
 CAP_RANGE = (1.25, 2.5)  # around 1.5 to 2, where the cap limits attackers at no cost to honest annotators
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
 PAIR = 2
-FEWEST_OF_MODEL = 5  # annotators of a model, from which the spread between them is informative
+FEWEST = 5  # annotators, of all votes or of a model, from which the spread between them is known fairly well
 CAMP = 0.4  # share of annotators with negative abilities from which they are a camp
 
 Found = Iterator[tuple[str, str]]
@@ -60,18 +58,23 @@ def _of_votes(result: Estimate) -> Found:
 def _of_intervals(result: Estimate, settings: LoopSettings) -> Found:
     if result.covariance is None:
         return
-    kind = result.covariance.kind
-    few = int((count_annotators_by_model(result.small.cells) < FEWEST_OF_MODEL).sum())
-    if kind != settings.interval:
+    spread = result.covariance
+    if spread.kind != settings.interval:
         detail = (
-            f"intervals are {kind} instead of {settings.interval}, which needs {FEWEST_CLUSTERS} annotators: there "
-            f"{'is' if result.covariance.clusters == 1 else 'are'} {result.covariance.clusters}"
+            "one annotator says nothing of how annotators differ: the intervals take the votes as independent, and are "
+            "about this annotator's opinion"
         )
         yield "few-annotators", detail
-    elif kind == "clustered" and few:
+    elif spread.kind == "clustered" and spread.clusters < FEWEST:
         detail = (
-            f"{counted(few, 'model')} with votes of fewer than {FEWEST_OF_MODEL} annotators: the intervals take the "
-            "votes of these annotators as independent"
+            f"{spread.clusters} annotators are fewer than {FEWEST}: how they differ is hardly known, so the intervals "
+            "are wide"
+        )
+        yield "few-annotators", detail
+    elif spread.kind == "clustered" and (few := int((spread.judges < FEWEST).sum())):
+        detail = (
+            f"{counted(few, 'model')} with votes of fewer than {FEWEST} annotators: how these differ is hardly known, "
+            "so the intervals take their votes as independent too, and are wide"
         )
         yield "few-judges", detail
 

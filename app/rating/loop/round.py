@@ -161,7 +161,7 @@ def _abilities(result: Estimate, n_annotators: int) -> tuple[Floats, Floats]:
     """Return published abilities and standard errors, NaN outside the fit and for m-ELO."""
     ability, se = np.full(n_annotators, np.nan), np.full(n_annotators, np.nan)
     if result.covariance is not None:
-        se[result.small.annotators] = result.covariance.ability_se / result.annotator_unit
+        se[result.small.annotators] = result.covariance.ability_se
     if result.has_abilities:
         ability[result.small.annotators] = result.solution.theta / result.annotator_unit
     return ability, se

@@ -70,7 +70,7 @@ def hold_abilities(whole: Estimate, settings: LoopSettings) -> HeldAbilities:
         spread[annotators] = ability_spread(likelihood, solution.R, solution.theta, q) / unit**2
         variance[annotators] = spread[annotators]
     if whole.covariance is not None and whole.has_abilities:
-        variance[annotators] = np.nan_to_num(whole.covariance.ability_se / unit) ** 2
+        variance[annotators] = np.nan_to_num(whole.covariance.ability_se) ** 2
     return HeldAbilities(ability, inverse, spread, variance)
 
 
@@ -102,8 +102,8 @@ def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) ->
     Notes
     -----
     Concave, with a finite, unique maximum for identified models: about 6 passes over the cells. The slice is corrected
-    for bias where the fit of all votes is. Intervals take the abilities as known; "clustered" becomes "sandwich" below
-    20 annotators. A slice of all votes has, uncorrected, the scores of the whole (docs/math.md, "Slices").
+    for bias where the fit of all votes is. Intervals take the abilities as known, the unit included; "clustered" becomes
+    "sandwich" for one annotator. A slice of all votes has, uncorrected, the scores of the whole (docs/math.md, "Slices").
     """
     known = np.isfinite(held.ability)
     cells = cells.where(known[cells.annotator])

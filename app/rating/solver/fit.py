@@ -136,8 +136,8 @@ def fit_am_elo(
     -------
     Fit
         The typical θ (a smooth median, `solver.scale`) is 1 in every group of models and annotators that votes
-        connect. Without a prior that is only a choice of gauge, with one it is part of the estimator. `solver.gauge`
-        converts to the published and to the paper's gauge.
+        connect. Without a prior that is only a choice of gauge, with one it is part of the estimator. The published
+        unit is another (`app.rating.solver.gauge`).
 
     Raises
     ------

@@ -1,46 +1,126 @@
-"""Do 95 % intervals hold the true score 95 % of the time? Simulated arenas with annotators of different ability."""
+"""Do 95 % intervals hold the truth 95 % of the time? Nothing is rescaled by what only the simulation knows.
+
+The truth is in points of the population's typical annotator: score differences are the log-odds with which annotators
+of the median ability prefer one model to another, over their tastes.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
-from app.lab.simulate import simulate_votes
-from app.rating.data.votes import aggregate
-from app.rating.loop.round import run_round
+from app.rating.data.votes import Cells, aggregate
+from app.rating.inference.estimate import estimate
+from app.rating.inference.matchups import predict_matchups
+from app.rating.loop.models import make_model_estimates
 from app.rating.settings import LoopSettings
+from app.rating.solver.gauge import ELO_PER_NATURAL
+
+MODELS, SCORE_SD, ABILITY_SD, TIES = 20, 140.0, 0.3, 0.35
+SETTINGS = LoopSettings()
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 
 
-def simulated_coverage(annotators: int, votes_each: int, arenas: int) -> dict[str, float]:
-    """Share of true scores inside their interval, and the scale of the scores.
+class Arena(NamedTuple):
+    truth: np.ndarray
+    """Natural units, mean 0."""
+    cells: Cells
 
-    The truth is in units of the truly typical annotator. The scale of a fit is random too (it is the typical
-    annotator's), so scores are brought to the truth's scale first; `scale` reports by how much they were too wide.
-    """
-    inside: dict[str, list[float]] = {"clustered": [], "sandwich": [], "scale": []}
+
+class Coverage(NamedTuple):
+    every: float
+    ends: float
+    wins: float
+
+
+def simulate(seed: int, annotators: int, votes_each: int, taste: float, votes_sd: float) -> Arena:
+    """Draw an arena; every annotator finds every model better by N(0, taste²) Elo points than the crowd does."""
+    generator = np.random.default_rng(seed)
+    score = generator.normal(0, SCORE_SD, MODELS) / ELO_PER_NATURAL
+    ability = np.exp(generator.normal(0, ABILITY_SD, annotators))
+    seen = score + generator.normal(0, 1, (annotators, MODELS)) * taste / ELO_PER_NATURAL
+    votes = np.maximum(51, votes_each * np.exp(votes_sd * generator.standard_normal(annotators))).astype(int)
+    k = np.repeat(np.arange(annotators), votes)
+    a = generator.integers(0, MODELS, len(k))
+    b = (a + generator.integers(1, MODELS, len(k))) % MODELS
+    p = expit(ability[k] * (seen[k, a] - seen[k, b]))
+    tie, draw = 4 * p * (1 - p) * TIES, generator.random(len(k))
+    outcome = np.where(draw < p - tie / 2, 1.0, np.where(draw < p + tie / 2, 0.5, 0.0))
+    return Arena(typical(score, taste), aggregate(k, a, b, outcome, n_annotators=annotators, n_models=MODELS))
+
+
+def typical(score: np.ndarray, taste: float) -> np.ndarray:
+    """Scores of the votes of all annotators of the median ability."""
+    seen = (score[:, None] - score)[..., None] + NODES * taste * np.sqrt(2) / ELO_PER_NATURAL
+    truth: np.ndarray = logit(expit(seen) @ (WEIGHTS / WEIGHTS.sum())).mean(axis=1)
+    return truth - truth.mean()
+
+
+def coverage(annotators: int, votes_each: int, arenas: int, taste: float = 0.0, votes_sd: float = 0.0) -> Coverage:
+    """Return the shares of intervals that hold the truth: all models, the two best and two worst, win probabilities."""
+    shares = []
     for seed in range(arenas):
-        votes = simulate_votes(seed, roles={"honest": annotators}, votes_each=votes_each)
-        cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
-        truth = votes.world.score * np.median(votes.world.ability)
-        truth -= truth.mean()
-        for kind in ("clustered", "sandwich"):
-            board = run_round(cells, LoopSettings(interval=kind)).rating.models
-            score = board.score - board.score.mean()
-            factor = (truth @ score) / (score @ score)
-            half = factor * (board.upper - board.lower) / 2
-            inside[kind].append(float(np.mean(np.abs(factor * score - truth) <= half)))
-        inside["scale"].append((score @ truth) / (truth @ truth))
-    return {name: float(np.mean(values)) for name, values in inside.items()}
+        arena = simulate(seed, annotators, votes_each, taste, votes_sd)
+        fitted = estimate(arena.cells, SETTINGS)
+        board, pairs = make_model_estimates(fitted, SETTINGS), predict_matchups(fitted, SETTINGS)
+        truth = ELO_PER_NATURAL * (arena.truth - arena.truth[board.identified].mean()) + SETTINGS.base
+        inside = (board.lower <= truth) & (truth <= board.upper)
+        order = np.argsort(truth)
+        chance = expit(arena.truth[pairs.model_a] - arena.truth[pairs.model_b])
+        wins = (pairs.lower <= chance) & (chance <= pairs.upper)
+        shares.append([inside.mean(), inside[[*order[:2], *order[-2:]]].mean(), wins.mean()])
+    return Coverage(*np.mean(shares, axis=0))
 
 
-def test_intervals_cover_the_truth_in_a_small_arena() -> None:
-    coverage = simulated_coverage(annotators=40, votes_each=100, arenas=40)
-    assert 0.92 < coverage["clustered"] < 0.98  # 800 intervals: ± 2 standard errors of the share, and more
-    assert 0.97 < coverage["scale"] < 1.08
+def test_intervals_hold_the_truth_in_points_of_the_typical_annotator() -> None:
+    found = coverage(annotators=40, votes_each=200, arenas=60)
+    assert 0.92 < found.every < 0.98
+    assert found.ends > 0.9
+    assert 0.92 < found.wins < 0.98
+
+
+def test_intervals_of_few_annotators_with_tastes_hold_the_truth() -> None:
+    found = coverage(annotators=10, votes_each=400, arenas=60, taste=70.0)
+    assert 0.92 < found.every < 0.98
+    assert found.ends > 0.9
+    assert 0.92 < found.wins < 0.98
+
+
+def test_intervals_hold_the_truth_where_few_annotators_cast_most_votes() -> None:
+    found = coverage(annotators=40, votes_each=100, arenas=40, taste=70.0, votes_sd=1.5)
+    assert 0.92 < found.every < 0.985
+    assert 0.92 < found.wins < 0.985
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("annotators", [40, 400])
+@pytest.mark.parametrize("taste", [0.0, 70.0])
 @pytest.mark.parametrize("votes_each", [51, 200])
-def test_intervals_cover_the_truth(annotators: int, votes_each: int) -> None:
-    coverage = simulated_coverage(annotators, votes_each, arenas=500)
-    print(f"{annotators} annotators, {votes_each} votes each: {coverage}")
-    assert 0.93 <= coverage["clustered"] <= 0.97
+@pytest.mark.parametrize("annotators", [20, 40, 400, 2_000])
+def test_intervals_hold_the_truth(annotators: int, votes_each: int, taste: float) -> None:
+    check(annotators, votes_each, taste, 0.0)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("annotators", "votes_each", "taste", "votes_sd"),
+    [
+        (42, 1_000, 0.0, 0.0),
+        (19, 200, 100.0, 0.0),
+        (10, 1_000, 70.0, 0.0),
+        (6, 1_600, 70.0, 0.0),
+        (100, 100, 70.0, 1.5),
+    ],
+)
+def test_intervals_of_few_or_unequal_annotators_hold_the_truth(
+    annotators: int, votes_each: int, taste: float, votes_sd: float
+) -> None:
+    check(annotators, votes_each, taste, votes_sd)
+
+
+def check(annotators: int, votes_each: int, taste: float, votes_sd: float) -> None:
+    found = coverage(annotators, votes_each, 500, taste, votes_sd)
+    print(f"{annotators} × {votes_each}, tastes {taste:g}, log sd of votes {votes_sd:g}: {found}")
+    assert 0.93 <= found.every <= 0.97
+    assert found.ends >= 0.92
+    assert 0.93 <= found.wins <= 0.97

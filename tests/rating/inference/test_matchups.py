@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from app.lab.simulate import simulate_votes
 from app.rating.data.votes import Cells, aggregate
@@ -41,8 +42,9 @@ def test_intervals_are_made_of_the_covariance_on_the_log_odds(fitted: Estimate) 
     matchups = predict_matchups(fitted, AM_ELO, (np.array([4]), np.array([1])))
     assert fitted.covariance is not None
     scores = fitted.covariance.scores
-    R, cov = fitted.solution.R * fitted.typical, scores * fitted.typical**2
-    half = fitted.covariance.critical_value(0.95) * np.sqrt(cov[4, 4] + cov[1, 1] - 2 * cov[4, 1])
+    R, cov = fitted.solution.R * fitted.typical, scores
+    freedom = fitted.covariance.contrast_freedom(np.array([4]), np.array([1]))[0]
+    half = stdtrit(freedom, 0.975) * np.sqrt(cov[4, 4] + cov[1, 1] - 2 * cov[4, 1])
     ends = [1 / (1 + np.exp(-(R[4] - R[1] + end))) for end in (-half, half)]
     np.testing.assert_allclose([matchups.lower[0], matchups.upper[0]], ends, rtol=1e-12)
     turned = predict_matchups(fitted, AM_ELO, (np.array([1]), np.array([4])))

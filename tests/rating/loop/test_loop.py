@@ -14,6 +14,7 @@ from app.rating.inference import estimate
 from app.rating.loop.results import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.solver.gauge import typical_ability
 from app.rating.solver.solution import fit_with_settings
 from app.rating.solver.warm_start import Start, find_begin
 
@@ -128,9 +129,9 @@ def test_excluding_everyone_is_an_error(cells: Cells) -> None:
         run_round(cells, LoopSettings(min_ability=50.0, exclude=True))
 
 
-def test_abilities_have_median_one_and_components_mean_base(cells: Cells) -> None:
+def test_the_typical_ability_is_one_and_components_mean_base(cells: Cells) -> None:
     rating = run_round(cells, LoopSettings(base=1500.0)).rating
-    assert np.median(rating.annotators.ability) == pytest.approx(1.0)
+    assert typical_ability(rating.annotators.ability)[0] == pytest.approx(1.0)
     assert rating.models.score.mean() == pytest.approx(1500.0)
     assert rating.diagnostics.published_cap == pytest.approx(1.75 / rating.diagnostics.median_ability)
 

@@ -13,7 +13,6 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
-from app.rating.solver.gauge import to_paper_gauge
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 CROWD: Any = {"honest": 10, "random": 2, "flip": 2}
@@ -101,7 +100,7 @@ def test_data_built_from_a_known_optimum_returns_it() -> None:
     s = n / (1 + np.exp(-theta[annotator] * (R[a] - R[b])))
     cells = Cells(*(x.astype(np.int32) for x in (annotator, a, b)), n, s, np.zeros(len(a)), 4, 4)
     fit = fit_am_elo(cells, one_component(cells), prior_sd=None, ability_cap=None)
-    R_paper, theta_paper = to_paper_gauge(fit.R, fit.theta)
+    R_paper, theta_paper = fit.R * fit.theta.sum(), fit.theta / fit.theta.sum()
     np.testing.assert_allclose(theta_paper, theta / theta.sum(), atol=1e-9)
     np.testing.assert_allclose(R_paper, (R - R.mean()) * theta.sum(), atol=1e-9)
 

@@ -2,33 +2,37 @@ import numpy as np
 import pytest
 
 from app.rating.errors import NoCommonRankingError
-from app.rating.solver.gauge import threshold_in_paper_gauge, to_paper_gauge, typical_ability
+from app.rating.solver.gauge import typical_ability, unit_widths
 
 
-def test_both_gauges_give_every_vote_the_same_probability() -> None:
-    R, theta = np.array([1.0, -0.5]), np.array([0.5, 1.5, 2.0])
-    paper_R, paper_theta = to_paper_gauge(R, theta)
-    assert paper_theta.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(np.outer(paper_theta, paper_R), np.outer(theta, R))
+def test_the_typical_ability_solves_its_equation_in_each_group() -> None:
+    theta, group = np.array([1.0, 2.0, 4.0, 10.0, 30.0, 3.0]), np.array([0, 0, 0, 1, 1, 2])
+    unit, width = typical_ability(theta, group), unit_widths(group)
+    sums = np.bincount(group, np.tanh((theta / unit - 1) / width))
+    np.testing.assert_allclose(sums, 0.0, atol=1e-12)
+    assert unit[5] == pytest.approx(3.0)
+    assert len(np.unique(unit)) == 3
 
 
-def test_the_papers_better_threshold_is_about_a_fifth_of_the_typical_ability_at_its_size() -> None:
-    assert threshold_in_paper_gauge(0.21, np.ones(42)) == pytest.approx(0.005)
+@pytest.mark.parametrize("spread", [0.05, 0.3, 1.0])
+def test_in_a_large_crowd_it_is_the_median(spread: float) -> None:
+    theta = np.exp(spread * np.random.default_rng(0).standard_normal(20_000))
+    error = 1.25 * spread / np.sqrt(20_000)  # the median's standard error
+    assert typical_ability(theta)[0] == pytest.approx(np.median(theta), abs=1.5 * error)
 
 
-def test_typical_ability_is_the_median_of_each_scale_group() -> None:
-    theta = np.array([1.0, 2.0, 4.0, 10.0, 30.0])
-    assert typical_ability(theta).tolist() == [4.0] * 5
-    assert typical_ability(theta, np.array([0, 0, 0, 1, 1])).tolist() == [2.0, 2.0, 2.0, 20.0, 20.0]
+def test_no_extreme_ability_moves_it_by_more_than_one_share() -> None:
+    theta = np.random.default_rng(1).normal(1.0, 0.3, 200)
+    wild = np.append(theta, [1e9, -1e9, 1e9])
+    assert typical_ability(wild)[0] == pytest.approx(typical_ability(theta)[0], abs=0.03)
 
 
-@pytest.mark.parametrize("median", [0.1, 0.0, -1.0])
-def test_a_median_at_or_below_a_tenth_is_refused(median: float) -> None:
+@pytest.mark.parametrize("typical", [0.0999, 0.0, -1.0])
+def test_a_unit_at_or_below_a_tenth_is_refused(typical: float) -> None:
     with pytest.raises(NoCommonRankingError):
-        typical_ability(np.array([-5.0, median, 9.0]))
-    assert typical_ability(np.array([-5.0, 0.1001, 9.0]))[0] == 0.1001
+        typical_ability(np.full(3, typical))
+    assert typical_ability(np.full(3, 0.1001))[0] == pytest.approx(0.1001)
 
 
-def test_the_papers_gauge_needs_a_positive_sum() -> None:
-    with pytest.raises(NoCommonRankingError):
-        to_paper_gauge(np.zeros(2), np.array([1.0, -1.0]))
+def test_no_annotators_have_no_unit() -> None:
+    assert len(typical_ability(np.zeros(0))) == 0
