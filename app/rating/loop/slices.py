@@ -102,8 +102,9 @@ def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) ->
     Notes
     -----
     Concave, with a finite, unique maximum for identified models: about 6 passes over the cells. The slice is corrected
-    for bias where the fit of all votes is. Intervals take the abilities as known, the unit included; "clustered" becomes
-    "sandwich" for one annotator. A slice of all votes has, uncorrected, the scores of the whole (docs/math.md, "Slices").
+    for bias where the fit of all votes is. Intervals take the abilities, and so the unit, as known; "clustered" becomes
+    "sandwich" for one annotator. A slice of all votes has, uncorrected, the scores of the whole (docs/math.md,
+    "Slices").
     """
     known = np.isfinite(held.ability)
     cells = cells.where(known[cells.annotator])
