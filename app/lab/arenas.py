@@ -8,6 +8,7 @@ from app.rating.data.arrays import Floats
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import VotesError
 
+TIE = 0.5
 PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES = 42, 20, 4_321
 
 
@@ -53,6 +54,10 @@ class Arena:
             model_b=self.model_b[rows],
             outcome=self.outcome[rows],
         )
+
+    def without_ties(self) -> "Arena":
+        """Return the votes for one of the two models."""
+        return self.take(np.flatnonzero(self.outcome != TIE))
 
     def with_outcome(self, outcome: Floats) -> "Arena":
         """Return the same battles with other outcomes."""

@@ -15,7 +15,7 @@ from app.rating.solver.elo import play
 
 K_FACTORS = (1.0, 4.0, 8.0, 16.0, 24.0, 32.0, 36.0)
 PERMUTATIONS = (1, 10, 100, 1_000, 10_000)
-INITIAL = 1_000.0
+INITIAL = 1_400.0
 COMPARED = 100
 """Rankings of each kind that are compared with each other, in all 4,950 pairs."""
 REFITS = 5

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.lab.agreement import f1_score, ranking_agreement
-from app.lab.arenas import PAPER_ANNOTATORS, Arena
+from app.lab.arenas import PAPER_ANNOTATORS, TIE, Arena
 from app.lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none
@@ -19,7 +19,6 @@ from app.rating.settings import LoopSettings
 Strategy = Literal["random", "equal", "flip", "mixed"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
-TIE = 0.5
 PAPER_EPSILON = 0.005
 ROUNDING = 1e-9
 """An annotator who always ties has a maximum likelihood ability of exactly 0, which is at ε = 0: allow for rounding."""

@@ -1,7 +1,7 @@
 """Tests whether ratings find A > B > C: Elo Uncovered's four scenarios (its Table 1)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
@@ -17,13 +17,20 @@ from app.rating.data.arrays import Floats
 
 Scenario = Literal["A≫B, B≫C", "A≫B, B≈C", "A≈B, B≫C", "A≈B, B≈C"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
-STRONG, CLOSE = 0.75, 0.51
+WIN_RATES: Mapping[Scenario, tuple[float, float]] = {
+    "A≫B, B≫C": (0.75, 0.75),
+    "A≫B, B≈C": (0.75, 0.51),
+    "A≈B, B≫C": (0.51, 0.75),
+    "A≈B, B≈C": (0.54, 0.51),
+}
+"""The probability that A wins against B, and B against C, as in the paper (§5.3.1)."""
 VOTES_EACH_PAIR = 1_000
 ANNOTATORS = 20
 INITIAL = 1_400.0
 """The start of Elo in the paper, and the mean of every rating's scores here."""
 ELO_SETTINGS = ((1.0, 1), (1.0, 100), (16.0, 1), (16.0, 100))
 """(K, permutations averaged), the columns of their table."""
+MODELS = "ABC"
 JOINT: tuple[Method, ...] = ("m-elo", "am-elo plain", "am-elo robust")
 RATINGS = (*(f"elo K={k:g} N={n}" for k, n in ELO_SETTINGS), *JOINT)
 _A, _B, _C = range(3)
@@ -54,18 +61,48 @@ class Order:
     answered: int
 
 
-def simulate_scenario(
-    scenario: Scenario, seed: int, *, strong: float = STRONG, close: float = CLOSE, closed: bool = False
-) -> Arena:
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the paper's Table 1: a model's Elo score in one data set, mean over the permutations.
+
+    Attributes
+    ----------
+    sem : standard error of the mean; None for one permutation
+    """
+
+    scenario: Scenario
+    model: str
+    k: float
+    permutations: int
+    score: float
+    sem: float | None
+
+
+def tabulate_scores(seed: int, *, closed: bool = False) -> list[Cell]:
+    """Rate one data set of every scenario by Elo, as the paper's Table 1 does."""
+    cells = []
+    for scenario in SCENARIOS:
+        arena = simulate_scenario(scenario, seed, closed=closed)
+        for k, count in ELO_SETTINGS:
+            ratings = play_orders(arena, k, count, seed, initial=INITIAL)
+            score = ratings.mean(axis=0)
+            sem = ratings.std(axis=0, ddof=1) / math.sqrt(count) if count > 1 else None
+            cells += [
+                Cell(scenario, model, k, count, float(score[i]), None if sem is None else float(sem[i]))
+                for i, model in enumerate(MODELS)
+            ]
+    return cells
+
+
+def simulate_scenario(scenario: Scenario, seed: int, *, closed: bool = False) -> Arena:
     """Simulate 1,000 battles A–B and then 1,000 B–C without ties, by 20 equal annotators.
 
     Parameters
     ----------
-    strong, close : share of wins of the better model for ≫ and ≈
     closed : add 1,000 battles A–C, at the win rate that the other two imply under Bradley-Terry
     """
     generator = np.random.default_rng([seed, SCENARIOS.index(scenario)])
-    first, second = (strong if "≫" in part else close for part in scenario.split(","))
+    first, second = WIN_RATES[scenario]
     gap = math.log(first / (1 - first)) + math.log(second / (1 - second))
     pairs = [(_A, _B, first), (_B, _C, second)]
     if closed:
@@ -86,14 +123,12 @@ def simulate_scenario(
 def rate_scenarios(
     seeds: Sequence[int],
     *,
-    strong: float = STRONG,
-    close: float = CLOSE,
     closed: bool = False,
     processes: int = 1,
     progress: Progress | None = None,
 ) -> list[Order]:
     """Rate every scenario once for every seed, by Elo at two K and with and without averaging, m-ELO and am-ELO."""
-    work = partial(_rate_all, strong, close, closed)
+    work = partial(_rate_all, closed)
     repeats = map_seeds(work, seeds, processes=processes, progress=progress)
     return [
         _summary(scenario, name, [repeat[scenario, name] for repeat in repeats])
@@ -109,10 +144,10 @@ class _Once:
     """Whether A won most battles against B, and B against C."""
 
 
-def _rate_all(strong: float, close: float, closed: bool, seed: int) -> dict[tuple[Scenario, str], _Once]:
+def _rate_all(closed: bool, seed: int) -> dict[tuple[Scenario, str], _Once]:
     results: dict[tuple[Scenario, str], _Once] = {}
     for scenario in SCENARIOS:
-        arena = simulate_scenario(scenario, seed, strong=strong, close=close, closed=closed)
+        arena = simulate_scenario(scenario, seed, closed=closed)
         size = VOTES_EACH_PAIR
         wins = arena.outcome[: 2 * size].reshape(2, size).mean(axis=1)
         majority = (bool(wins[0] > 1 / 2), bool(wins[1] > 1 / 2))

@@ -26,7 +26,7 @@ def test_the_spread_grows_with_k_and_shrinks_with_the_orders_averaged(arena: Are
 
 
 def test_averaging_agrees_with_the_rating_that_the_product_has(arena: Arena) -> None:
-    ratings = play_orders(arena, 4.0, 200, 0)
+    ratings = play_orders(arena, 4.0, 200, 0, initial=1000.0)
     known = fit_elo(arena.model_a, arena.model_b, arena.outcome, n_models=20, k=4.0, shuffles=200)
     np.testing.assert_allclose(ratings.mean(axis=0), known.score, atol=5 * np.max(known.sem))
     np.testing.assert_allclose(ratings.mean(axis=1), 1000.0)

@@ -27,6 +27,10 @@ EXPERIMENTS = {
         "app.cli.lab.transitivity:transitivity",
         "Rate A > B > C in four scenarios: which methods get the order right (Elo Uncovered, Table 1).",
     ),
+    "bernoulli": Listed(
+        "app.cli.lab.bernoulli:bernoulli",
+        "Rate two models by Elo, one of which wins with a fixed probability (Elo Uncovered, Figures 1 to 4).",
+    ),
     "attacks": Listed(
         "app.cli.lab.attacks:attacks",
         "Attack simulated arenas: how far each leaderboard moves, which annotators each rule flags, and how rightly.",

@@ -19,7 +19,7 @@ from app.cli.lab.report import Report, Rows, check_figure, number, publish, tabl
 from app.cli.lab.sources import open_source
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.lab.order import K_FACTORS, PERMUTATIONS, shuffle_and_rate
+from app.lab.order import INITIAL, K_FACTORS, PERMUTATIONS, shuffle_and_rate
 
 
 def order(
@@ -29,6 +29,9 @@ def order(
     repeats: Annotated[
         int, typer.Option(min=2, max=100_000, help="Random orders of the votes; averages are over 1, 10, … of them.")
     ] = PERMUTATIONS[-1],
+    keep_ties: Annotated[
+        bool, typer.Option("--keep-ties", help="Count ties as half a win for each; the paper drops them.")
+    ] = False,
     min_votes: MinVotesOption = 50,
     seed: SeedOption = 0,
     processes: ProcessesOption = 2,
@@ -45,22 +48,26 @@ def order(
     with showing_stages() as stages:
         source = open_source(file, simulated=simulated, min_votes=min_votes, stages=stages)
         stages.stage("shuffling")
+        arena = source.arena(seed) if keep_ties else source.arena(seed).without_ties()
         spreads, order_free = shuffle_and_rate(
-            source.arena(seed),
+            arena,
             seed=seed, k_factors=k_factors, permutations=permutations, processes=processes, progress=stages.share,
         )  # fmt: skip
     elo, others = [asdict(row) for row in spreads], [asdict(row) for row in order_free]
     report = Report(
         experiment="order",
-        settings={**source.settings, "k": k_factors, "repeats": repeats, "seed": seed},
+        settings={
+            **source.settings, "votes": arena.n_votes, "keep_ties": keep_ties, "k": k_factors, "initial": INITIAL,
+            "repeats": repeats, "seed": seed,
+        },
         results={"elo": elo, "order_free": others},
-        tables=[_elo_table(elo, source.title), _others_table(others)],
+        tables=[_elo_table(elo, f"{source.title}, {arena.n_votes:,} of them counted"), _others_table(others)],
         notes=[
             "N: orders that one published score averages. SD, range: of such scores between different sets of orders."
         ],
         chart=_chart(elo),
         seconds=time.perf_counter() - started,
-    )
+    )  # fmt: skip
     publish(report, output_format, figure)
 
 

@@ -9,12 +9,18 @@ from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
 from app.cli.lab.report import Report, Rows, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
-from app.lab.transitivity import CLOSE, RATINGS, SCENARIOS, STRONG, VOTES_EACH_PAIR, rate_scenarios
+from app.lab.transitivity import (
+    INITIAL,
+    RATINGS,
+    SCENARIOS,
+    VOTES_EACH_PAIR,
+    WIN_RATES,
+    rate_scenarios,
+    tabulate_scores,
+)
 
 
 def transitivity(
-    strong: Annotated[float, typer.Option(min=0.5, max=0.99, help="Win rate of the better model for ≫.")] = STRONG,
-    close: Annotated[float, typer.Option(min=0.5, max=0.99, help="Win rate of the better model for ≈.")] = CLOSE,
     closed: Annotated[bool, typer.Option("--closed", help="Add battles A–C to A–B and B–C.")] = False,
     repeats: Annotated[int, typer.Option(min=1, help="Simulated data sets of each scenario.")] = 200,
     seed: SeedOption = 0,
@@ -29,24 +35,43 @@ def transitivity(
         stages.stage("simulating")
         results = rate_scenarios(
             range(seed, seed + repeats),
-            strong=strong, close=close, closed=closed, processes=processes, progress=stages.share,
+            closed=closed, processes=processes, progress=stages.share,
         )  # fmt: skip
+        scores = [asdict(cell) for cell in tabulate_scores(seed, closed=closed)]
     rows = [asdict(row) for row in results]
     report = Report(
         experiment="transitivity",
         settings={
-            "strong": strong, "close": close, "closed": closed, "votes_each_pair": VOTES_EACH_PAIR,
+            "win_rates": WIN_RATES, "closed": closed, "votes_each_pair": VOTES_EACH_PAIR,
             "repeats": repeats, "seed": seed,
         },
-        results={"orders": rows},
-        tables=[_table(rows)],
+        results={"scores": scores, "orders": rows},
+        tables=[_scores_table(scores), _table(rows)],
         notes=[
+            f"Scores: of one data set, mean ± standard error over the orders, all start at {INITIAL:g}.",
             "Shares of the data sets. As voted: neighbours are in the order of the majority of their battles.",
         ],
         chart=_chart(rows),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
     publish(report, output_format, figure)
+
+
+def _scores_table(cells: Rows) -> RenderableType:
+    """Lay the scores out as the paper's Table 1 does: a row for each model, a column for each (K, N)."""
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for cell in cells:
+        line = lines.setdefault(
+            (cell["scenario"], cell["model"]), {"scenario": cell["scenario"], "model": cell["model"]}
+        )
+        error = "" if cell["sem"] is None else f" ± {cell['sem']:.2f}"
+        line[f"N={cell['permutations']} K={cell['k']:g}"] = f"{cell['score']:.2f}{error}"
+    rows = list(lines.values())
+    columns = {name: word(name) for name in rows[0] if name not in ("scenario", "model")}
+    return table(
+        "Elo scores, Elo Uncovered's Table 1", rows,
+        {"Scenario": word("scenario"), "Model": word("model"), **columns}, text=["Scenario", "Model"],
+    )  # fmt: skip
 
 
 def _table(rows: Rows) -> RenderableType:
