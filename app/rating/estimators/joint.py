@@ -141,7 +141,7 @@ class JointEstimator(Estimator):
         best, worst = (np.zeros(len(label), dtype=np.int64) for _ in range(2))
         if estimate.covariance is None:
             return best, worst
-        models, R = estimate.small.models, estimate.solution.R
+        models, R = estimate.small.models, estimate.unit * estimate.solution.R
         for component in np.unique(label[models]):
             of_it = np.flatnonzero(label[models] == component)
             covariance = estimate.covariance.scores[np.ix_(of_it, of_it)]

@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from app.rating import AmElo, BradleyTerry, Elo, read_votes
 from app.rating.errors import VotesError
+from app.rating.inference.contrasts import simultaneous_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")
 NATURAL = np.log(10.0) / 400.0
@@ -103,6 +104,19 @@ def test_rank_sets_are_wider_than_the_ranks_of_one_model_alone(am_elo: AmElo) ->
     assert (sets["best_rank"] <= alone["rank"]).all()
     assert (sets["worst_rank"] >= alone["rank"]).all()
     assert sets["worst_rank"].max() == 6
+
+
+@pytest.mark.parametrize("estimator", [AmElo(), AmElo(prior_sd=None, ability_cap=None), BradleyTerry()])
+def test_rank_sets_are_those_of_the_published_scores(votes: pl.DataFrame, estimator: Any) -> None:
+    few = votes.gather_every(9)  # so that neighbours overlap
+    fitted = estimator.set_params(min_votes=0).fit(few)
+    board = fitted.leaderboard.sort("model")
+    covariance = fitted.result_.estimate.covariance.scores
+    best, worst = simultaneous_ranks(NATURAL * board["score"].to_numpy(), covariance)
+    sets = fitted.rank_sets().sort("model")
+    assert sets["best_rank"].to_list() == best.tolist()
+    assert sets["worst_rank"].to_list() == worst.tolist()
+    assert (best < worst).any()
 
 
 def test_rank_sets_are_within_components_and_unknown_without_intervals(votes: pl.DataFrame) -> None:
