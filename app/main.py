@@ -11,10 +11,10 @@ from app.auth.callers import KnownCallers
 from app.auth.tokens import authenticate_any
 from app.database.engine import Database
 from app.database.schema import needed_revision
+from app.http.dependencies import refuse_unknown_parameters
 from app.http.limits import BodyLimit, RateLimits
 from app.http.middleware import RequestLogMiddleware
 from app.http.openapi import install_openapi, operation_id
-from app.http.parameters import refuse_unknown_parameters
 from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
 from app.leaderboard.cache import LeaderboardCache

@@ -8,6 +8,7 @@ compare.
 
 import asyncio
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -85,8 +86,10 @@ class Voters:
             number += 1
 
     def _request(self, battle: str, number: int) -> bytes:
+        # As the ranking has it: a refit that would exclude these voters waits for an admin and publishes nothing.
+        winner = "model_b" if random.random() < 0.73 else "model_a"  # noqa: S311  keeps no secret
         body = (
-            f'{{"model_a":"model-{1 + number % 50}","model_b":"model-{51 + number % 50}","winner":"model_a",'
+            f'{{"model_a":"model-{1 + number % 50}","model_b":"model-{51 + number % 50}","winner":"{winner}",'
             f'"annotator":"worker-{1 + number % 500}","battle_id":"{battle}"}}'
         )
         return (

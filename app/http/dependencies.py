@@ -1,16 +1,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request, Security
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Connection
 
 from app.auth.callers import Caller, Scope
 from app.database.errors import DatabaseBusyError
-from app.errors import NotAuthenticatedError, ScopeMissingError
+from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError
 from app.http.errors import MediaTypeError
+from app.http.problems import invalid_input
 from app.services import Services
 
 _bearer = HTTPBearer(
@@ -174,3 +178,34 @@ def _authorised(
         return await authorise(request, scope, credentials.credentials if credentials else None, tokens=tokens)
 
     return authorised
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Check that the request's route declares every query parameter.
+
+    Raises
+    ------
+    BadInputError
+        It names each unknown parameter and the most similar declared one.
+    """
+    route = request.scope.get("route")
+    if not request.scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:
+        return  # pages for people ignore what a link adds, such as ?utm_source
+    known = sorted(_declared(route.dependant))
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
+    if unknown:
+        raise invalid_input(tuple(FieldError(f"/{name}", _explain(name, known)) for name in unknown))
+
+
+def _declared(dependant: Dependant) -> Iterator[str]:
+    for parameter in dependant.query_params:
+        yield parameter.alias
+    for dependency in dependant.dependencies:
+        yield from _declared(dependency)
+
+
+def _explain(name: str, known: list[str]) -> str:
+    similar = get_close_matches(name, known, n=1)
+    if similar:
+        return f"is not a parameter of this endpoint; did you mean {similar[0]}?"
+    return f"is not a parameter of this endpoint, which has {', '.join(known) or 'none'}"

@@ -17,6 +17,7 @@ from app.http.dependencies import (
     authorise,
     bearer_secret,
     database_turn,
+    refuse_unknown_parameters,
     require,
     require_any,
     require_json,
@@ -27,7 +28,6 @@ from app.http.idempotency.service import StoredResponse
 from app.http.middleware import note_votes
 from app.http.openapi import documented_body, operation_id
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.parameters import refuse_unknown_parameters
 from app.http.paths import PREFIX
 from app.http.problems import MEDIA_TYPE, invalid_input, problem_response, problem_responses
 from app.votes import retractions

@@ -3,10 +3,17 @@ from functools import partial
 
 import pytest
 
-from app.refits.fit.child_process import LOWEST_PRIORITY
+from app.refits.fit.child_process import AUTOGROUP, LOWEST_PRIORITY
 from app.refits.fit.process import FitProcess
 
 
 @pytest.mark.own_child
 def test_a_fit_has_the_lowest_priority(fit_process: FitProcess) -> None:
     assert fit_process.run(partial(os.nice, 0)) == LOWEST_PRIORITY
+
+
+@pytest.mark.own_child
+@pytest.mark.skipif(not AUTOGROUP.exists(), reason="the kernel does not group processes by session")
+def test_a_fit_has_the_lowest_priority_where_sessions_share_the_processors(fit_process: FitProcess) -> None:
+    assert fit_process.run(partial(os.getsid, 0)) != os.getsid(0)
+    assert fit_process.run(AUTOGROUP.read_text).split()[1:] == ["nice", str(LOWEST_PRIORITY)]

@@ -5,8 +5,10 @@ import os
 import signal
 import threading
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 LOWEST_PRIORITY = 19
+AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def become_child(parent_death: Connection) -> None:
@@ -29,6 +31,11 @@ def lower_priority() -> None:
     started it.
     """
     os.nice(LOWEST_PRIORITY)  # the kernel stops at the lowest
+    # Where Linux shares the processors among sessions first (`sched_autogroup_enabled`), that counts only within the
+    # session. So this process leaves its parent's session for one of its own, which gets the lowest priority too.
+    with contextlib.suppress(OSError):
+        os.setsid()
+        AUTOGROUP.write_text(str(LOWEST_PRIORITY))
 
 
 def _exit_with_parent(parent_death: Connection) -> None:
