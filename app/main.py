@@ -32,7 +32,7 @@ from app.votes.queue import VoteQueue
 from app.worker.worker import Worker
 
 # Connections for the vote queue, for looking up keys, figures and leaderboards, and for the worker's threads.
-_RESERVED_CONNECTIONS = 10
+RESERVED_CONNECTIONS = 10
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -79,19 +79,26 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
-    with open_database_of(settings, extra_connections=_RESERVED_CONNECTIONS) as database:
-        services = build_services(settings, database)
-        app.state.services = services
-        gauges = asyncio.create_task(keep_setting_gauges(services))
-        worker = Worker(database, settings)
-        if settings.worker.run_in_server:
-            worker.start()
-        try:
+    with open_database_of(settings, extra_connections=RESERVED_CONNECTIONS) as database:
+        async with running_services(app, database):
             yield
-        finally:
-            gauges.cancel()
-            await services.close()
-            await asyncio.to_thread(worker.stop)
+
+
+@asynccontextmanager
+async def running_services(app: FastAPI, database: Database) -> AsyncIterator[None]:
+    """Build what the process holds, on an open database, and the worker if it is to run here; stop both at the end."""
+    settings: Settings = app.state.settings
+    app.state.services = services = build_services(settings, database)
+    gauges = asyncio.create_task(keep_setting_gauges(services))
+    worker = Worker(database, settings)
+    if settings.worker.run_in_server:
+        worker.start()
+    try:
+        yield
+    finally:
+        gauges.cancel()
+        await services.close()
+        await asyncio.to_thread(worker.stop)
 
 
 def build_services(settings: Settings, database: Database) -> Services:
