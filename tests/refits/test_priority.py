@@ -3,7 +3,7 @@ from functools import partial
 
 import pytest
 
-from app.refits.fit.child_process import AUTOGROUP, LOWEST_PRIORITY
+from app.refits.fit.child_process import AUTOGROUP, LOWEST_PRIORITY, SESSION_PRIORITY
 from app.refits.fit.process import FitProcess
 
 
@@ -14,6 +14,6 @@ def test_a_fit_has_the_lowest_priority(fit_process: FitProcess) -> None:
 
 @pytest.mark.own_child
 @pytest.mark.skipif(not AUTOGROUP.exists(), reason="the kernel does not group processes by session")
-def test_a_fit_has_the_lowest_priority_where_sessions_share_the_processors(fit_process: FitProcess) -> None:
+def test_a_fit_has_a_low_priority_where_sessions_share_the_processors(fit_process: FitProcess) -> None:
     assert fit_process.run(partial(os.getsid, 0)) != os.getsid(0)
-    assert fit_process.run(AUTOGROUP.read_text).split()[1:] == ["nice", str(LOWEST_PRIORITY)]
+    assert fit_process.run(AUTOGROUP.read_text).split()[1:] == ["nice", str(SESSION_PRIORITY)]

@@ -8,6 +8,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 LOWEST_PRIORITY = 19
+SESSION_PRIORITY = 10
+"""Of the session: requests interrupt it at once, and beside other busy sessions a tenth of a processor is left."""
 AUTOGROUP = Path("/proc/self/autogroup")
 
 
@@ -32,10 +34,10 @@ def lower_priority() -> None:
     """
     os.nice(LOWEST_PRIORITY)  # the kernel stops at the lowest
     # Where Linux shares the processors among sessions first (`sched_autogroup_enabled`), that counts only within the
-    # session. So this process leaves its parent's session for one of its own, which gets the lowest priority too.
+    # session. So this process leaves its parent's session for one of its own with a low priority.
     with contextlib.suppress(OSError):
         os.setsid()
-        AUTOGROUP.write_text(str(LOWEST_PRIORITY))
+        AUTOGROUP.write_text(str(SESSION_PRIORITY))
 
 
 def _exit_with_parent(parent_death: Connection) -> None:
