@@ -151,7 +151,7 @@ def _solve(
     problem = Problem(Likelihood(small.cells, None), label, None)
     optimum = minimise_scores(problem.likelihood, label, np.zeros(len(small.models)), theta)
     end = (problem, optimum.point)
-    fit = Fit(optimum.R, theta, no_annotator, -optimum.value, optimum.iterations, no_annotator, end)
+    fit = Fit(optimum.R, theta, no_annotator, -optimum.point.value, optimum.iterations, no_annotator, end)
     observed = observe(small.cells, fit, label, prior_sd=None, abilities=False)
     inverse, spread = held.inverse[small.annotators], held.spread[small.annotators]
     R = correct_held(fit, observed, inverse=inverse, spread=spread) if inverse.any() else fit.R

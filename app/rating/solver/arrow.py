@@ -7,7 +7,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.solver.likelihood import Curvature, Likelihood
-from app.rating.solver.scale import Scale
+from app.rating.solver.scale import LEAST_CURVATURE, Scale
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Elimination:
         D = point.D
         if self.scale is not None and exact:
             multiplier = find_multiplier(self.scale, point, theta, held)[self.scale.annotators]
-            D = np.maximum(D + multiplier * self.scale.curvature(theta), 0.1 * D)
+            D = np.maximum(D + multiplier * self.scale.curvature(theta), LEAST_CURVATURE * D)
         if np.any(D[~held] <= 0):
             raise LinAlgError("an ability without curvature")
         self.inverse_D = np.where(held, 0.0, 1.0 / np.where(held, 1.0, D))

@@ -25,7 +25,7 @@ from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import find_scale
 from app.rating.solver.sqp import Optimum, minimise
 
-HALF = 0.5
+CERTAIN = 2.0  # standard errors from 0
 FIRST_UPDATES = 3  # Newton steps on each ability alone, from 1
 FURTHEST_START = 1.5  # no ability starts further from 0 than this
 # times the typical ability: in a million votes that do not all agree θd stays below 14, so the typical annotators would
@@ -111,7 +111,7 @@ def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None =
     R = np.zeros(cells.n_models) if start is None else start
     optimum = minimise_scores(likelihood, component, R, np.ones(1))
     theta, no_annotator = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
-    return Fit(optimum.R, theta, no_annotator, -optimum.value, optimum.iterations, no_annotator)
+    return Fit(optimum.R, theta, no_annotator, -optimum.point.value, optimum.iterations, no_annotator)
 
 
 def fit_am_elo(
@@ -181,11 +181,11 @@ def fit_am_elo(
         _refuse_unbounded(likelihood.rows, optimum.R)
         _refuse_outgrown(theta)
     else:
-        _refuse_opposed(theta - point.gradient_abilities / point.D)
+        _refuse_opposed(theta, point)
     no_annotator = np.zeros(len(theta), dtype=bool)
     at_cap = no_annotator if ability_cap is None else theta >= ability_cap
-    log_likelihood = likelihood.prior(theta) - optimum.value
-    end = (Problem(likelihood, component, scale), point) if optimum.exact else None
+    log_likelihood = likelihood.prior(theta) - optimum.point.value
+    end = Problem(likelihood, component, scale), point
     return Fit(optimum.R, theta, at_cap, log_likelihood, optimum.iterations, no_annotator, end)
 
 
@@ -223,16 +223,17 @@ def _refuse_unbounded(rows: CellRows, R: Floats) -> None:
             raise NoFiniteMaximumError(unbounded, word)
 
 
-def _refuse_opposed(own: Floats) -> None:
-    """Raise where half of the annotators would oppose the ranking, were it not for the constraint on the typical one.
+def _refuse_opposed(theta: Floats, point: Curvature) -> None:
+    """Raise where half of the annotators certainly oppose the ranking, though the constraint may hide it.
 
-    Parameters
-    ----------
-    own : each ability by the annotator's votes and prior alone, at the fitted scores
+    An annotator's own ability is that of their votes and prior alone, one Newton step from the fit at its scores. The
+    constraint draws it towards 1, where the typical one must be.
     """
-    if len(own) and np.mean(own < 0.0) >= HALF:
-        opposed = f"{np.count_nonzero(own < 0.0):,} of {counted(len(own), 'annotator')}"
-        raise NoCommonRankingError(f"{opposed} vote against the ranking: they have no common ranking")
+    own = theta - point.gradient_abilities / point.D
+    opposed = int(np.count_nonzero(own * np.sqrt(point.D) < -CERTAIN))
+    if opposed and opposed >= len(own) / 2.0:
+        against = f"{opposed:,} of {counted(len(own), 'annotator')}"
+        raise NoCommonRankingError(f"{against} vote against the ranking: the annotators have no common ranking")
 
 
 def _refuse_outgrown(theta: Floats) -> None:

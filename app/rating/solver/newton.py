@@ -17,7 +17,6 @@ MAX_ITERATIONS = 200
 MAX_HALVINGS = 40
 SUFFICIENT_DECREASE = 1e-4
 ROUNDING = 4e-16  # relative rounding error of a sum, for each root of its number of terms
-LAST_STEP = 1e-12  # squared decrement of a step so short that the Hessian does not change over it
 CONVERGED = 1e-18  # squared Newton decrement at which steps are about 1e-9 standard errors long
 ENOUGH = 1e-14  # squared Newton decrement that is accepted where rounding may keep it from shrinking to that
 
@@ -29,15 +28,13 @@ class BestScores:
     Attributes
     ----------
     R : shape (n_models,)
-    value : of the objective
+    point : value, gradient and Hessian there
     iterations : of which each is a pass over the votes
-    point : gradient and Hessian one tiny step before the minimum
     """
 
     R: Floats
-    value: float
-    iterations: int
     point: Curvature
+    iterations: int
 
 
 @one_blas_thread()
@@ -70,8 +67,9 @@ def minimise_scores(likelihood: Likelihood, component: Indices, R: Floats, theta
         step: Floats = -cho_solve(factor, point.gradient_scores)
         decrement = -float(step @ point.gradient_scores)
         left = decrement * min(decrement / last, 1.0) ** 2 if iteration else decrement
-        if decrement <= ENOUGH or (decrement <= LAST_STEP and left <= CONVERGED):
-            return BestScores(centre(R + step, component), point.value - decrement / 2.0, iteration + 1, point)
+        if left <= CONVERGED or decrement <= ENOUGH:
+            R = centre(R + step, component)
+            return BestScores(R, likelihood.expand(R, theta), iteration + 1)
         found = _search(likelihood, component, point, R, theta, step, decrement)
         if found is None:
             message = f"no step decreases the objective (decrement {decrement:.1e}) at iteration {iteration + 1}"

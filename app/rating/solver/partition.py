@@ -10,12 +10,12 @@ from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 from app.rating.solver.kernels import balance_pairs, expand_cells, update_abilities
 from app.rating.solver.rows import CellRows
-from app.rating.solver.scale import WIDTH
+from app.rating.solver.scale import LEAST_CURVATURE, WIDTH
 
 BEYOND = 1e-12  # a step that passes the cap by less than this does so by rounding
+MOST_DEPARTURES = 3  # from the cap in one step, so that the search for those it holds ends
 LEAVES = 1e-9  # gradient, relative to the likelihood's, below which an ability at the cap stays there
 NO_CURVATURE = 1e-300  # its inverse is finite
-LEAST_CURVATURE = 0.1  # share of its curvature that an ability keeps whatever the curvature of the constraint
 
 
 class Sums:
@@ -74,12 +74,12 @@ class Response(Sums):
     ----------
     changed : number of abilities that come to the cap or leave it
     slope : Σ g Δθ
-    bent : Σ v Δθ of each scale group
+    size : Σ D Δθ²
     """
 
     changed: int
     slope: float
-    bent: Floats
+    size: float
 
 
 class Partition:
@@ -155,15 +155,21 @@ class Partition:
         self.theta = (1.0 + self.theta) / 2.0
 
     def typical(self, log_factor: Floats) -> tuple[Floats, Floats]:
-        """Return Σ tanh((θ/c − 1)/0.3) of each scale group, and minus its derivative by log c."""
-        scaled = self.theta * np.exp(-log_factor)[self.group]
-        bend = np.tanh((np.minimum(scaled, self.cap) - 1.0) / WIDTH)
-        slope = np.where(scaled < self.cap, (1.0 - bend**2) * scaled / WIDTH, 0.0)
-        return self._sum(bend), self._sum(slope)
+        """Return Σ tanh((θ/c − 1)/0.3) of each scale group, and minus its derivative by log c.
+
+        Abilities at the cap stay there, where the step took them.
+        """
+        scaled = self._scaled(log_factor)
+        bend = np.tanh((scaled - 1.0) / WIDTH)
+        return self._sum(bend), self._sum(np.where(scaled < self.cap, (1.0 - bend**2) * scaled / WIDTH, 0.0))
 
     def rescale(self, log_factor: Floats) -> None:
-        """Divide the abilities by c, and cut them off at the cap."""
-        self.theta = np.minimum(self.theta * np.exp(-log_factor)[self.group], self.cap)
+        """Divide the abilities below the cap by c, up to the cap."""
+        self.theta = self._scaled(log_factor)
+
+    def _scaled(self, log_factor: Floats) -> Floats:
+        scaled = np.minimum(self.theta * np.exp(-log_factor)[self.group], self.cap)
+        return np.where(self.theta < self.cap, scaled, self.theta)
 
     def expand(self, R: Floats, multiplier: Floats, *, exact: bool) -> Point:
         """Return value and derivatives at (R, θ).
@@ -188,37 +194,38 @@ class Partition:
         D = self.D
         if exact:
             D = np.maximum(D - 2.0 / WIDTH * multiplier[self.group] * bend * self.v, LEAST_CURVATURE * D)
-        self.inverse_D = np.where(D > NO_CURVATURE, 1.0 / np.maximum(D, NO_CURVATURE), 0.0)
+        self.curvature, self.inverse_D = D, np.where(D > NO_CURVATURE, 1.0 / np.maximum(D, NO_CURVATURE), 0.0)
         return Point(value, self._sum(bend), gradient, stiffness)
 
     def eliminate(self) -> Eliminated:
         """Return the sums over all annotators at the last point, where a step begins."""
-        self.origin = self.theta
+        self.origin, self.departures = self.theta, np.zeros(len(self.theta), dtype=np.int64)
         return self._eliminate((~self.held).astype(float), self.held.astype(float))
 
-    def respond(self, scores: Floats, multiplier: Floats, *, release: bool) -> Response:
+    def respond(self, scores: Floats, multiplier: Floats) -> Response:
         """Find the step of the abilities, and which of them come to the cap or leave it.
 
         Parameters
         ----------
         scores, multiplier : solution of the quadratic problem with the abilities held that are held now
-        release : whether abilities may leave the cap
         """
         pull = self.gradient + self.rows.times(self.cross, scores) + multiplier[self.group] * self.v
         room = self.cap - self.origin
         self.step = np.where(self.held, room, -pull * self.inverse_D)
         self.joining = ~self.held & (self.step > room + BEYOND)
-        self.leaving = self.held & release
+        self.leaving = self.held & (self.departures < MOST_DEPARTURES)
         if self.leaving.any():
             self.leaving &= pull * self.inverse_D + room > LEAVES * (1.0 + np.abs(self.gradient)) * self.inverse_D
         changed = int(np.count_nonzero(self.joining | self.leaving))
-        return Response(changed, float(self.gradient @ self.step), self._sum(self.v * self.step))
+        size = float(self.curvature @ self.step**2)
+        return Response(changed, float(self.gradient @ self.step), size)
 
     def exchange(self) -> Eliminated:
         """Hold the abilities that come to the cap, free those that leave it; return the change of the sums."""
         joining = self.joining.astype(float) - self.leaving
         change = self._eliminate(-joining, joining)
         self.held = (self.held | self.joining) & ~self.leaving
+        self.departures += self.leaving
         return change
 
     def move(self, length: float) -> None:

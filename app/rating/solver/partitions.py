@@ -81,17 +81,25 @@ class Partitions:
         pair = np.flatnonzero(n)
         return pair_cells(pair, n[pair], s[pair], np.zeros(len(pair)), self.n_models)
 
-    def normalise(self, R: Floats) -> Floats:
+    def normalise(self, R: Floats, *, furthest: float = np.inf) -> Floats:
         """Move along (cR, θ/c) to where the typical ability is 1, and centre the scores.
 
-        A group whose abilities have no positive typical value keeps its scale. Without a prior (−R, −θ) is as likely,
-        so that a group with mostly negative abilities is reversed first.
+        A group keeps its scale where no c does, or only one with |log c| above `furthest`. Without a prior (−R, −θ) is
+        as likely, so that a group with mostly negative abilities is reversed first.
         """
-        scale, log_factor = self.scale, np.zeros(self.scale.number)
+        scale = self.scale
         if self.free_sign:
             sign = np.where(sum(self.each(Partition.signs)) < 0.0, -1.0, 1.0)
             self.each(Partition.reverse, sign)
             R = R * sign[scale.models]
+        log_factor = self._find_factor()
+        log_factor = np.where(np.abs(log_factor) <= furthest, log_factor, 0.0)
+        self.each(Partition.rescale, log_factor)
+        return centre(R * np.exp(log_factor)[scale.models], self.component)
+
+    def _find_factor(self) -> Floats:
+        """Find log c of each group by Newton's method; 0 where no c meets the constraint."""
+        log_factor = np.zeros(self.scale.number)
         for _ in range(MAX_ROUNDS):
             value, slope = (sum(x) for x in zip(*self.each(Partition.typical, log_factor), strict=True))
             if np.all(np.abs(value) <= CONVERGED * self._members):
@@ -99,9 +107,7 @@ class Partitions:
             usable = slope > LEAST_SLOPE * self._members
             step = np.where(usable, value / np.where(usable, slope, 1.0), np.sign(value))
             log_factor = log_factor + np.clip(step, -0.5, 0.5)
-        log_factor = np.where(np.abs(value) <= NEARLY * self._members, log_factor, 0.0)
-        self.each(Partition.rescale, log_factor)
-        return centre(R * np.exp(log_factor)[scale.models], self.component)
+        return np.where(np.abs(value) <= NEARLY * self._members, log_factor, 0.0)
 
 
 def centre(R: Floats, component: Indices) -> Floats:

@@ -13,7 +13,6 @@ from app.rating.solver.partition import Eliminated, Partition, Point
 from app.rating.solver.partitions import Partitions
 from app.rating.solver.scale import WIDTH
 
-FREE_ROUNDS = 10  # in which abilities may leave the cap again; later they can only join it, so the rounds end
 MOST_ROUNDS = 60
 RAISES = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)  # multiples of A, added to a Hessian that is not positive definite
 
@@ -27,14 +26,13 @@ class Step:
     scores : step of the scores, shape (n_models,)
     multiplier : λ of each group's constraint, at the end of the step
     slope : derivative of the objective along the step
-    decrement : dᵀHd, and what more the abilities gain that come to the cap: at least the decrease that the quadratic
-        model predicts; 0 only at the optimum
+    size : ΔRᵀAΔR + Σ D Δθ², the squared length of the step in standard errors, cross block left out
     """
 
     scores: Floats
     multiplier: Floats
     slope: float
-    decrement: float
+    size: float
 
 
 def solve_quadratic(partitions: Partitions, point: Point) -> Step | None:
@@ -57,16 +55,15 @@ def solve_quadratic(partitions: Partitions, point: Point) -> Step | None:
     Hintermüller, Ito and Kunisch (2002).
     """
     system, A = partitions.total(Partition.eliminate), laplacian(point.stiffness, len(point.gradient))
-    for number in range(MOST_ROUNDS):
+    for _ in range(MOST_ROUNDS):
         solution = _solve(partitions, point, A, system)
         if solution is None:
             return None
         scores, multiplier = solution
-        answer = partitions.total(Partition.respond, scores, multiplier, release=number < FREE_ROUNDS)
+        answer = partitions.total(Partition.respond, scores, multiplier)
         if answer.changed == 0:
-            slope = float(point.gradient @ scores) + answer.slope
-            decrement = -slope - float(multiplier @ answer.bent)
-            return Step(scores, multiplier, slope, max(decrement, 0.0))
+            slope, size = float(point.gradient @ scores) + answer.slope, float(scores @ A @ scores) + answer.size
+            return Step(scores, multiplier, slope, size)
         system = system + partitions.total(Partition.exchange)
     return None
 

@@ -10,6 +10,7 @@ from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 
 WIDTH = 0.3
+LEAST_CURVATURE = 0.01  # share of its own curvature that an ability keeps beside the constraint's
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ MAX_ITERATIONS = 200
 MAX_HALVINGS = 40
 SUFFICIENT_DECREASE = 1e-4
 ROUNDING = 4e-16  # relative rounding error of a sum, for each root of its number of terms
-NEAR_EACH = 0.01  # squared decrement, per score and ability, below which the observed Hessian replaces Fisher's
+NEAR_EACH = 0.01  # squared length, per score and ability, below which the observed Hessian replaces Fisher's
 OFF_SCALE = 1e-9  # error of the constraint, for each annotator, of a start that cannot be brought to it
+MOST_RESCALED = 0.5  # |log c| of a step: abilities at the cap stay there, so that a larger one is another point
 DIVERGED = 100.0  # natural units between two scores: σ(100) is 1 in double precision
 WIDER = 6.0  # times the range of the start, where that is more
-LAST_STEP = 1e-12  # squared decrement of a step so short that the Hessian does not change over it
-CONVERGED = 1e-18  # squared decrement at which steps are about 1e-9 standard errors long
-ENOUGH = 1e-14  # squared decrement that is accepted where rounding may keep it from shrinking to that
+CONVERGED = 1e-18  # squared length of a step in standard errors
+ENOUGH = 1e-14  # squared length that is accepted where rounding may keep it from shrinking to that
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,13 @@ class Optimum:
     Attributes
     ----------
     R : shape (n_models,)
-    value : of the objective
+    point : value and derivatives there; the partitions have those of the observed Hessian
     iterations : of which each is a pass over the votes
-    point : the last point of which the partitions have the derivatives, one tiny step before the minimum
-    exact : whether these are of the observed Hessian
     """
 
     R: Floats
-    value: float
-    iterations: int
     point: Point
-    exact: bool
+    iterations: int
 
 
 @one_blas_thread()
@@ -67,9 +63,9 @@ def minimise(partitions: Partitions, R: Floats) -> Optimum:
 
     Notes
     -----
-    The Hessian is Fisher's expected one, which is never indefinite, until the squared decrement is below 0.01 for each
-    score and ability, and the observed one from there: convergence is quadratic. It stops after the step that, at that
-    rate, leaves a squared decrement below 1e-18.
+    The Hessian is Fisher's expected one, which is never indefinite, until the squared length of a step in standard
+    errors is below 0.01 for each score and ability, and the observed one from there: convergence is quadratic. It stops
+    after the step that, at that rate, leaves a squared length below 1e-18.
 
     References
     ----------
@@ -89,21 +85,21 @@ def minimise(partitions: Partitions, R: Floats) -> Optimum:
         step = solve_quadratic(partitions, point)
         if step is None:
             raise _failure("the quadratic problem has no solution at", iteration, R, partitions)
-        left = step.decrement * min(step.decrement / last, 1.0) ** 2 if iteration else step.decrement
-        if step.decrement <= ENOUGH or (step.decrement <= LAST_STEP and left <= CONVERGED):
+        left = step.size * min(step.size / last, 1.0) ** 2 if iteration else step.size
+        if left <= CONVERGED or step.size <= ENOUGH:
             partitions.each(Partition.move, 1.0)
-            R = partitions.normalise(R + step.scores)
-            return Optimum(R, point.value - step.decrement / 2.0, iteration + 1, point, exact)
+            R = partitions.normalise(R + step.scores, furthest=MOST_RESCALED)
+            return Optimum(R, partitions.total(Partition.expand, R, step.multiplier, exact=True), iteration + 1)
         # large enough that a step towards the constraint always decreases the merit function
         penalty = max(penalty, 2.0 * WIDTH * float(np.abs(step.multiplier).max()))
-        exact, last = step.decrement < NEAR_EACH * terms, step.decrement
+        exact, last = step.size < NEAR_EACH * terms, step.size
         found = _search(partitions, point, R, step, penalty, exact=exact)
         if found is None:
-            raise _failure(f"no step decreases the objective (decrement {last:.1e}) at", iteration, R, partitions)
+            raise _failure(f"no step decreases the objective (squared length {last:.1e}) at", iteration, R, partitions)
         R, point = found
         if float(np.ptp(R)) > widest:
             raise _failure("a score diverges to infinity by", iteration, R, partitions)
-    raise _failure(f"not converged (squared decrement {last:.1e}) after", MAX_ITERATIONS - 1, R, partitions)
+    raise _failure(f"not converged (squared length {last:.1e}) after", MAX_ITERATIONS - 1, R, partitions)
 
 
 def _failure(what: str, iteration: int, R: Floats, partitions: Partitions) -> NotConvergedError:
@@ -115,16 +111,16 @@ def _search(
 ) -> tuple[Floats, Point] | None:
     """Backtrack until the merit function decreases enough; None where it never does."""
     away = float(np.abs(point.violation).sum())
-    merit, slope = point.value + penalty * away, step.slope - penalty * away
+    merit, slope = point.value + penalty * away, min(step.slope - penalty * away, 0.0)
     noise = ROUNDING * math.sqrt(partitions.terms) * abs(point.value)
     length = 1.0
     for _ in range(MAX_HALVINGS):
         partitions.each(Partition.move, length)
-        new_R = partitions.normalise(R + length * step.scores)
+        new_R = partitions.normalise(R + length * step.scores, furthest=MOST_RESCALED)
         new = partitions.total(Partition.expand, new_R, step.multiplier, exact=exact)
         value = new.value + penalty * float(np.abs(new.violation).sum())
         # a decrease below the rounding error of the objective cannot be measured
-        if step.decrement <= noise or value <= merit + SUFFICIENT_DECREASE * length * slope + noise:
+        if step.size <= noise or value <= merit + SUFFICIENT_DECREASE * length * slope + noise:
             return new_R, new
         length /= 2.0
     return None

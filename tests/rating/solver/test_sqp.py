@@ -47,7 +47,7 @@ def solve(cells: Cells, cap: float | None, *start: np.ndarray, component: np.nda
     R, theta = start or (np.linspace(-0.5, 0.5, cells.n_models), np.ones(cells.n_annotators))
     partitions.begin(theta)
     optimum = sqp.minimise(partitions, R)
-    return Ending(optimum.R, partitions.abilities(), optimum.value, partitions)
+    return Ending(optimum.R, partitions.abilities(), optimum.point.value, partitions)
 
 
 def textbook(cells: Cells, cap: float, R: np.ndarray, theta: np.ndarray) -> float:
@@ -179,7 +179,7 @@ def test_the_step_solves_the_optimality_conditions() -> None:
     np.testing.assert_allclose(part.theta[part.held] + part.step[part.held], 1.2)
     assert np.all(part.theta + part.step <= 1.2 + 1e-12)
     assert part.v @ part.step == pytest.approx(-0.3 * point.violation[0], abs=1e-9)
-    assert step.decrement == pytest.approx(d @ hessian @ d - left[~free] @ d[~free], rel=1e-9)
+    assert step.size == pytest.approx(step.scores @ A @ step.scores + part.step**2 @ part.curvature)
 
 
 def test_small_worlds_end_one_way_or_the_other() -> None:
