@@ -7,6 +7,8 @@ import numpy as np
 
 from app.rating.data.arrays import Floats, Mask
 
+TIE = 0.5
+
 
 def ranking_agreement(first: Floats, second: Floats) -> float:
     """Return the share of pairs of models that both score lists put in the same order: 1 same, 0 reversed.
@@ -34,12 +36,17 @@ def mean_squared_error(probability: Floats, outcome: Floats) -> float:
     return float(np.mean((probability - outcome) ** 2))
 
 
+def log_loss(probability: Floats, outcome: Floats) -> float:
+    """Return −ℓ per vote, a tie being half a vote for each side."""
+    return float(-np.mean(outcome * np.log(probability) + (1.0 - outcome) * np.log1p(-probability)))
+
+
 def area_under_curve(probability: Floats, outcome: Floats) -> float:
     """Return the AUC of P for separating votes for model_a from votes for model_b; ties do not count.
 
     Equal probabilities count half. NaN where one kind of vote is missing.
     """
-    decided = outcome != 0.5  # noqa: PLR2004  a tie
+    decided = outcome != TIE
     known, won = probability[decided], outcome[decided] == 1.0
     ascending = np.sort(known)
     rank = (np.searchsorted(ascending, known) + np.searchsorted(ascending, known, side="right") + 1) / 2
@@ -47,6 +54,20 @@ def area_under_curve(probability: Floats, outcome: Floats) -> float:
     if n_won == 0 or n_lost == 0:
         return float("nan")
     return float((rank[won].sum() - n_won * (n_won + 1) / 2) / (n_won * n_lost))
+
+
+def published_area_under_curve(probability: Floats, outcome: Floats) -> float:
+    """Return the AUC that am-ELO's authors compute: over all pairs of votes with different outcomes, ties included.
+
+    The share of these pairs in which the vote with the higher outcome (1, ½ or 0) has the higher probability; equal
+    probabilities count as wrong. NaN where all outcomes are equal.
+    """
+    levels = [np.sort(probability[outcome == level]) for level in (0.0, TIE, 1.0)]
+    right = pairs = 0
+    for low, high in combinations(levels, 2):
+        right += int(np.searchsorted(low, high, side="left").sum())
+        pairs += len(low) * len(high)
+    return right / pairs if pairs else float("nan")
 
 
 def f1_score(found: Mask, wanted: Mask) -> float:

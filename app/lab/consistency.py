@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from app.lab.agreement import consistency
+from app.lab.agreement import consistency, log_loss
 from app.lab.arenas import Arena
 from app.lab.descent import PAPER_STEPS, VARIANTS, Descent, Variant, descend
 from app.lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
@@ -137,9 +137,5 @@ def _reference(arena: Arena, method: Method, seed: int, shuffles: int) -> Refere
         if answer is None:
             return Reference(method, None, None)
         rated.append(answer)
-    return Reference(method, _loss(arena, rated[0]), consistency([each.score for each in rated]))
-
-
-def _loss(arena: Arena, rated: Rated) -> float:
-    p, W = rated.predict(arena), arena.outcome
-    return float(-np.mean(W * np.log(p) + (1.0 - W) * np.log1p(-p)))
+    loss = log_loss(rated[0].predict(arena), arena.outcome)
+    return Reference(method, loss, consistency([each.score for each in rated]))

@@ -8,11 +8,15 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
-from app.rating.solver.elo import NATURAL_PER_ELO, fit_elo
+from app.rating.solver.elo import NATURAL_PER_ELO, fit_elo, play
 
-Method = Literal["elo", "m-elo", "am-elo plain", "am-elo robust"]
-METHODS: tuple[Method, ...] = get_args(Method)
+Method = Literal["elo", "elo bootstrap", "m-elo", "am-elo plain", "am-elo robust"]
+"""elo: the mean over random orders, as the am-ELO paper describes it. elo bootstrap: the median over resamples of the
+votes, as its authors' code computes it."""
+EVERY_METHOD: tuple[Method, ...] = get_args(Method)
+METHODS: tuple[Method, ...] = ("elo", "m-elo", "am-elo plain", "am-elo robust")
 ELO_SHUFFLES = 1_000  # as in the am-ELO paper
+K, INITIAL = 4.0, 1_000.0
 
 SETTINGS = {
     "m-elo": LoopSettings(method="m-elo", min_votes=0, interval="none"),
@@ -51,8 +55,11 @@ def rate(arena: Arena, method: Method, *, seed: int = 0, shuffles: int = ELO_SHU
 
     Parameters
     ----------
-    seed, shuffles : of Elo, which is averaged over random orders
+    seed, shuffles : of Elo: how many random orders, or resamples
     """
+    if method == "elo bootstrap":
+        score, _ = bootstrap_elo(arena, resamples=shuffles, seed=seed)
+        return Rated(score, np.zeros(arena.n_models, dtype=np.int64), np.ones(arena.n_annotators))
     if method == "elo":
         result = fit_elo(
             arena.model_a, arena.model_b, arena.outcome, n_models=arena.n_models, shuffles=shuffles, seed=seed
@@ -64,3 +71,24 @@ def rate(arena: Arena, method: Method, *, seed: int = 0, shuffles: int = ELO_SHU
         return None
     ability = np.where(np.isfinite(rating.annotators.ability), rating.annotators.ability, 1.0)
     return Rated(rating.models.score, rating.models.component, ability)
+
+
+def bootstrap_elo(arena: Arena, *, resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """Return the median and the standard deviation of each model's Elo score over resamples of the votes.
+
+    The votes are drawn with replacement and played in the drawn order, K = 4 from 1000, as in am-ELO's published code.
+    A model counts only in the resamples in which it has a vote; NaN where it has none.
+    """
+    generator = np.random.default_rng(seed)
+    a, b = arena.model_a.astype(np.int32), arena.model_b.astype(np.int32)
+    scores = np.full((resamples, arena.n_models), INITIAL)
+    for row in range(resamples):
+        drawn = generator.integers(0, arena.n_votes, arena.n_votes, dtype=np.int32)
+        play(a, b, arena.outcome, drawn[None, :], K, scores[row : row + 1])
+        absent = np.ones(arena.n_models, dtype=bool)
+        absent[a[drawn]] = absent[b[drawn]] = False
+        scores[row, absent] = np.nan
+    known = ~np.isnan(scores).all(axis=0)
+    median, sd = np.full(arena.n_models, np.nan), np.full(arena.n_models, np.nan)
+    median[known], sd[known] = np.nanmedian(scores[:, known], axis=0), np.nanstd(scores[:, known], axis=0)
+    return median, sd

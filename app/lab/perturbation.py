@@ -8,8 +8,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from app.lab.agreement import f1_score, ranking_agreement
-from app.lab.arenas import PAPER_ANNOTATORS, TIE, Arena
+from app.lab.agreement import TIE, f1_score, ranking_agreement
+from app.lab.arenas import PAPER_ANNOTATORS, Arena
 from app.lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none
@@ -80,10 +80,24 @@ class Detection:
 
 
 @dataclass(frozen=True)
+class AbilityPoint:
+    """An annotator's ability before and after a perturbation, published units; one point of the paper's Figure 6."""
+
+    strategy: Strategy
+    share: float
+    method: Method
+    annotator: int
+    perturbed: bool
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
 class _Case:
     """One perturbed arena: the perturbed annotators, and each method's result with its agreement to before."""
 
     bad: Mask
+    before: Mapping[Method, Rated | None]
     after: Mapping[Method, Rated | None]
     consistency: Mapping[Method, float]
     truth: Mapping[Method, float]
@@ -120,8 +134,10 @@ def perturb_and_rate(
     shuffles: int = ELO_SHUFFLES,
     processes: int = 1,
     progress: Progress | None = None,
-) -> tuple[list[Stability], list[Detection]]:
+) -> tuple[list[Stability], list[Detection], list[AbilityPoint]]:
     """Perturb a random share of the annotators for every seed, rate again, and summarise over the seeds.
+
+    The abilities returned are those of the first seed.
 
     Parameters
     ----------
@@ -131,7 +147,7 @@ def perturb_and_rate(
     """
     work = partial(_perturb_once, source, tuple(strategies), tuple(shares), shuffles)
     repeats = map_seeds(work, seeds, processes=processes, progress=progress)
-    stabilities, detections = [], []
+    stabilities, detections, points = [], [], []
     for strategy in strategies:
         for share in shares:
             cases = [repeat[strategy, share] for repeat in repeats]
@@ -139,7 +155,8 @@ def perturb_and_rate(
             detections += [
                 _detection(strategy, share, method, rule, cases) for method in WITH_ABILITIES for rule in RULES
             ]
-    return stabilities, detections
+            points += [point for method in WITH_ABILITIES for point in _points(strategy, share, method, cases[0])]
+    return stabilities, detections, points
 
 
 def _perturb_once(
@@ -160,11 +177,20 @@ def _perturb_once(
             after = {method: rate(perturbed, method, seed=seed + 1, shuffles=shuffles) for method in METHODS}
             cases[strategy, share] = _Case(
                 bad,
+                before,
                 after,
                 {method: _agreement(before[method], after[method]) for method in METHODS},
                 {method: _with_truth(after[method], arena.truth) for method in METHODS},
             )
     return cases
+
+
+def _points(strategy: Strategy, share: float, method: Method, case: _Case) -> list[AbilityPoint]:
+    before, after = case.before[method], case.after[method]
+    if before is None or after is None:
+        return []
+    pairs = zip(before.ability.tolist(), after.ability.tolist(), strict=True)
+    return [AbilityPoint(strategy, share, method, k, bool(case.bad[k]), *pair) for k, pair in enumerate(pairs)]
 
 
 def _agreement(before: Rated | None, after: Rated | None) -> float:

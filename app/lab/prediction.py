@@ -6,19 +6,20 @@ from functools import partial
 
 import numpy as np
 
-from app.lab.agreement import area_under_curve, mean_squared_error
+from app.lab.agreement import area_under_curve, mean_squared_error, published_area_under_curve
 from app.lab.arenas import Arena
-from app.lab.methods import ELO_SHUFFLES, METHODS, Method, rate
+from app.lab.methods import ELO_SHUFFLES, EVERY_METHOD, Method, rate
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none
 
 HELD_OUT = 0.2
-PAPER: Mapping[Method, tuple[float, float]] = {
-    "elo": (0.1238, 0.7492),
-    "m-elo": (0.1234, 0.7503),
-    "am-elo plain": (0.1208, 0.7581),
+PAPER: Mapping[Method, tuple[float, float, float, float]] = {
+    "elo bootstrap": (0.1238, 0.0031, 0.7492, 0.0068),
+    "m-elo": (0.1234, 0.0029, 0.7503, 0.0066),
+    "am-elo plain": (0.1208, 0.0034, 0.7581, 0.0067),
 }
-"""Method → MSE, AUC in the am-ELO paper, Table 2 (Chatbot Arena, April to June 2023, annotators with over 50 votes)."""
+"""Method → MSE, its standard deviation, AUC, its standard deviation over five seeds: the am-ELO paper's Table 2
+(Chatbot Arena, April to June 2023, annotators with over 50 votes)."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Prediction:
 
     Attributes
     ----------
+    published_auc : AUC as the authors' code computes it, ties included (`published_area_under_curve`)
     mse_lead, auc_lead : this method's value minus that of penalised am-ELO, mean over the splits on which both have a
         result: a positive mse_lead and a negative auc_lead mean that penalised am-ELO is better
     splits, answered : number of splits, and of splits on which the method has a result
@@ -38,19 +40,24 @@ class Prediction:
     mse_sd: float | None
     auc: float | None
     auc_sd: float | None
+    published_auc: float | None
+    published_auc_sd: float | None
     mse_lead: float | None
     auc_lead: float | None
     splits: int
     answered: int
     unpredicted: float | None
     paper_mse: float | None
+    paper_mse_sd: float | None
     paper_auc: float | None
+    paper_auc_sd: float | None
 
 
 @dataclass(frozen=True)
 class _Split:
     mse: float
     auc: float
+    published_auc: float
     unpredicted: float
 
 
@@ -72,7 +79,7 @@ def predict(
     work = partial(predict_once, source, shuffles=shuffles)
     splits = map_seeds(work, seeds, processes=processes, progress=progress)
     robust = [split["am-elo robust"] for split in splits]
-    return [_summary(method, [split[method] for split in splits], robust) for method in METHODS]
+    return [_summary(method, [split[method] for split in splits], robust) for method in EVERY_METHOD]
 
 
 def predict_once(
@@ -84,7 +91,7 @@ def predict_once(
     held_out = round(HELD_OUT * arena.n_votes)
     # in the recorded order, on which Elo depends
     test, train = arena.take(np.sort(order[:held_out])), arena.take(np.sort(order[held_out:]))
-    return {method: _errors(train, test, method, seed, shuffles) for method in METHODS}
+    return {method: _errors(train, test, method, seed, shuffles) for method in EVERY_METHOD}
 
 
 def _errors(train: Arena, test: Arena, method: Method, seed: int, shuffles: int) -> _Split | None:
@@ -96,6 +103,7 @@ def _errors(train: Arena, test: Arena, method: Method, seed: int, shuffles: int)
     return _Split(
         mean_squared_error(probability, test.outcome),
         area_under_curve(probability, test.outcome),
+        published_area_under_curve(probability, test.outcome),
         float(np.mean(missing[test.model_a] | missing[test.model_b])),
     )
 
@@ -104,18 +112,23 @@ def _summary(method: Method, splits: Sequence[_Split | None], robust: Sequence[_
     answered = [split for split in splits if split is not None]
     both = [(x, y) for x, y in zip(splits, robust, strict=True) if x is not None and y is not None]
     mse, auc = [split.mse for split in answered], [split.auc for split in answered]
-    paper_mse, paper_auc = PAPER.get(method, (None, None))
+    published = [split.published_auc for split in answered]
+    paper_mse, paper_mse_sd, paper_auc, paper_auc_sd = PAPER.get(method, (None,) * 4)
     return Prediction(
         method=method,
         mse=mean_or_none(mse),
         mse_sd=sd_or_none(mse),
         auc=mean_or_none(auc),
         auc_sd=sd_or_none(auc),
+        published_auc=mean_or_none(published),
+        published_auc_sd=sd_or_none(published),
         mse_lead=mean_or_none(x.mse - y.mse for x, y in both),
         auc_lead=mean_or_none(x.auc - y.auc for x, y in both),
         splits=len(splits),
         answered=len(answered),
         unpredicted=mean_or_none(split.unpredicted for split in answered),
         paper_mse=paper_mse,
+        paper_mse_sd=paper_mse_sd,
         paper_auc=paper_auc,
+        paper_auc_sd=paper_auc_sd,
     )

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.lab.agreement import area_under_curve, consistency, f1_score, mean_squared_error, ranking_agreement
+from app.lab.agreement import (
+    area_under_curve,
+    consistency,
+    f1_score,
+    mean_squared_error,
+    published_area_under_curve,
+    ranking_agreement,
+)
 from app.lab.spread import mean_or_none, sd_or_none
 
 
@@ -31,6 +38,13 @@ def test_auc_is_the_share_of_won_and_lost_votes_in_the_right_order(votes: list[t
     else:
         pairs = [(x > y) + 0.5 * (x == y) for x in won for y in lost]
         assert found == pytest.approx(sum(pairs) / len(pairs))
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.9]), st.sampled_from([0.0, 0.5, 1.0])), min_size=1))
+def test_the_published_auc_is_over_all_pairs_with_different_outcomes(votes: list[tuple[float, float]]) -> None:
+    pairs = [p > q for p, w in votes for q, v in votes if w > v]
+    found = published_area_under_curve(np.array([p for p, _ in votes]), np.array([w for _, w in votes]))
+    assert math.isnan(found) if not pairs else found == pytest.approx(sum(pairs) / len(pairs))
 
 
 def test_mse_takes_a_tie_as_one_half() -> None:

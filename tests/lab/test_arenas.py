@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from app.lab.arenas import Arena, paper_arena
-from app.lab.methods import METHODS, Rated, rate
+from app.lab.arenas import Arena, chatbot_arena, paper_arena
+from app.lab.methods import METHODS, Rated, bootstrap_elo, rate
 from app.rating.errors import VotesError
 
 
@@ -14,6 +14,35 @@ def test_the_simulated_arena_has_the_papers_size_and_its_seed_makes_it(arena: Ar
     again, other = paper_arena(0), paper_arena(1)
     np.testing.assert_array_equal(arena.outcome, again.outcome)
     assert not np.array_equal(arena.outcome, other.outcome)
+
+
+def test_the_shape_of_chatbot_arena() -> None:
+    """Of 33,000 votes 4,321 are by the 42 annotators with more than 50, as the am-ELO paper states."""
+    whole = chatbot_arena(1)
+    assert (whole.n_votes, whole.n_annotators, whole.n_models) == (33_000, 13_383, 20)
+    votes = np.bincount(whole.annotator)
+    assert (len(votes), votes.min()) == (13_383, 1)
+    regulars = whole.of_regulars(50)
+    assert (regulars.n_votes, regulars.n_annotators, regulars.n_models) == (4_321, 42, 20)
+    assert np.sort(votes)[-1] > 3 * np.sort(votes)[-42] == 3 * 51
+    assert 0.25 < np.mean(whole.outcome == 0.5) < 0.42
+
+
+def test_the_median_over_resamples_is_near_the_mean_over_orders(arena: Arena) -> None:
+    """Two ways to average Elo over its noise, with the same start and K: the published code's and the paper's."""
+    resampled, shuffled = rate(arena, "elo bootstrap", shuffles=300), rate(arena, "elo", shuffles=300)
+    assert resampled is not None
+    assert shuffled is not None
+    np.testing.assert_allclose(resampled.score, shuffled.score, atol=10.0)
+    assert not np.array_equal(resampled.score, shuffled.score)
+    rare = Arena(
+        "rare", np.zeros(40, dtype=int), np.r_[np.zeros(39, dtype=int), 1], np.r_[np.ones(39, dtype=int), 2],
+        np.r_[np.tile([1.0, 0.0, 1.0], 13), 1.0], 1, 4,
+    )  # fmt: skip
+    scores, sd = bootstrap_elo(rare, resamples=200, seed=0)
+    assert np.isnan(scores[3])
+    assert scores[2] < 1000.0  # in the resamples with its one vote, which it lost
+    assert sd[0] > 0
 
 
 def test_regulars_are_renumbered_with_their_models() -> None:

@@ -36,7 +36,7 @@ QUICK: dict[str, list[object]] = {
 RESULTS = {
     "prediction": {"methods"},
     "consistency": {"looks", "endings", "references"},
-    "perturb": {"stability", "detection"},
+    "perturb": {"stability", "detection", "abilities"},
     "order": {"elo", "order_free"},
     "transitivity": {"scores", "orders"},
     "bernoulli": {"differences", "trajectories"},
@@ -131,6 +131,35 @@ def test_help_lists_every_experiment(run_lab: RunLab) -> None:
     for name in EXPERIMENTS:
         assert name in result.stdout
     assert run_lab("no-such-thing").exit_code == 2
+
+
+def test_the_scores_and_win_rates_of_every_method(run_lab: RunLab, arena_file: Path, tmp_path: Path) -> None:
+    figure = tmp_path / "scores.json"
+    command = ["scores", arena_file, "--shuffles", 50]
+    document = json.loads(run_lab(*command, "--format", "json", "--figure", figure).stdout)
+    by_method: dict[str, dict[str, Any]] = {}
+    for row in document["scores"]:
+        by_method.setdefault(row["method"], {})[row["model"]] = row
+    assert list(by_method) == ["elo", "elo bootstrap", "m-elo", "am-elo plain", "am-elo robust"]
+    assert {len(models) for models in by_method.values()} == {20}
+    assert min(row["sd"] for row in by_method["elo"].values()) > 1
+    assert {row["sd"] for row in by_method["am-elo robust"].values()} == {0.0}
+    loss = {row["method"]: row["loss"] for row in document["losses"]}
+    assert loss["am-elo plain"] < loss["m-elo"] < loss["elo"]  # maximum likelihood, with abilities and without
+    assert sum(pair["votes"] for pair in document["pairs"]) == 4321
+    best = max(by_method["m-elo"], key=lambda name: by_method["m-elo"][name]["score"])
+    for pair in document["pairs"]:
+        if best in (pair["model_a"], pair["model_b"]):
+            assert (pair["m_elo"] > 0.5) == (pair["model_a"] == best)
+    assert json.loads(figure.read_text(encoding="utf-8"))["vconcat"]  # Vega-Lite, not drawn
+    assert "m03" in run_lab(*command).stdout
+
+
+def test_prediction_on_the_shape_of_chatbot_arena(run_lab: RunLab) -> None:
+    quick = ["prediction", "--chatbot", "--repeats", 1, "--shuffles", 2, *ONE]
+    settings = json.loads(run_lab(*quick, "--format", "json").stdout)["settings"]
+    assert (settings["annotators"], settings["votes"]) == (42, 4_321)
+    assert run_lab(*quick, "--simulated").exit_code == 2
 
 
 def test_orders_are_of_the_votes_without_ties(run_lab: RunLab) -> None:

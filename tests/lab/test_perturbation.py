@@ -48,7 +48,7 @@ def test_mixed_draws_among_the_three_for_each_vote(changed: dict[Strategy, tuple
 
 
 def test_flipped_annotators_are_found_and_cost_am_elo_no_order() -> None:
-    stabilities, detections = perturb_and_rate(paper_arena, range(3), strategies=["flip"], shares=[0.3], shuffles=10)
+    stabilities, detections, _ = perturb_and_rate(paper_arena, range(3), strategies=["flip"], shares=[0.3], shuffles=10)
     for row in detections:
         assert row.f1 is not None
         assert row.f1 >= 0.9
@@ -66,15 +66,18 @@ def test_flipped_annotators_are_found_and_cost_am_elo_no_order() -> None:
 
 
 def test_a_threshold_above_zero_finds_annotators_who_always_tie() -> None:
-    _, detections = perturb_and_rate(paper_arena, [0], strategies=["equal"], shares=[0.2], shuffles=2)
+    _, detections, points = perturb_and_rate(paper_arena, [0], strategies=["equal"], shares=[0.2], shuffles=2)
     f1 = {row.rule: row.f1 for row in detections if row.method == "am-elo robust"}
     assert f1["0.2 of the median"] == f1["0.21 of the mean"] == 1.0
     assert f1["0"] == 0.0  # the prior holds them just above
     assert all(row.f1 == 1.0 for row in detections if row.method == "am-elo plain")
+    assert len(points) == 2 * 42
+    for point in points:
+        assert abs(point.after) < 0.1 if point.perturbed else point.after > 0.3
 
 
 def test_nothing_changes_without_perturbed_annotators(arena: Arena) -> None:
-    stabilities, detections = perturb_and_rate(
+    stabilities, detections, _ = perturb_and_rate(
         partial(_same, arena), [0], strategies=["random"], shares=[0.0], shuffles=200
     )
     kept = {row.method: row for row in stabilities}
@@ -85,7 +88,7 @@ def test_nothing_changes_without_perturbed_annotators(arena: Arena) -> None:
 
 
 def test_half_the_crowd_against_the_other_half_is_refused_or_reversed() -> None:
-    stabilities, _ = perturb_and_rate(paper_arena, range(2), strategies=["flip"], shares=[0.5], shuffles=2)
+    stabilities, *_ = perturb_and_rate(paper_arena, range(2), strategies=["flip"], shares=[0.5], shuffles=2)
     plain = next(row for row in stabilities if row.method == "am-elo plain")
     assert plain.answered < plain.repeats or (plain.consistency or 0.0) < 0.9
 

@@ -11,6 +11,10 @@ EXPERIMENTS = {
     "prediction": Listed(
         "app.cli.lab.prediction:prediction", "Predict held-out votes by every method (the am-ELO paper's Table 2)."
     ),
+    "scores": Listed(
+        "app.cli.lab.scores:scores",
+        "Rate by every method: scores, losses and predicted win rates (the am-ELO paper's Figures 3 and 4).",
+    ),
     "consistency": Listed(
         "app.cli.lab.consistency:consistency",
         "Run the paper's gradient descent from random starts and compare the rankings (the am-ELO paper's Figure 5).",

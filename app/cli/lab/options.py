@@ -21,5 +21,6 @@ ShufflesOption = Annotated[
 ProcessesOption = Annotated[int, typer.Option(min=1, max=64, help="Processes that share the repeats.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="Format of the results.")]
 FigureOption = Annotated[
-    Path | None, typer.Option(metavar="FILE.svg", help="Draw the results into this file (needs the extra `lab`).")
+    Path | None,
+    typer.Option(metavar="FILE.svg|.json", help="Draw the results (needs the extra `lab`), or write Vega-Lite JSON."),
 ]

@@ -1,4 +1,5 @@
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated
 
@@ -16,16 +17,20 @@ from app.cli.lab.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from app.cli.lab.report import Report, Rows, check_figure, number, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
 from app.cli.lab.sources import Source, open_source
 from app.cli.progress import showing_stages
-from app.lab.methods import ELO_SHUFFLES, METHODS
+from app.lab.methods import ELO_SHUFFLES, EVERY_METHOD
 from app.lab.prediction import predict
 
 
 def prediction(
     file: FileArgument = None,
     simulated: SimulatedOption = False,
+    chatbot: Annotated[
+        bool,
+        typer.Option("--chatbot", help="Votes in the shape of Chatbot Arena's 33,000, simulated."),
+    ] = False,
     repeats: Annotated[int, typer.Option(min=1, help="Random 80/20 splits.")] = 5,
     min_votes: MinVotesOption = 50,
     shuffles: ShufflesOption = ELO_SHUFFLES,
@@ -38,7 +43,7 @@ def prediction(
     check_figure(figure)
     started = time.perf_counter()
     with showing_stages() as stages:
-        source = open_source(file, simulated=simulated, min_votes=min_votes, stages=stages)
+        source = open_source(file, simulated=simulated, chatbot=chatbot, min_votes=min_votes, stages=stages)
         stages.stage("predicting")
         seeds = range(seed, seed + repeats)
         results = predict(source.arena, seeds, shuffles=shuffles, processes=processes, progress=stages.share)
@@ -50,7 +55,8 @@ def prediction(
         tables=[_table(source, rows)],
         notes=[
             "MSE over all held-out votes, AUC without ties. Lead: minus am-elo robust's, where both have a result.",
-            "Paper: Table 2 of am-ELO, on its own data; its am-ELO is maximum likelihood.",
+            "elo: mean over random orders, as the paper says. elo bootstrap: median over resamples, as its code does.",
+            "Paper: Table 2 of am-ELO, on its own data; its AUC is that with ties, its am-ELO is maximum likelihood.",
         ],
         chart=_chart(rows),
         seconds=time.perf_counter() - started,
@@ -64,18 +70,22 @@ def _table(source: Source, rows: Rows) -> RenderableType:
         rows,
         {
             "Method": word("method"),
-            "MSE": number("mse", 4),
-            "±": number("mse_sd", 4),
+            "MSE": _with_spread("mse"),
             "Lead": number("mse_lead", 4, sign=True),
-            "Paper": number("paper_mse", 4),
-            "AUC": number("auc", 4),
-            "± ": number("auc_sd", 4),
+            "Paper": _with_spread("paper_mse"),
+            "AUC": _with_spread("auc"),
             "Lead ": number("auc_lead", 4, sign=True),
-            "Paper ": number("paper_auc", 4),
+            "AUC with ties": _with_spread("published_auc"),
+            "Paper ": _with_spread("paper_auc"),
             "Splits": lambda row: f"{row['answered']} of {row['splits']}",
         },
         text=["Method"],
     )
+
+
+def _with_spread(key: str) -> Callable[[Row], str]:
+    mean, spread = number(key, 4), number(f"{key}_sd", 4)
+    return lambda row: "–" if row[key] is None else f"{mean(row)} ± {spread(row)}"
 
 
 def _chart(rows: Rows) -> Spec:
@@ -88,5 +98,5 @@ def _chart(rows: Rows) -> Spec:
         ]
         spread = layer("rule", channels={"x": axis("low", title), "x2": {"field": "high"}}, color="#999")
         mean = layer("point", channels={"x": axis(key, title)}, filled=True, size=60)
-        panels.append(panel(ends, title, spread, mean, y=category("method", None, METHODS)))
+        panels.append(panel(ends, title, spread, mean, y=category("method", None, EVERY_METHOD)))
     return side_by_side(*panels)

@@ -1,5 +1,6 @@
 """Prints an experiment's results, and draws its figure."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -45,21 +46,22 @@ def check_figure(figure: Path | None) -> None:
     Raises
     ------
     BadInputError
-        The name does not end in .svg, the folder does not exist, or the drawing package is not installed.
+        The name ends in neither .svg nor .json, the folder does not exist, or the drawing package is not installed.
     """
     if figure is None:
         return
-    if figure.suffix.lower() != ".svg":
-        raise BadInputError(f"--figure draws SVG: the name must end in .svg, is {figure.name}")
+    if figure.suffix.lower() not in (".svg", ".json"):
+        raise BadInputError(f"--figure draws SVG or Vega-Lite: the name must end in .svg or .json, is {figure.name}")
     check_output(figure)
-    if find_spec("vl_convert") is None:
+    if figure.suffix.lower() == ".svg" and find_spec("vl_convert") is None:
         raise BadInputError("--figure needs the package vl-convert-python: install stable-arena[lab]")
 
 
 def publish(report: Report, output_format: Format, figure: Path | None) -> None:
     """Draw the figure, if any, and print the results."""
     if figure is not None:
-        write_output(_draw(report.chart), figure)
+        drawn = _draw(report.chart) if figure.suffix.lower() == ".svg" else json.dumps(report.chart).encode()
+        write_output(drawn, figure)
     if output_format == "json":
         write_json(
             {

@@ -9,9 +9,11 @@ from typing import Any
 from app.cli.progress import Stages
 from app.errors import BadInputError
 from app.imports.formats import encode, read_vote_file
-from app.lab.arenas import PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES, Arena, paper_arena
+from app.lab.arenas import PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES, Arena, chatbot_arena, paper_arena
 from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
+
+CHATBOT_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -39,35 +41,24 @@ class Source:
     settings: dict[str, Any]
 
 
-def open_source(file: Path | None, *, simulated: bool, min_votes: int, stages: Stages) -> Source:
+def open_source(file: Path | None, *, simulated: bool, chatbot: bool = False, min_votes: int, stages: Stages) -> Source:
     """Open a vote file or a simulation; annotators with `min_votes` or fewer are left out.
 
     Raises
     ------
     BadInputError
-        Neither or both are given, or the file has invalid records.
+        Not one of them is given, or several are, or the file has invalid records.
     """
-    if simulated == (file is not None):
+    if (file is not None) + simulated + chatbot != 1:
         raise BadInputError("give either a vote FILE or --simulated")
-    if file is None:
+    if simulated:
         size = {"annotators": PAPER_ANNOTATORS, "models": PAPER_MODELS, "votes": PAPER_VOTES}
         title = f"simulated arenas of {PAPER_ANNOTATORS} annotators, {PAPER_MODELS} models, {PAPER_VOTES:,} votes"
-        settings = {"source": "simulated", "min_votes": min_votes, **size}
-        return Source(title, partial(_simulated, min_votes), settings)
-    indexed = _read(file, stages)
-    arena = Arena(
-        file.name,
-        indexed.annotator,
-        indexed.model_a,
-        indexed.model_b,
-        indexed.outcome,
-        len(indexed.annotators),
-        len(indexed.models),
-    ).of_regulars(min_votes)
-    title = f"{file.name}: {arena.n_annotators} annotators, {arena.n_models} models, {arena.n_votes:,} votes"
+        return Source(title, partial(_simulated, min_votes), {"source": "simulated", "min_votes": min_votes, **size})
+    arena = (_read_arena(file, stages) if file is not None else chatbot_arena(CHATBOT_SEED)).of_regulars(min_votes)
+    title = f"{arena.name}: {arena.n_annotators} annotators, {arena.n_models} models, {arena.n_votes:,} votes"
     size = {"annotators": arena.n_annotators, "models": arena.n_models, "votes": arena.n_votes}
-    settings = {"source": file.name, "min_votes": min_votes, **size}
-    return Source(title, partial(_same, arena), settings)
+    return Source(title, partial(_same, arena), {"source": arena.name, "min_votes": min_votes, **size})
 
 
 def open_named(file: Path, stages: Stages) -> NamedCells:
@@ -80,6 +71,14 @@ def open_named(file: Path, stages: Stages) -> NamedCells:
     """
     indexed = _read(file, stages)
     return NamedCells(indexed.aggregate(), indexed.models, indexed.annotators)
+
+
+def _read_arena(file: Path, stages: Stages) -> Arena:
+    votes = _read(file, stages)
+    return Arena(
+        file.name, votes.annotator, votes.model_a, votes.model_b, votes.outcome,
+        len(votes.annotators), len(votes.models), models=tuple(votes.models),
+    )  # fmt: skip
 
 
 def _read(file: Path, stages: Stages) -> IndexedVotes:
