@@ -79,7 +79,7 @@ def covariance(
     prior_sd: float | None,
     abilities: bool,
     observed: Observed | None = None,
-    published: tuple[Floats, Floats] | None = None,
+    published: tuple[Floats, Floats, Floats] | None = None,
 ) -> Covariance:
     """Return the covariance of the published scores with abilities profiled out, and the abilities' standard errors.
 
@@ -91,7 +91,8 @@ def covariance(
     prior_sd : of the fit
     abilities : False where abilities are known (m-ELO, slices)
     observed : the information at the fit; computed by default
-    published : θ less its bias, and the unit of each annotator, in the solver's units; default θ of the fit and 1
+    published : R and θ less their bias, and the unit of each annotator, in the solver's units; default those of the
+        fit, and 1
 
     Raises
     ------
@@ -119,7 +120,7 @@ def covariance(
         observed = None
     if observed is None:
         observed = observe(cells, fit, component, prior_sd=prior_sd, abilities=abilities)
-    theta, unit = (fit.theta, np.ones(len(fit.theta))) if published is None else published
+    R, theta, unit = (fit.R, fit.theta, np.ones(len(fit.theta))) if published is None else published
     frame = fix_unit(observed, fit, theta, unit)
     work = _Work(cells, fit, frame)
     spread = work.clustered() if kind == "clustered" else work.by_vote(kind, clusters)
@@ -127,9 +128,10 @@ def covariance(
     scores = spread.scores
     if abilities:
         ability_se = work.ability_se(spread) / unit
-        of_group = np.ones(len(frame.size))
-        of_group[frame.annotators] = unit
-        scores = scores * np.outer(of_group[frame.models], of_group[frame.models])
+        to_published = np.ones(len(frame.size))
+        to_published[frame.annotators] = unit
+        to_published *= _stretch(R, fit.R, frame)
+        scores = scores * np.outer(to_published[frame.models], to_published[frame.models])
     return Covariance(scores, ability_se, kind, clusters, spread.freedom, spread.judges)
 
 
@@ -247,6 +249,12 @@ class _Work:
         return difference
 
 
+def _stretch(R: Floats, fitted: Floats, frame: UnitFrame) -> Floats:
+    """Return by how much the correction for bias stretches the scores of each group, and with them their errors."""
+    along, square = (sum_by(frame.models, fitted * each, len(frame.size)) for each in (R, fitted))
+    return np.where(square > 0, along / np.where(square > 0, square, 1.0), 1.0)
+
+
 def _freedom(total: Floats, by_annotator: Floats, of_unit: Floats, effective: Floats, members: Floats) -> Floats:
     """Return the degrees of freedom of each model's variance, shape (n_models,).
 
@@ -254,7 +262,7 @@ def _freedom(total: Floats, by_annotator: Floats, of_unit: Floats, effective: Fl
     number of annotators; both are known to that number less 1. Votes taken as independent add a variance that is known.
     """
     between = np.maximum(by_annotator, TINY)
-    unit = np.clip(of_unit, 0.0, between)
-    share = (between - unit) / np.maximum(effective - 1.0, 1.0) + unit / np.maximum(members - 1.0, 1.0)
-    freedom: Floats = np.maximum(total, TINY) ** 2 / (share * between)
+    unit = np.clip(of_unit / between, 0.0, 1.0)
+    share = (1.0 - unit) ** 2 / effective + unit * (2.0 - unit) / members
+    freedom: Floats = np.maximum(1.0 / share - 1.0, 1.0) * (np.maximum(total, TINY) / between) ** 2
     return freedom

@@ -130,7 +130,7 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
         spread = covariance(
             small.cells, solution.fit, label, kind=settings.interval,
             prior_sd=solution.prior_sd, abilities=settings.method == "am-elo", observed=solution.observed,
-            published=(solution.theta, annotator_unit),
+            published=(solution.R, solution.theta, annotator_unit),
         )  # fmt: skip
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
     has_abilities = settings.method == "am-elo"

@@ -64,9 +64,12 @@ def _bound_the_rest(
     size = len(label)
     R = estimate.scores(size)
     theta = estimate.abilities(estimate.cells.n_annotators)
-    low, high = outside_bounds(estimate.cells, estimate.identified, np.nan_to_num(R), theta, settings.confidence)
     unit_of_component = np.ones(max(estimate.components.number, 1))
     unit_of_component[label[estimate.small.models]] = estimate.unit
+    errors = _errors(estimate) if (~estimate.identified & (label >= 0)).any() else None
+    low, high = outside_bounds(
+        estimate.cells, estimate.identified, np.nan_to_num(R), theta, settings.confidence, errors
+    )
     rest = ~estimate.identified & (label >= 0)
     scale = ELO_PER_NATURAL * unit_of_component[label[rest]]
     lower[rest] = offset[rest] + scale * low[rest]
@@ -74,25 +77,44 @@ def _bound_the_rest(
     return lower, upper
 
 
+def _errors(estimate: Estimate) -> Floats | None:
+    """Return the covariance of R in the solver's units, 0 for models without a score, shape (n_models, n_models)."""
+    if estimate.covariance is None:
+        return None
+    errors, models = np.zeros((len(estimate.identified),) * 2), estimate.small.models
+    errors[np.ix_(models, models)] = estimate.covariance.scores / np.outer(estimate.unit, estimate.unit)
+    return errors
+
+
 def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tuple[Indices, Indices, Indices]:
     rank, best, worst = (np.zeros(len(score), dtype=np.int64) for _ in range(3))
-    bounded = np.where(np.isfinite(lower), lower, upper)
-    both = np.isfinite(lower) & np.isfinite(upper)
-    bounded[both] = (lower[both] + upper[both]) / 2.0
-    position = np.where(estimate.identified, score, bounded)
-    position = np.where(np.isfinite(position), position, np.nan)
-    position = np.round(position, DECIMALS)  # models that differ by rounding share a rank
     for component in range(estimate.components.number):
         members = np.flatnonzero(estimate.components.label == component)
-        known = position[members]
-        middle = float(np.nanmean(known)) if np.isfinite(known).any() else 0.0
-        rank[members] = rank_by(np.where(np.isnan(known), middle, known))
+        rank[members] = rank_by(_positions(score[members], lower[members], upper[members]))
         if estimate.covariance is None and estimate.identified[members].all():
             best[members] = worst[members] = rank[members]  # without intervals there is no spread
         else:
             ends = (np.where(np.isnan(x[members]), score[members], x[members]) for x in (lower, upper))
             best[members], worst[members] = rank_spread(*ends)
     return rank, best, worst
+
+
+def _positions(score: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return where the models of a component are ranked.
+
+    A score is its own position. A model without one is placed no higher than its votes prove: by its lower bound (by
+    the middle of two bounds). A model with only an upper bound comes after these, or lower if the bound says so. Models
+    without a bound are in the middle.
+    """
+    position = np.where(np.isnan(score), lower, score)
+    both = np.isnan(score) & np.isfinite(lower) & np.isfinite(upper)
+    position[both] = (lower[both] + upper[both]) / 2.0
+    proven, lost = np.isfinite(position), ~np.isfinite(position) & np.isfinite(upper)
+    position[lost] = np.minimum(upper[lost], np.min(position[proven], initial=np.inf) - 1.0)
+    placed = proven | lost
+    position[~placed] = np.mean(position[placed]) if placed.any() else 0.0
+    np.round(position, DECIMALS, out=position)  # scores that are equal but for rounding share a rank
+    return position
 
 
 def _counts(cells: Cells) -> tuple[Floats, Floats, Floats, Floats]:

@@ -54,7 +54,7 @@ def test_sandwiches_are_the_sum_of_squared_influences(cells_of: MakeCells, kind:
     cells = cells_of(votes)
     component = np.zeros(4, dtype=np.int64)
     fit = fit_am_elo(cells, component, **PLAIN)
-    published = fit.theta, typical_ability(fit.theta)
+    published = fit.R, fit.theta, typical_ability(fit.theta)
     ours = covariance(cells, fit, component, kind=kind, prior_sd=None, abilities=True, published=published)
     assert ours.kind == kind
     np.testing.assert_allclose(ours.scores, numeric_covariance(votes, kind), rtol=0.03, atol=5e-5)
@@ -78,7 +78,7 @@ def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled
     border = np.column_stack([shift, unit])
     joint = np.block([[at.A, B.T], [B, np.diag(D)]])
     covariance_of_both = np.linalg.inv(np.block([[joint, border], [border.T, np.zeros((2, 2))]]))[:13, :13]
-    published = fit.theta, typical
+    published = fit.R, fit.theta, typical
     ours = covariance(cells, fit, component, kind="information", prior_sd=1.0, abilities=True, published=published)
     m = typical[0]
     np.testing.assert_allclose(ours.scores, m**2 * covariance_of_both[:5, :5], rtol=1e-6, atol=1e-12)

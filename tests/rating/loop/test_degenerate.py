@@ -5,6 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.special import expit, logit
 from scipy.stats import norm
 
 from app.lab.simulate import simulate_votes
@@ -19,6 +21,7 @@ from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_m_elo
 
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="information")
+NO_INTERVALS = LoopSettings(method="m-elo", min_votes=0, interval="none")
 AM_ELO = LoopSettings(min_votes=0)
 
 
@@ -63,20 +66,31 @@ def test_models_without_votes_do_not_count_towards_the_limit() -> None:
 
 
 def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:
-    """Model 2 beat both of an even pair 10 times: P(it loses) ≤ where 20·log σ(R) = −z²/2."""
+    """Model 2 beat both of an even pair 1,000 times: its bound is where it wins all of them with probability .05."""
     rating = run_round(
-        world((0, 1, 1.0, 50), (0, 1, 0.0, 50), (2, 0, 1.0, 10), (2, 1, 1.0, 10), models=3), M_ELO
+        world((0, 1, 1.0, 50), (0, 1, 0.0, 50), (2, 0, 1.0, 500), (2, 1, 1.0, 500), models=3), NO_INTERVALS
     ).rating
-    assert_finite(rating)
+    assert np.isnan(rating.models.score).tolist() == [False, False, True]
     assert rating.models.identified.tolist() == [True, True, False]
-    allowed = norm.ppf(0.95) ** 2 / 2
-    bound = -math.log(math.expm1(allowed / 20)) * 400 / math.log(10)
+    bound = -math.log(math.expm1(-math.log(0.05) / 1000)) * 400 / math.log(10)
     assert rating.models.lower[2] == pytest.approx(1000 + bound, abs=1e-6)
     assert rating.models.upper[2] == math.inf
     assert rating.models.rank.tolist() == [2, 2, 1]
-    assert rating.models.best_rank[2] == rating.models.worst_rank[2] == 1
+    assert rating.models.best_rank[2] == 1
     assert rating.models.score[:2].mean() == pytest.approx(1000.0)
     assert "no-finite-score" in codes(rating)
+
+
+def test_two_lucky_wins_do_not_rank_first_nor_two_losses_above_them() -> None:
+    even = [(a, b, w, 50) for a, b in ((0, 1), (0, 2), (1, 2)) for w in (1.0, 0.0)]
+    games = world(*even, (3, 0, 1.0, 1), (3, 1, 1.0, 1), (4, 0, 0.0, 1), (4, 1, 0.0, 1), models=5)
+    models = run_round(games, NO_INTERVALS).rating.models
+    exact = 400 * math.log10(0.05**0.5 / (1 - 0.05**0.5))
+    assert exact == pytest.approx(-216.2, abs=0.1)
+    assert models.lower[3] == pytest.approx(1000 + exact, abs=1e-6)
+    assert models.upper[4] == pytest.approx(1000 - exact, abs=1e-6)
+    assert models.rank.tolist() == [1, 1, 1, 4, 5]
+    assert (models.best_rank[3:].tolist(), models.worst_rank[3:].tolist()) == ([1, 1], [5, 5])
 
 
 def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -> None:
@@ -84,9 +98,38 @@ def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -
     rating = run_round(games, M_ELO).rating
     assert rating.models.upper[2] < 1000
     assert rating.models.lower[2] == -math.inf
+    assert rating.models.rank[2] == 4
     assert (rating.models.lower[3], rating.models.upper[3]) == (-math.inf, math.inf)
     assert rating.models.identified.tolist() == [True, True, False, False]
     assert (rating.models.best_rank[3], rating.models.worst_rank[3]) == (1, 4)
+
+
+@pytest.mark.parametrize("advantage", [-200.0, 0.0, 200.0, 400.0])
+def test_a_bound_holds_the_truth_where_the_opponents_are_estimated_too(advantage: float) -> None:
+    """A newcomer with two battles: how often its lower bound, where it has one, lies above its score."""
+    generator, wrong, arenas = np.random.default_rng(int(advantage) + 500), 0, 300
+    truth = np.append(np.linspace(-150, 150, 4), advantage)
+    a, b = np.triu_indices(4, 1)
+    for _ in range(arenas):
+        model_a, model_b = np.append(np.repeat(a, 15), [4, 4]), np.append(np.repeat(b, 15), generator.integers(0, 4, 2))
+        won = generator.random(len(model_a)) < 1 / (1 + 10 ** ((truth[model_b] - truth[model_a]) / 400))
+        cells = aggregate(np.arange(len(won)) % 23, model_a, model_b, won.astype(float), n_annotators=23, n_models=5)
+        models = run_round(cells, M_ELO).rating.models
+        if models.identified[:4].all() and not models.identified[4]:
+            base = 1000 - truth[:4].mean()
+            wrong += int(not models.lower[4] <= truth[4] + base <= models.upper[4])
+    assert wrong <= 0.05 * arenas + 3 * math.sqrt(0.05 * 0.95 * arenas)
+
+
+def test_the_opponents_error_widens_the_bound() -> None:
+    games = world((0, 1, 1.0, 5), (0, 1, 0.0, 5), (2, 0, 1.0, 3), models=3)
+    identified = np.array([True, True, False])
+    known, _ = outside_bounds(games, identified, np.zeros(3), np.ones(1), 0.95)
+    doubtful, _ = outside_bounds(games, identified, np.zeros(3), np.ones(1), 0.95, np.diag([0.25, 0.25, 0.0]))
+    assert known[2] == pytest.approx(logit(0.05 ** (1 / 3)))
+    chance = quad(lambda e: norm.pdf(e, scale=0.5) * expit(doubtful[2] - e) ** 3, -5, 5)[0]
+    assert chance == pytest.approx(0.05, rel=1e-6)
+    assert doubtful[2] < known[2]
 
 
 def test_two_models_of_which_one_always_wins_have_no_scores_at_all() -> None:
@@ -149,13 +192,13 @@ def test_m_elo_converges_from_any_start() -> None:
 
 @pytest.mark.parametrize("theta", [2.0, 1.0, 0.1, 0.05, 0.02, 1e-6, -0.02])
 def test_a_bound_by_a_poor_judge_is_as_far_out_as_the_ability_is_small(theta: float) -> None:
-    """Five votes for model 2 by that judge alone, of 5·log σ(θR) = −z²/2."""
+    """Five votes for model 2 by that judge alone, of 5·log σ(θR) = log .05."""
     cells = aggregate(
         np.array([1, 1, 1, 1, 1, 0, 0]), np.array([2, 2, 2, 2, 2, 0, 0]), np.array([0, 0, 0, 0, 0, 1, 1]),
         np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]), n_annotators=2, n_models=3,
     )  # fmt: skip
     lower, upper = outside_bounds(cells, np.array([True, True, False]), np.zeros(3), np.array([1.0, theta]), 0.95)
-    bound = -math.log(math.expm1(norm.ppf(0.95) ** 2 / 10)) / theta
+    bound = -math.log(math.expm1(-math.log(0.05) / 5)) / theta
     known, other = (lower, upper) if theta > 0 else (upper, lower)
     assert known[2] == pytest.approx(bound, rel=1e-9)
     assert other[2] == math.copysign(math.inf, theta)
