@@ -15,8 +15,8 @@ from app.cli.options import PrintedOption, check_reason
 from app.cli.outputs import write_json, write_output, write_tables
 from app.cli.session import changing, reading
 from app.cli.tables import make_table, number
-from app.cli.texts import counted
 from app.leaderboard.row_files import rows_csv
+from app.rating.errors import counted
 from app.rating.settings import Standing
 from app.review.evidence.case import make_case
 

@@ -9,10 +9,10 @@ import typer
 from app.cli.options import read_form, read_time
 from app.cli.outputs import choose_format, move_output
 from app.cli.session import open_session
-from app.cli.texts import counted
 from app.exports.files import write_export
 from app.exports.schemas import ExportFilters, Format, What
 from app.exports.service import check_filters
+from app.rating.errors import counted
 from app.snapshots.schemas import LeaderboardMethod
 
 

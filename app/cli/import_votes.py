@@ -9,10 +9,11 @@ from app.cli.options import PrintedOption
 from app.cli.outputs import write_json
 from app.cli.progress import showing_stages
 from app.cli.session import open_session
-from app.cli.texts import counted, one_line
+from app.cli.texts import one_line
 from app.imports.local import ImportReceipt, import_file
 from app.imports.schemas import ImportFault
 from app.imports.service import ImportOptions
+from app.rating.errors import counted
 
 _SHOWN = 10
 

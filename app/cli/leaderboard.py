@@ -12,12 +12,12 @@ from rich.text import Text
 from app.cli.outputs import choose_format, write_json, write_output, write_tables
 from app.cli.session import reading
 from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, make_table
-from app.cli.texts import counted
 from app.errors import BadInputError
 from app.leaderboard.formats import make_catalog
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.rating.errors import counted
 from app.snapshots.schemas import LeaderboardMethod
 
 Format = Literal["table", "json", "csv", "parquet"]

@@ -12,10 +12,10 @@ from app.cli.outputs import write_json, write_tables
 from app.cli.progress import showing_stages
 from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table, number
-from app.cli.texts import counted
 from app.errors import BadInputError
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, set_policy
+from app.rating.errors import counted
 from app.refits.fit.process import FitLimits
 from app.review.previews import PolicyPreviews
 from app.review.schemas import PolicyPreview

@@ -10,8 +10,8 @@ from app.cli.logs import log_to_stderr
 from app.cli.options import Printed, PrintedOption, check_reason
 from app.cli.outputs import write_json
 from app.cli.session import open_session
-from app.cli.texts import counted
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.rating.errors import counted
 from app.rating.loop.rows import finite
 from app.refits.fit.process import FitLimits
 from app.refits.reproduce import Reproduction, reproduce

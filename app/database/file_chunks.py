@@ -1,10 +1,13 @@
 """The bytes of uploads and finished exports, in pieces that any process can read."""
 
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import count
 from uuid import UUID
 
 from sqlalchemy import Connection, delete, insert, not_, select, update
 
+from app.database.engine import Database
 from app.database.tables import exports, file_chunks, imports
 
 CHUNK_BYTES = 1 << 20
@@ -15,12 +18,16 @@ def add_chunk(conn: Connection, file_id: UUID, number: int, content: bytes) -> N
     conn.execute(insert(file_chunks).values(file_id=file_id, number=number, content=content))
 
 
-def read_chunk(conn: Connection, file_id: UUID, number: int) -> bytes | None:
-    """Return one piece of a file, None after the last."""
+def read_chunks(database: Database, file_id: UUID) -> Iterator[bytes]:
+    """Yield the pieces of a file in order, each read in its own transaction."""
     c = file_chunks.c
-    statement = select(c.content).where(c.file_id == file_id, c.number == number)
-    content: bytes | None = conn.execute(statement).scalar_one_or_none()
-    return content
+    for number in count():
+        with database.read() as conn:
+            statement = select(c.content).where(c.file_id == file_id, c.number == number)
+            content: bytes | None = conn.execute(statement).scalar_one_or_none()
+        if content is None:
+            return
+        yield content
 
 
 def has_chunks(conn: Connection, file_id: UUID) -> bool:

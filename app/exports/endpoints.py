@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from typing import Annotated
 from uuid import UUID
 
@@ -6,8 +5,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.auth.callers import Caller
-from app.database.engine import Database
-from app.database.file_chunks import read_chunk
+from app.database.file_chunks import read_chunks
 from app.errors import ConflictError
 from app.exports import service as exports
 from app.exports.schemas import Export, ExportRequest
@@ -84,16 +82,5 @@ def get_export_file(export_id: UUID, conn: ReadView, services: ProcessServices) 
         "Content-Disposition": f'attachment; filename="{export.what}-{export_id}.{export.format}"',
         "Content-Length": str(export.bytes),
     }
-    pieces = _pieces(services.database, export_id)
-    return StreamingResponse(pieces, media_type=_MEDIA_TYPES[export.format], headers=headers)
-
-
-def _pieces(database: Database, export_id: UUID) -> Iterator[bytes]:
-    number = 0
-    while True:
-        with database.read() as conn:
-            piece = read_chunk(conn, export_id, number)
-        if piece is None:
-            return
-        yield piece
-        number += 1
+    content = read_chunks(services.database, export_id)
+    return StreamingResponse(content, media_type=_MEDIA_TYPES[export.format], headers=headers)

@@ -33,12 +33,12 @@ from sqlalchemy.sql import Select
 
 from app.annotators.standings import standing_of
 from app.database.tables import annotators, exports, models, retracted_votes, snapshot_annotators, snapshots, votes
+from app.leaderboard.row_files import FORMULA
 from app.snapshots.vote_sets import seen_by
+from app.votes.rules import WINNERS
 
 CopyForm = Literal["csv", "safe csv", "jsonl"]
 
-_WORDS = ("model_a", "model_b", "tie", "tie (bothbad)")
-_FORMULA = r"^[=+@\t\r'-]"
 # JSON has no control characters. With these as quote and delimiter, CSV output is the JSON itself, one line a row.
 _AS_LINES = r"(FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
 
@@ -66,7 +66,7 @@ def votes_query(
             annotators.c.key.label("annotator"),
             side_a.c.name.label("model_a"),
             side_b.c.name.label("model_b"),
-            case(dict(enumerate(_WORDS)), value=v.outcome).label("winner"),
+            case(dict(enumerate(WINNERS)), value=v.outcome).label("winner"),
             v.battle_id,
             _iso(v.voted_at).label("timestamp"),
             case((func.cardinality(v.tags) > 0, func.to_json(v.tags))).label("tags"),
@@ -126,7 +126,7 @@ def _no_formula(column: ColumnElement[Any]) -> ColumnElement[str]:
     text = to_type(column, Text)
     if isinstance(column.type, Integer | Float | Numeric):
         return text
-    return case((text.regexp_match(_FORMULA), literal("'") + text), else_=text)
+    return case((text.regexp_match(FORMULA), literal("'") + text), else_=text)
 
 
 def _literal(statement: Select[Any], options: str) -> bytes:

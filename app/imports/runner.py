@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app.database.anonymous_file import anonymous_temp_file
 from app.database.engine import Database
-from app.database.file_chunks import drop_chunks, drop_orphans, read_chunk
+from app.database.file_chunks import drop_chunks, drop_orphans, read_chunks
 from app.database.leased_job import LeasedJob
 from app.errors import BadInputError, StableArenaError, UnavailableError
 from app.imports import queries as store
@@ -94,7 +94,8 @@ class ImportRunner:
             return
         try:
             with anonymous_temp_file() as (file, path):
-                self._fetch(import_id, file)
+                file.writelines(read_chunks(self._database, import_id))
+                file.flush()
                 if not self._import(row, path):
                     self._forget_claims(import_id)
         except UnavailableError:
@@ -131,17 +132,6 @@ class ImportRunner:
                 return True
             load.begin(survey)
         return load.run(reader)
-
-    def _fetch(self, import_id: UUID, file: IO[bytes]) -> None:
-        number = 0
-        while True:
-            with self._database.read() as conn:
-                piece = read_chunk(conn, import_id, number)
-            if piece is None:
-                file.flush()
-                return
-            file.write(piece)
-            number += 1
 
     def _end_dry_run(self, import_id: UUID, survey: Survey) -> None:
         with self._database.begin() as conn:

@@ -1,6 +1,7 @@
 """Rows of a table as CSV or Parquet."""
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,11 +14,12 @@ _TYPES = {
     "tied": pl.Boolean,
     **dict.fromkeys(("rank", "best_rank", "worst_rank"), pl.Int64),
 }
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = r"^[=+\-@\t\r']"
+"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL."""
 
 
 def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:
-    """Return the rows as CSV, with an apostrophe before each text that a spreadsheet would read as a formula.
+    """Return the rows as CSV, with an apostrophe before each text that `FORMULA` matches.
 
     A file without rows has the given columns.
     """
@@ -42,4 +44,4 @@ def _frame(rows: Rows, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def _no_formula(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+    return f"'{value}" if isinstance(value, str) and re.match(FORMULA, value) else value

@@ -6,7 +6,7 @@ if TYPE_CHECKING:  # the command line imports this module to print its help
     from app.rating.data.arrays import Floats, Indices
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: float, noun: str) -> str:
     """Return a number with its noun: `1 vote`, `2,000 votes`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 

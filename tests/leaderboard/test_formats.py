@@ -210,3 +210,7 @@ def test_who_may_read(ask: Ask, assert_problem: Ask, path: str) -> None:
 def test_no_cell_starts_as_a_formula(start: str) -> None:
     assert rows_csv([{"model": f"{start}x"}]).decode().split("\n", 1)[1].startswith(("'", "\"'"))
     assert rows_csv([{"model": "x"}]) == b"model\nx\n"
+
+
+def test_an_apostrophe_is_told_from_the_one_in_front_of_a_formula() -> None:
+    assert rows_csv([{"model": "'=x"}, {"model": "=x"}]) == b"model\n''=x\n'=x\n"

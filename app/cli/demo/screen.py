@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.demo.crowd import MODEL_NAMES, Crowd
-from app.cli.texts import counted
+from app.rating.errors import counted
 
 SHOWN_ANNOTATORS = 16
 

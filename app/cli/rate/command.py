@@ -14,10 +14,10 @@ from app.cli.outputs import choose_format, write_json, write_output, write_table
 from app.cli.progress import showing_stages
 from app.cli.rate.offline import OfflineMethod, OfflineRating, OfflineSettings, rate_votes
 from app.cli.tables import annotators_table, elo_table, leaderboard_table
-from app.cli.texts import counted
 from app.errors import BadInputError
 from app.imports.formats import VoteFile, read_vote_file
 from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.rating.errors import counted
 from app.rating.settings import LEAST_CAP, FlagRule, Interval, LoopSettings
 
 Format = Literal["table", "json", "csv", "parquet"]

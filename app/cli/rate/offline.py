@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from app.cli.texts import counted
 from app.errors import BadInputError
 from app.imports.formats import VoteFile, encode
 from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import weigher_by_rule
-from app.rating.errors import NoFiniteMaximumError, VotesError
+from app.rating.errors import NoFiniteMaximumError, VotesError, counted
 from app.rating.loop.orders import rate_by_order
 from app.rating.loop.round import run_round
 from app.rating.loop.rows import annotator_rows, count, model_rows

@@ -4,12 +4,12 @@ import json
 
 import polars as pl
 
+from app.leaderboard.row_files import FORMULA
+
 FIRST, SECOND = "model_a's name", "model_b's name"
 """Outcome words for a winner that is given by its name."""
 
 _FLAGS = {"true": "1", "t": "1", "1.0": "1", "false": "0", "f": "0", "0.0": "0"}
-FORMULA_STARTS = r"^[=+\-@\t\r']"
-"""First characters of texts that a spreadsheet reads as formulas, and of texts that were escaped for that."""
 
 
 def from_one_hot(frame: pl.DataFrame) -> pl.DataFrame:
@@ -67,7 +67,7 @@ def from_feedback(frame: pl.DataFrame) -> pl.DataFrame:
 
 def without_apostrophes(frame: pl.DataFrame) -> pl.DataFrame:
     """Remove the apostrophe that our CSV exports put before texts that a spreadsheet reads as formulas."""
-    escaped = "^'" + FORMULA_STARTS[1:]
+    escaped = "^'" + FORMULA[1:]
     texts = ("annotator", "model_a", "model_b", "battle_id")
     return frame.with_columns(
         pl.when(pl.col(name).str.contains(escaped)).then(pl.col(name).str.slice(1)).otherwise(name).alias(name)
