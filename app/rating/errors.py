@@ -91,3 +91,7 @@ class SaddlePointError(NotConvergedError):
 
 class NoCommonRankingError(RatingError):
     """The median ability is at or below 0.1: the annotators have no common ranking, and cannot set a unit."""
+
+
+class ClusterError(RatingError):
+    """The processes or machines that hold the votes of a fit cannot be reached, or died."""

@@ -163,20 +163,20 @@ def fit_am_elo(
     if prior_sd is None and ability_cap is not None:
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
     scale, likelihood = find_scale(cells), Likelihood(cells, prior_sd)
-    partitions = Partitions(cells, component, scale, prior_sd=prior_sd, cap=ability_cap)
-    if start is None:
-        R = _begin(partitions)
-    else:
-        R, theta = start
-        partitions.begin(theta)
-    try:
-        optimum = minimise(partitions, R)
-    except NotConvergedError as failure:
-        if prior_sd is None:
-            _refuse_unbounded(likelihood.rows, failure.R)
-        typical_ability(_profile(likelihood, ability_cap, failure.R, failure.theta))
-        raise
-    theta, point = partitions.abilities(), _curvature(partitions, optimum)
+    with Partitions.of(cells, component, scale, prior_sd=prior_sd, cap=ability_cap) as partitions:
+        if start is None:
+            R = _begin(partitions)
+        else:
+            R, theta = start
+            partitions.begin(theta)
+        try:
+            optimum = minimise(partitions, R)
+        except NotConvergedError as failure:
+            if prior_sd is None:
+                _refuse_unbounded(likelihood.rows, failure.R)
+            typical_ability(_profile(likelihood, ability_cap, failure.R, failure.theta))
+            raise
+        theta, point = partitions.abilities(), _curvature(partitions, optimum)
     if prior_sd is None:
         _refuse_unbounded(likelihood.rows, optimum.R)
         _refuse_outgrown(theta)

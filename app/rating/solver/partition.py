@@ -134,6 +134,10 @@ class Partition:
         self.theta = np.minimum(theta, self.cap)
         self.held: Mask = np.zeros(len(theta), dtype=bool)
 
+    def count(self) -> int:
+        """Return the number of annotators."""
+        return len(self.theta)
+
     def abilities(self) -> Floats:
         """Return θ, shape (n_annotators,)."""
         return self.theta

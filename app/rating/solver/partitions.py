@@ -1,9 +1,9 @@
 """The annotators of a fit in partitions, and the one place that runs work on all of them."""
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from operator import add
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells, pair_cells
+from app.rating.solver.executors import Build, Message, RemoteParts, current_executors
 from app.rating.solver.partition import Partition, Sums
 from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import Scale
@@ -25,6 +26,38 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Sums)
 
 
+class Parts(Protocol):
+    """Where the partitions are.
+
+    Attributes
+    ----------
+    number : of them
+    """
+
+    number: int
+
+    def run(self, messages: Sequence[Message]) -> list[Any]:
+        """Send each partition its message; answers in order."""
+
+    def close(self) -> None:
+        """Forget the partitions."""
+
+
+class LocalParts:
+    """Partitions in this process, whose threads work on them."""
+
+    def __init__(self, build: Sequence[Build]) -> None:
+        self.number, self._parts = len(build), [make() for make in build]
+
+    def run(self, messages: Sequence[Message]) -> list[Any]:
+        """Send each partition its message; answers in order."""
+        return map_parts(lambda pair: pair[1](pair[0]), zip(self._parts, messages, strict=True))
+
+    def close(self) -> None:
+        """Forget the partitions."""
+        self._parts = []
+
+
 class Partitions:
     """Partitions of the annotators. Abilities, and all else of the size of the votes, stay inside them.
 
@@ -33,34 +66,50 @@ class Partitions:
 
     Parameters
     ----------
-    cells : sorted by annotator
+    parts : in the order of their annotators
     component : of each model; shifting a component's scores changes nothing, so each component's mean is kept at 0
     scale : groups of models and annotators that votes link; the typical θ of each is 1
-    prior_sd : None for no prior
-    cap : upper bound on θ; None for none
-
-    Attributes
-    ----------
     terms : number of cells
+    free_sign : there is no prior
     """
 
-    def __init__(
-        self, cells: Cells, component: Indices, scale: Scale, *, prior_sd: float | None, cap: float | None
-    ) -> None:
-        self.component, self.scale, self.terms, self.n_models = component, scale, len(cells.n), cells.n_models
+    def __init__(self, parts: Parts, component: Indices, scale: Scale, *, terms: int, free_sign: bool) -> None:
+        self._parts, self.component, self.scale, self.terms = parts, component, scale, terms
+        self.n_models, self.free_sign = len(component), free_sign
+        self._members = scale.sum(np.ones(len(scale.annotators)))
+
+    @classmethod
+    def of(
+        cls, cells: Cells, component: Indices, scale: Scale, *, prior_sd: float | None, cap: float | None
+    ) -> "Partitions":
+        """Cut cells, which are sorted by annotator, into partitions: here, or on the executors in force.
+
+        Parameters
+        ----------
+        prior_sd : None for no prior
+        cap : upper bound on θ; None for none
+        """
         precision, bound = 0.0 if prior_sd is None else 1.0 / prior_sd**2, np.inf if cap is None else cap
-        self.free_sign = prior_sd is None
-        self._members = scale.sum(np.ones(cells.n_annotators))
-        ranges = CellRows(cells).parts
-        self._edges = [first for first, _ in ranges[1:]]
-        self._parts = [
-            Partition(cells.of_annotators(*part), scale.annotators[slice(*part)], scale.number, precision, bound)
-            for part in ranges
+        executors = current_executors()
+        number = 0 if executors is None else executors.count_partitions(len(cells.n))
+        build = [
+            partial(
+                Partition, cells.of_annotators(*part), scale.annotators[slice(*part)], scale.number, precision, bound
+            )
+            for part in CellRows(cells, number or None).parts
         ]
+        parts = LocalParts(build) if executors is None or number == 0 else RemoteParts(executors, build)
+        return cls(parts, component, scale, terms=len(cells.n), free_sign=prior_sd is None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._parts.close()
 
     def each(self, work: Callable[Concatenate[Partition, P], T], *args: P.args, **named: P.kwargs) -> list[T]:
         """Do the work in every partition; results in order."""
-        return map_parts(lambda part: work(part, *args, **named), self._parts)
+        return self._parts.run([Message(work, args, named)] * self._parts.number)
 
     def total(self, work: Callable[Concatenate[Partition, P], S], *args: P.args, **named: P.kwargs) -> S:
         """Do the work in every partition, and add up the sums."""
@@ -68,8 +117,8 @@ class Partitions:
 
     def begin(self, theta: Floats) -> None:
         """Set the abilities, shape (n_annotators,)."""
-        for part, own in zip(self._parts, np.split(theta, self._edges), strict=True):
-            part.begin(own)
+        ends = np.cumsum(self.each(Partition.count))
+        self._parts.run([Message(Partition.begin, (own,), {}) for own in np.split(theta, ends[:-1])])
 
     def abilities(self) -> Floats:
         """Return θ, shape (n_annotators,)."""

@@ -43,7 +43,7 @@ def crowd(seed: int, *, annotators: int = 30, models: int = 4, each: int = 60, s
 def solve(cells: Cells, cap: float | None, *start: np.ndarray, component: np.ndarray | None = None) -> Ending:
     """Minimise from a start, by default a mild ranking and abilities of 1."""
     label = np.zeros(cells.n_models, dtype=np.int64) if component is None else component
-    partitions = Partitions(cells, label, find_scale(cells), prior_sd=1.0, cap=cap)
+    partitions = Partitions.of(cells, label, find_scale(cells), prior_sd=1.0, cap=cap)
     R, theta = start or (np.linspace(-0.5, 0.5, cells.n_models), np.ones(cells.n_annotators))
     partitions.begin(theta)
     optimum = sqp.minimise(partitions, R)
@@ -158,9 +158,9 @@ def test_a_decrement_that_rounding_keeps_from_shrinking_is_small_enough(monkeypa
 def test_the_step_solves_the_optimality_conditions() -> None:
     """Twin: the whole system at once, with the abilities held that the step holds."""
     cells, models, annotators = crowd(3, spread=0.4), 4, 30
-    partitions = Partitions(cells, np.zeros(models, dtype=np.int64), find_scale(cells), prior_sd=1.0, cap=1.2)
+    partitions = Partitions.of(cells, np.zeros(models, dtype=np.int64), find_scale(cells), prior_sd=1.0, cap=1.2)
     R = partitions.normalise(np.linspace(-1, 1, models))
-    (part,) = partitions._parts
+    (part,) = partitions.each(lambda part: part)
     point = partitions.total(Partition.expand, R, np.array([0.3]), exact=True)
     step = quadratic.solve_quadratic(partitions, point)
     assert step is not None
