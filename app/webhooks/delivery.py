@@ -1,4 +1,5 @@
 import random
+import threading
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -19,7 +20,7 @@ MAX_ATTEMPTS = 10
 FIRST_PAUSE_SECONDS = 5.0  # then four times as long each time, at most a day: about three days in all
 LONGEST_PAUSE_SECONDS = 86_400.0
 TIMEOUT_SECONDS = 10.0
-_BATCH = 20
+_AT_A_TIME = 20
 _GONE = 410
 
 
@@ -29,16 +30,25 @@ class Deliverer:
     def __init__(self, database: Database, *, allow_private: bool) -> None:
         self._database = database
         self._allow_private = allow_private
+        self._stopped = threading.Event()
 
     def deliver_due(self) -> int:
-        """Send what is due and return how many messages were tried; no transaction is open while sending."""
-        with self._database.begin() as conn:
-            # Claimed for longer than all of them can take. If this process dies, another one takes them after that.
-            due = store.claim_due(conn, limit=_BATCH, seconds=_BATCH * TIMEOUT_SECONDS * 2)
-        for message in due:
+        """Send what is due, some at a time; return how many messages were tried. No transaction is open meanwhile."""
+        tried = 0
+        while tried < _AT_A_TIME and not self._stopped.is_set():
+            with self._database.begin() as conn:
+                # Claimed for longer than an attempt takes. If this process dies, another one takes it after that.
+                message = store.claim_due(conn, seconds=4 * TIMEOUT_SECONDS)
+            if message is None:
+                break
             with structlog.contextvars.bound_contextvars(message=str(message["id"])):
                 self._record(message["id"], message["attempts"], *self._send(message))
-        return len(due)
+            tried += 1
+        return tried
+
+    def stop(self) -> None:
+        """Send no further message; called from another thread."""
+        self._stopped.set()
 
     def _send(self, message: RowMapping) -> tuple[int | None, str]:
         """Make one attempt; return the status (None without an answer) and the result in words."""

@@ -66,24 +66,24 @@ def insert_deliveries(conn: Connection, webhook_ids: Collection[UUID], event: st
     return ids
 
 
-def claim_due(conn: Connection, *, limit: int, seconds: float) -> Sequence[RowMapping]:
-    """Take messages that are due, with their webhooks' `url` and `secret`; no other takes them for `seconds`."""
+def claim_due(conn: Connection, *, seconds: float) -> RowMapping | None:
+    """Take the message that is due first, with its webhook's `url` and `secret`; no other takes it for `seconds`."""
     c = webhook_deliveries.c
     due = (
         select(c.id)
         .where(c.status == "waiting", c.next_attempt_at <= func.clock_timestamp())
         .order_by(c.next_attempt_at)
-        .limit(limit)
+        .limit(1)
         .with_for_update(skip_locked=True)
     )
     later = func.clock_timestamp() + literal(timedelta(seconds=seconds), Interval)
     statement = (
         update(webhook_deliveries)
-        .where(c.id.in_(due.scalar_subquery()), webhooks.c.id == c.webhook_id)
+        .where(c.id == due.scalar_subquery(), webhooks.c.id == c.webhook_id)
         .values(next_attempt_at=later, attempts=c.attempts + 1)
         .returning(c.id, c.event, c.payload, c.attempts, webhooks.c.url, webhooks.c.secret)
     )
-    return conn.execute(statement).mappings().all()
+    return conn.execute(statement).mappings().one_or_none()
 
 
 def end_delivery(conn: Connection, delivery_id: UUID, status: str, detail: str) -> None:

@@ -69,6 +69,7 @@ class Worker:
         A fit is killed and its refit recorded as failed. Another worker goes on with the import and the pruning.
         """
         self._refits.stop()
+        self._webhooks.stop()
         self._imports.stop()
         self._pruner.stop()
         if self._scheduler.running:
