@@ -38,6 +38,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return programs
 
 
+@pytest.mark.campaign
 def test_an_installed_copy_serves(programs: Path, tmp_path: Path) -> None:
     place = run(programs / "python", "-c", "import app; print(app.__file__)", cwd=tmp_path)
     assert Path(place).is_relative_to(programs.parent)

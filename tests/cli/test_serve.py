@@ -115,21 +115,18 @@ def stored(data_dir: Path) -> list[int]:
         return [int(one) for one in conn.execute(text("SELECT battle_id FROM votes")).scalars()]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_and_stops_cleanly(data_dir: Path, how: signal.Signals) -> None:
+def test_it_serves_and_stops_cleanly(data_dir: Path) -> None:
     with served(data_dir) as (process, url):
         assert url.startswith("http://127.0.0.1:")
         assert httpx.get(f"{url}/readyz").status_code == 200
         assert len(postmasters(data_dir)) == 1
-        process.send_signal(how)
+        process.send_signal(signal.SIGINT)
         output, log = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output, log) == (0, "", "")
     assert postmasters(data_dir) == []
 
 
-@pytest.mark.parametrize(
-    ("workers", "how"), [("1", signal.SIGHUP), ("2", signal.SIGHUP), ("2", signal.SIGINT), ("2", signal.SIGTERM)]
-)
+@pytest.mark.parametrize(("workers", "how"), [("1", signal.SIGHUP), ("1", signal.SIGINT), ("2", signal.SIGTERM)])
 def test_a_signal_to_all_its_processes_stops_it_cleanly(
     data_dir: Path, tmp_path: Path, workers: str, how: signal.Signals
 ) -> None:
@@ -143,14 +140,6 @@ def test_a_signal_to_all_its_processes_stops_it_cleanly(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nohup_is_obeyed(data_dir: Path) -> None:
-    with without_hangups(), served(data_dir, "--no-worker") as (process, url):
-        process.send_signal(signal.SIGHUP)
-        assert httpx.get(f"{url}/readyz").status_code == 200
-        process.terminate()
-        assert process.wait(PATIENCE) == 0
-
-
 @contextmanager
 def without_hangups() -> Iterator[None]:
     """Start processes as `nohup` does."""
@@ -161,10 +150,13 @@ def without_hangups() -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_stopping_in_mid_vote_loses_none(data_dir: Path, key: str) -> None:
-    with served(data_dir, "--no-worker") as (process, url):
+def test_under_nohup_a_hangup_stops_nothing_and_stopping_in_mid_vote_loses_none(data_dir: Path, key: str) -> None:
+    with without_hangups(), served(data_dir, "--no-worker") as (process, url):
         voters = Voters(url, key, threads=16)
-        until(lambda: len(voters.acknowledged) >= 200)
+        until(lambda: len(voters.acknowledged) >= 100)
+        process.send_signal(signal.SIGHUP)
+        before = len(voters.acknowledged)
+        until(lambda: len(voters.acknowledged) >= before + 100)
         process.terminate()
         assert process.wait(PATIENCE) == 0
         voters.stop()
@@ -219,7 +211,7 @@ def test_killed_in_mid_vote_every_acknowledged_vote_is_there_once(data_dir: Path
 
 
 def test_an_address_that_is_taken(data_dir: Path) -> None:
-    with served(data_dir) as (_, url):
+    with served(data_dir, "--no-worker") as (_, url):
         port = url.rpartition(":")[2]
         with served(data_dir, "--port", port) as (second, line):
             assert line == ""
@@ -289,10 +281,10 @@ def test_several_processes_share_the_socket_and_are_started_again_when_they_die(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
 def test_processes_end_with_a_killed_service(data_dir: Path) -> None:
-    with served(data_dir, "--workers", "2") as (process, _):
+    with served(data_dir) as (process, _):
         until(lambda: len(children_of(process)["worker"]) == 1)
         pids = [pid for pids in children_of(process).values() for pid in pids]
-        assert len(pids) == 3
+        assert len(pids) == 2
         process.kill()
         process.wait()
         until(lambda: all(ended(pid) for pid in pids))

@@ -67,12 +67,10 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_a_worker_killed_in_mid_fit_does_no_harm(database: Database, start_worker: StartWorker) -> None:
-    worker = start_worker()
-    wait_until(lambda: states(database) == ["done"])
-    assert worker.poll() is None
-    worker.terminate()
-    assert worker.wait(120) == 0
+def test_a_worker_killed_in_mid_fit_does_no_harm(
+    database: Database, start_worker: StartWorker, run_cli: Callable[..., Any]
+) -> None:
+    assert run_cli("refit").exit_code == 0
     board = served(database)
 
     worker = start_worker()
@@ -87,7 +85,7 @@ def test_a_worker_killed_in_mid_fit_does_no_harm(database: Database, start_worke
     assert (still.snapshot, still.models) == (board.snapshot, board.models)
     wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
-    start_worker()
+    worker = start_worker()
     with database.begin() as conn:
         following = request_refit(conn, trigger="request", requested_by="a test")
     wait_until(lambda: states(database)[0] == "done")
@@ -98,14 +96,27 @@ def test_a_worker_killed_in_mid_fit_does_no_harm(database: Database, start_worke
     after = served(database)
     assert after.snapshot.number > board.snapshot.number
     assert after.models == board.models
+    worker.terminate()
+    assert worker.wait(120) == 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP])
-def test_a_worker_is_stopped(database: Database, start_worker: StartWorker, how: signal.Signals) -> None:
+@pytest.mark.parametrize(("how", "level", "told"), [(signal.SIGINT, "info", True), (signal.SIGHUP, "error", False)])
+def test_a_worker_logs_as_much_as_is_set_and_is_stopped(
+    database: Database,
+    start_worker: StartWorker,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    how: signal.Signals,
+    level: str,
+    told: bool,
+) -> None:
+    monkeypatch.setenv("STABLE_ARENA_SERVER__LOG_LEVEL", level)
     worker = start_worker()
     wait_until(lambda: states(database) == ["done"])
+    assert worker.poll() is None
     worker.send_signal(how)
     assert worker.wait(120) == 0
+    assert ('"refit_done"' in capfd.readouterr().err) is told
 
 
 def test_a_worker_is_stopped_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,23 +128,6 @@ def test_a_worker_is_stopped_while_it_starts(monkeypatch: pytest.MonkeyPatch) ->
             with silent.accept()[0]:  # it waits for an answer from the database
                 worker.terminate()
                 assert worker.wait(120) == 0  # 1 after the sixty seconds
-
-
-@pytest.mark.parametrize(("level", "told"), [("info", True), ("error", False)])
-def test_a_worker_logs_as_much_as_is_set(
-    database: Database,
-    start_worker: StartWorker,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    level: str,
-    told: bool,
-) -> None:
-    monkeypatch.setenv("STABLE_ARENA_SERVER__LOG_LEVEL", level)
-    worker = start_worker()
-    wait_until(lambda: states(database) == ["done"])
-    worker.terminate()
-    assert worker.wait(120) == 0
-    assert ('"refit_done"' in capfd.readouterr().err) is told
 
 
 STOPS = 15  # a third of them leave a main thread that does not wake up asleep

@@ -5,7 +5,6 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import expit
 from sqlalchemy import Connection
 
@@ -93,6 +92,8 @@ def find_tie_weight(gap: Floats, tie_share: Floats) -> float:
     gap : between each vote's models, natural units
     tie_share : share of ties among all annotators, on each vote's models
     """
+    from scipy.optimize import brentq  # noqa: PLC0415  slow to import, and the service starts without it
+
     wanted = float(tie_share.mean()) if len(tie_share) else 0.0
 
     def surplus(log_weight: float) -> float:
