@@ -1,3 +1,4 @@
+import gc
 import logging
 import re
 import sys
@@ -17,6 +18,15 @@ pytest_plugins = [
     "tests.fixtures.service",
     "tests.fixtures.loop",
 ]
+
+gc.disable()  # until everything is imported and collected
+
+
+def pytest_collection_finish() -> None:
+    """Search no more for garbage in what was imported."""
+    gc.freeze()
+    gc.enable()
+
 
 # Machines are shared, and the first example of some compiles kernels.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
