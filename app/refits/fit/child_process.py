@@ -8,8 +8,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 LOWEST_PRIORITY = 19
-SESSION_PRIORITY = 10
-"""Of the session: requests interrupt it at once, and beside other busy sessions a tenth of a processor is left."""
+SESSION_PRIORITY = 5
+"""Of the session: requests interrupt it at once, and beside a busy session a quarter of a processor is left."""
 AUTOGROUP = Path("/proc/self/autogroup")
 
 
