@@ -29,6 +29,11 @@ class LeaderboardRow(BaseModel):
     rank: int | None = Field(description="1 is best, within the component.")
     best_rank: int | None = Field(description="Best rank that the intervals allow.")
     worst_rank: int | None = Field(description="Worst rank that the intervals allow.")
+    rank_set_best: int | None = Field(
+        description="Best rank of the model's rank set: the sets of all models hold their true ranks together. Null "
+        "without intervals, and in snapshots from before rank sets were published."
+    )
+    rank_set_worst: int | None = Field(description="Worst rank of the model's rank set.")
     votes: int
     wins: int
     ties: int

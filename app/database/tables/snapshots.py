@@ -51,7 +51,7 @@ snapshot_models = Table(
     Column("tag", Text, primary_key=True, server_default=""),  # "" for all votes, else those with this tag
     Column("model_id", Integer, ForeignKey("models.id"), primary_key=True),
     *(Column(name, Double) for name in ("score", "se", "lower", "upper")),
-    *(Column(name, Integer) for name in ("rank", "best_rank", "worst_rank")),
+    *(Column(name, Integer) for name in ("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst")),
     *(Column(name, BigInteger, nullable=False) for name in ("votes", "wins", "ties", "losses")),
     Column("component", Integer, nullable=False),
     Column("identified", Boolean, nullable=False),

@@ -3,13 +3,11 @@ from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 
-from app.rating.data.arrays import Indices
 from app.rating.detection.evidence import weigher_by_rule
 from app.rating.errors import NoFiniteMaximumError, counted
 from app.rating.estimators.chart import Spec, leaderboard_chart
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table
-from app.rating.inference.contrasts import simultaneous_ranks
 from app.rating.inference.matchups import predict_matchups
 from app.rating.loop.results import LoopResult
 from app.rating.loop.round import run_round
@@ -110,13 +108,19 @@ class JointEstimator(Estimator):
         Mogstad, Romano, Shaikh and Wilhelm, Inference for Ranks, Review of Economic Studies 2024.
         """
         self._check_fitted()
-        best, worst = self._simultaneous_ranks()
-        of_name = {name: (int(best[i]), int(worst[i])) for i, name in enumerate(self.votes_.models) if best[i]}
-        rows = []
-        for row in self._rows():
-            first, last = of_name.get(row["model"], (None, None))
-            rows.append(RankSetRow(model=row["model"], rank=row["rank"], best_rank=first, worst_rank=last))
-        return make_table(rows, RankSetRow, self._kind)
+        return make_table(
+            [
+                RankSetRow(
+                    model=row["model"],
+                    rank=row["rank"],
+                    best_rank=row["rank_set_best"],
+                    worst_rank=row["rank_set_worst"],
+                )
+                for row in self._rows()
+            ],
+            RankSetRow,
+            self._kind,
+        )
 
     def plot(self) -> Spec:
         """Return a Vega-Lite chart of the leaderboard: scores with their intervals, best first."""
@@ -133,22 +137,6 @@ class JointEstimator(Estimator):
 
     def _rows(self) -> Sequence[ModelRow]:
         return model_rows(self.result_.rating, self.votes_.models)
-
-    def _simultaneous_ranks(self) -> tuple[Indices, Indices]:
-        """Return the best and worst rank of each model, 0 where they are unknown, shape (n_models,) each."""
-        estimate = self.result_.estimate
-        label = estimate.components.label
-        best, worst = (np.zeros(len(label), dtype=np.int64) for _ in range(2))
-        if estimate.covariance is None:
-            return best, worst
-        models, R = estimate.small.models, estimate.unit * estimate.solution.R
-        for component in np.unique(label[models]):
-            of_it = np.flatnonzero(label[models] == component)
-            covariance = estimate.covariance.scores[np.ix_(of_it, of_it)]
-            first, last = simultaneous_ranks(R[of_it], covariance, confidence=self.result_.rating.settings.confidence)
-            without_score = int(np.sum((label == component) & ~estimate.identified))
-            best[models[of_it]], worst[models[of_it]] = first, last + without_score
-        return best, worst
 
     def _summary(self) -> str:
         rating = self.result_.rating

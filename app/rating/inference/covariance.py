@@ -16,6 +16,7 @@ from app.rating.solver.fit import Fit
 from app.rating.solver.observed import Observed, observe
 from app.rating.solver.residuals import squared_residuals
 
+NORMAL = 1e9  # degrees of freedom from which t is the normal distribution
 TINY = 1e-150  # its square is not 0
 
 
@@ -59,14 +60,15 @@ class Covariance:
         """Return the degrees of freedom of R_i − R_j: the mean of 1/freedom, weighted by the variances."""
         variance = np.maximum(self.variance, np.finfo(float).tiny)
         share = variance / self.freedom
-        freedom: Floats = (variance[i] + variance[j]) / np.maximum(share[i] + share[j], np.finfo(float).tiny)
+        inverse = (share[i] + share[j]) / (variance[i] + variance[j])
+        freedom: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
         return freedom
 
 
 def critical_values(freedom: Floats, confidence: float) -> Floats:
     """Return the two-sided quantiles of t; with infinite freedom, of the normal distribution."""
     tail = 0.5 + confidence / 2.0
-    quantile: Floats = np.where(np.isfinite(freedom), stdtrit(np.minimum(freedom, 1e9), tail), ndtri(tail))
+    quantile: Floats = np.where(freedom < NORMAL, stdtrit(np.minimum(freedom, NORMAL), tail), ndtri(tail))
     return quantile
 
 

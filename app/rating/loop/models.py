@@ -5,6 +5,7 @@ from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
 from app.rating.inference.bounds import outside_bounds
+from app.rating.inference.contrasts import pairwise_confidence, simultaneous_ranks
 from app.rating.inference.estimate import Estimate
 from app.rating.inference.ranks import rank_by, rank_spread
 from app.rating.loop.results import ModelEstimates
@@ -38,7 +39,7 @@ def make_model_estimates(estimate: Estimate, settings: LoopSettings) -> ModelEst
     lower, upper = _bound_the_rest(estimate, settings, offset, lower, upper)
     rank, best, worst = _rank(estimate, score, lower, upper)
     return ModelEstimates(
-        score, se, lower, upper, rank, best, worst, *_counts(estimate.pairs),
+        score, se, lower, upper, rank, best, worst, *_rank_sets(estimate, settings), *_counts(estimate.pairs),
         component=estimate.components.label, identified=identified,
     )  # fmt: skip
 
@@ -97,6 +98,27 @@ def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tu
             ends = (np.where(np.isnan(x[members]), score[members], x[members]) for x in (lower, upper))
             best[members], worst[members] = rank_spread(*ends)
     return rank, best, worst
+
+
+def _rank_sets(estimate: Estimate, settings: LoopSettings) -> tuple[Indices, Indices]:
+    """Return the best and worst rank of each model's simultaneous rank set, 0 without intervals.
+
+    Models without a score may have any rank of their component.
+    """
+    label, models, spread = estimate.components.label, estimate.small.models, estimate.covariance
+    first, last = np.zeros((2, len(label)), dtype=np.int64)
+    if settings.interval == "none":
+        return first, last
+    R = estimate.unit * estimate.solution.R
+    for component in range(estimate.components.number):
+        members, scored = np.flatnonzero(label == component), np.flatnonzero(label[models] == component)
+        first[members], last[members] = 1, len(members)
+        if spread is None or len(scored) == 0:
+            continue
+        confidence = pairwise_confidence(settings.confidence, len(scored))
+        best, worst = simultaneous_ranks(R[scored], spread.contrast_half_widths(confidence, scored[:, None], scored))
+        first[models[scored]], last[models[scored]] = best, worst + len(members) - len(scored)
+    return first, last
 
 
 def _positions(score: Floats, lower: Floats, upper: Floats) -> Floats:

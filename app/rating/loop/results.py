@@ -21,6 +21,8 @@ class ModelEstimates:
     ----------
     score, se, lower, upper : Elo points
     rank : 1 is best, within the component; best_rank and worst_rank are the rank spread of the intervals
+    rank_set_best, rank_set_worst : rank sets that contain the true ranks of all models of a component together; 0
+        without intervals
     votes, wins, ties, losses : counted votes on the model
     component : index of the connected component, 0 the one with most votes; −1 for none
     identified : whether the votes give the model a finite score
@@ -33,6 +35,8 @@ class ModelEstimates:
     rank: Indices
     best_rank: Indices
     worst_rank: Indices
+    rank_set_best: Indices
+    rank_set_worst: Indices
     votes: Floats
     wins: Floats
     ties: Floats

@@ -19,6 +19,8 @@ class ModelRow(TypedDict):
     rank: int
     best_rank: int
     worst_rank: int
+    rank_set_best: int | None
+    rank_set_worst: int | None
     votes: int | float
     wins: int | float
     ties: int | float
@@ -51,6 +53,8 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
             rank=int(board.rank[i]),
             best_rank=int(board.best_rank[i]),
             worst_rank=int(board.worst_rank[i]),
+            rank_set_best=int(board.rank_set_best[i]) or None,
+            rank_set_worst=int(board.rank_set_worst[i]) or None,
             votes=count(board.votes[i]),
             wins=count(board.wins[i]),
             ties=count(board.ties[i]),

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from app.rating import AmElo, BradleyTerry, Elo, read_votes
 from app.rating.errors import VotesError
-from app.rating.inference.contrasts import simultaneous_ranks
+from app.rating.inference.contrasts import pairwise_confidence, simultaneous_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")
 NATURAL = np.log(10.0) / 400.0
@@ -84,7 +84,7 @@ def test_a_model_that_only_won_has_no_score_but_a_bound(votes: pl.DataFrame) -> 
     assert row["lower"] is not None
     assert np.isnan(fitted.win_probability("winner", "model 0"))
     sets = fitted.rank_sets()
-    assert sets.row(by_predicate=pl.col("model") == "winner", named=True)["best_rank"] is None
+    assert sets.row(by_predicate=pl.col("model") == "winner", named=True)["best_rank"] == 1
     before = dict(AmElo().fit(votes).rank_sets().select("model", "worst_rank").rows())
     for model, best, worst in (
         sets.filter(pl.col("model") != "winner").select("model", "best_rank", "worst_rank").rows()
@@ -111,8 +111,10 @@ def test_rank_sets_are_those_of_the_published_scores(votes: pl.DataFrame, estima
     few = votes.gather_every(9)  # so that neighbours overlap
     fitted = estimator.set_params(min_votes=0).fit(few)
     board = fitted.leaderboard.sort("model")
-    covariance = fitted.result_.estimate.covariance.scores
-    best, worst = simultaneous_ranks(NATURAL * board["score"].to_numpy(), covariance)
+    every = np.arange(len(board))
+    level = pairwise_confidence(0.95, len(board))
+    half = fitted.result_.estimate.covariance.contrast_half_widths(level, every[:, None], every)
+    best, worst = simultaneous_ranks(NATURAL * board["score"].to_numpy(), half)
     sets = fitted.rank_sets().sort("model")
     assert sets["best_rank"].to_list() == best.tolist()
     assert sets["worst_rank"].to_list() == worst.tolist()

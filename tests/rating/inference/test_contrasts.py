@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm, studentized_range
 
-from app.rating.inference.contrasts import contrast_errors, simultaneous_ranks, win_probabilities
+from app.rating.inference.contrasts import (
+    contrast_errors,
+    pairwise_confidence,
+    simultaneous_ranks,
+    win_probabilities,
+)
 
 
 def test_win_probabilities_of_a_known_difference() -> None:
@@ -18,14 +23,22 @@ def test_win_probabilities_of_a_known_difference() -> None:
     assert errors[0, 1] == pytest.approx(0.2)
 
 
-def test_simultaneous_ranks_use_the_studentized_range() -> None:
+def all_pairs(covariance: np.ndarray) -> np.ndarray:
+    """Half the widths of intervals of all differences at once."""
+    every = np.arange(len(covariance))
+    level = pairwise_confidence(0.95, len(covariance))
+    half: np.ndarray = norm.ppf(0.5 + level / 2) * contrast_errors(covariance, every[:, None], every)
+    return half
+
+
+def test_simultaneous_ranks_are_hardly_wider_than_the_studentized_range() -> None:
     """Independent equal errors: all differences at once are Tukey's problem, whose quantile is known."""
-    n, se = 8, 1.0
-    tukey = studentized_range.ppf(0.95, n, np.inf) * se
-    for factor, separated in ((1.03, True), (0.97, False)):
+    n = 8
+    tukey = studentized_range.ppf(0.95, n, np.inf)
+    for factor, separated in ((1.05, True), (0.99, False)):
         R = np.zeros(n)
         R[0] = factor * tukey
-        best, worst = simultaneous_ranks(R, np.eye(n) * se**2)
+        best, worst = simultaneous_ranks(R, all_pairs(np.eye(n)))
         assert bool(worst[0] == 1) is separated
         assert best[0] == 1
         assert (best[1:] == (2 if separated else 1)).all()
@@ -37,7 +50,7 @@ def test_all_true_ranks_are_covered_at_once() -> None:
     truth = np.arange(6.0)[::-1] * 0.8
     misses = 0
     for _ in range(200):
-        best, worst = simultaneous_ranks(truth + generator.normal(size=6), np.eye(6))
+        best, worst = simultaneous_ranks(truth + generator.normal(size=6), all_pairs(np.eye(6)))
         misses += not np.all((best <= np.arange(1, 7)) & (np.arange(1, 7) <= worst))
     assert misses <= 20  # 5 % expected at most; 20 of 200 has probability 0.003
 

@@ -32,6 +32,7 @@ class Coverage(NamedTuple):
     every: float
     ends: float
     wins: float
+    ranks: float
 
 
 def simulate(seed: int, annotators: int, votes_each: int, taste: float, votes_sd: float) -> Arena:
@@ -58,7 +59,9 @@ def typical(score: np.ndarray, taste: float) -> np.ndarray:
 
 
 def coverage(annotators: int, votes_each: int, arenas: int, taste: float = 0.0, votes_sd: float = 0.0) -> Coverage:
-    """Return the shares of intervals that hold the truth: all models, the two best and two worst, win probabilities."""
+    """Return the shares of what holds the truth: intervals of all models, of the two best and two worst, and of win
+    probabilities; arenas in which every rank set does.
+    """
     shares = []
     for seed in range(arenas):
         arena = simulate(seed, annotators, votes_each, taste, votes_sd)
@@ -69,12 +72,16 @@ def coverage(annotators: int, votes_each: int, arenas: int, taste: float = 0.0, 
         order = np.argsort(truth)
         chance = expit(arena.truth[pairs.model_a] - arena.truth[pairs.model_b])
         wins = (pairs.lower <= chance) & (chance <= pairs.upper)
-        shares.append([inside.mean(), inside[[*order[:2], *order[-2:]]].mean(), wins.mean()])
+        rank = np.empty(MODELS, dtype=int)
+        rank[order] = np.arange(MODELS, 0, -1)
+        ranks = np.all((board.rank_set_best <= rank) & (rank <= board.rank_set_worst))
+        shares.append([inside.mean(), inside[[*order[:2], *order[-2:]]].mean(), wins.mean(), ranks])
     return Coverage(*np.mean(shares, axis=0))
 
 
 def test_intervals_hold_the_truth_in_points_of_the_typical_annotator() -> None:
     found = coverage(annotators=40, votes_each=200, arenas=60)
+    assert found.ranks >= 0.9
     assert 0.92 < found.every < 0.98
     assert found.ends > 0.9
     assert 0.92 < found.wins < 0.98
@@ -124,3 +131,4 @@ def check(annotators: int, votes_each: int, taste: float, votes_sd: float) -> No
     assert 0.93 <= found.every <= 0.97
     assert found.ends >= 0.92
     assert 0.93 <= found.wins <= 0.97
+    assert found.ranks >= 0.94
