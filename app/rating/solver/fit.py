@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from app.rating.errors import (
     NoFiniteMaximumError,
     NoFiniteScoreError,
     NotConvergedError,
+    SaddlePointError,
     counted,
 )
 from app.rating.solver.arrow import Problem
@@ -31,7 +33,10 @@ FURTHEST_START = 1.5  # no ability starts further from 0 than this
 # times the typical ability: in a million votes that do not all agree θd stays below 14, so the typical annotators would
 # prefer the better one of such models in 50.4 % of votes at most
 OUTGROWN = 1e3
-LARGEST_UNDECIDED = 20  # annotators linked by votes; fewer may contradict each other without a stable maximum
+FEW = 20  # annotators, below which the likelihood often has several maxima, or equal ones
+BELIEVED = 5.0  # votes that one counts, of an annotator who is believed more
+AS_GOOD = 1e-3  # difference in log-likelihood below which one maximum is as good as another
+APART = 1e-3  # natural units between two different maxima
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,8 @@ def fit_am_elo(
     component : component of each model, shape (n_models,)
     prior_sd : None is the paper's estimator (plain maximum likelihood)
     ability_cap : in units of the typical ability, greater than 1; None for none
-    start : (R, θ); default balanced m-ELO and the abilities at its scores
+    start : (R, θ); default m-ELO and the abilities at its scores. With a prior and fewer than 20 annotators the highest
+        of several maxima is taken, from starts that believe each annotator more in turn
 
     Returns
     -------
@@ -148,8 +154,9 @@ def fit_am_elo(
         follow (or oppose) the ranking, or they grow beyond 1,000 times the typical ability, because the votes put that
         at 0.
     NoCommonRankingError
-        No scale makes the typical ability 1.
+        No scale makes the typical ability 1, or half of the annotators certainly oppose the ranking.
     NotConvergedError
+        `SaddlePointError` where two of the maxima are as good.
 
     Notes
     -----
@@ -162,42 +169,78 @@ def fit_am_elo(
     """
     if prior_sd is None and ability_cap is not None:
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
-    scale, likelihood = find_scale(cells), Likelihood(cells, prior_sd)
-    with Partitions.of(cells, component, scale, prior_sd=prior_sd, cap=ability_cap) as partitions:
-        if start is None:
-            R = _begin(partitions)
-        else:
-            R, theta = start
-            partitions.begin(theta)
-        try:
-            optimum = minimise(partitions, R)
-        except NotConvergedError as failure:
-            if prior_sd is None:
-                _refuse_unbounded(likelihood.rows, failure.R)
-            typical_ability(_profile(likelihood, ability_cap, failure.R, failure.theta))
-            raise
-        theta, point = partitions.abilities(), _curvature(partitions, optimum)
-    if prior_sd is None:
+    likelihood = Likelihood(cells, prior_sd)
+    with Partitions.of(cells, component, find_scale(cells), prior_sd=prior_sd, cap=ability_cap) as partitions:
+        if start is not None:
+            partitions.begin(start[1])
+            return _climb(likelihood, partitions, start[0], ability_cap)
+        fits, failures = list[Fit](), list[NotConvergedError | NoCommonRankingError]()
+        for R in _starts(cells, partitions, prior_sd):
+            partitions.each(Partition.update_abilities, R, steps=FIRST_UPDATES, furthest=FURTHEST_START)
+            try:
+                fits.append(_climb(likelihood, partitions, R, ability_cap))
+            except (NotConvergedError, NoCommonRankingError) as failure:
+                failures.append(failure)
+    if not fits:
+        raise failures[0]
+    return _choose(likelihood, fits)
+
+
+def _starts(cells: Cells, partitions: Partitions, prior_sd: float | None) -> Iterator[Floats]:
+    """Yield the scores to start from.
+
+    The first are m-ELO's with every annotator weighing about one vote on each model. With equal votes, annotators who
+    vote most often on a model decide its score. A ring that floods one model's battles then looks reliable, and am-ELO
+    reaches a lower maximum (docs/math.md, "The solver"). Few annotators may have several maxima, because it is open
+    which of them to believe: for each of them there is a start that does.
+    """
+    yield fit_m_elo_unchecked(partitions.balanced_pairs(), partitions.component).R
+    if prior_sd is None or not 1 < cells.n_annotators < FEW:
+        return
+    for annotator in range(cells.n_annotators):
+        weight = np.where(cells.annotator == annotator, BELIEVED, 1.0)
+        yield fit_m_elo_unchecked(pool_annotators(cells, weight), partitions.component).R
+
+
+def _choose(likelihood: Likelihood, fits: list[Fit]) -> Fit:
+    """Return the highest maximum.
+
+    Raises
+    ------
+    SaddlePointError
+        Another one is as good: the votes do not decide.
+    """
+    values = [likelihood.prior(fit.theta) - fit.log_likelihood for fit in fits]
+    best = fits[int(np.argmin(values))]
+    for fit, value in zip(fits, values, strict=True):
+        apart = fit.R - best.R
+        furthest = apart[np.argmax(np.abs(apart))]
+        if value < min(values) + AS_GOOD and abs(furthest) > APART:
+            raise SaddlePointError((fit.R + best.R) / 2.0, (fit.theta + best.theta) / 2.0, apart / furthest)
+    return best
+
+
+def _climb(likelihood: Likelihood, partitions: Partitions, R: Floats, ability_cap: float | None) -> Fit:
+    """Search from R and the abilities in the partitions, and refuse a result that is none."""
+    plain, cap = likelihood.precision == 0.0, np.inf if ability_cap is None else ability_cap
+    try:
+        optimum = minimise(partitions, R)
+    except NotConvergedError as failure:
+        if plain:
+            _refuse_unbounded(likelihood.rows, failure.R)
+        own = profile_abilities(likelihood.rows, failure.R, failure.theta, precision=likelihood.precision).theta
+        typical_ability(np.minimum(own, cap))
+        raise
+    theta, point = partitions.abilities(), _curvature(partitions, optimum)
+    if plain:
         _refuse_unbounded(likelihood.rows, optimum.R)
         _refuse_outgrown(theta)
     else:
         _refuse_opposed(theta, point)
-    no_annotator = np.zeros(len(theta), dtype=bool)
-    at_cap = no_annotator if ability_cap is None else theta >= ability_cap
-    log_likelihood = likelihood.prior(theta) - optimum.point.value
-    end = Problem(likelihood, component, scale), point
-    return Fit(optimum.R, theta, at_cap, log_likelihood, optimum.iterations, no_annotator, end)
-
-
-def _begin(partitions: Partitions) -> Floats:
-    """Start from m-ELO in which every annotator weighs about one vote on each model, and the abilities at its scores.
-
-    In m-ELO with equal votes, annotators who vote most often on a model decide its score. A ring that floods one
-    model's battles then looks reliable, and am-ELO reaches a lower maximum (docs/math.md, "The solver").
-    """
-    R = fit_m_elo_unchecked(partitions.balanced_pairs(), partitions.component).R
-    partitions.each(Partition.update_abilities, R, steps=FIRST_UPDATES, furthest=FURTHEST_START)
-    return R
+    log_likelihood = likelihood.prior(theta) - point.value
+    end = Problem(likelihood, partitions.component, partitions.scale), point
+    undecided = np.zeros(len(theta), dtype=bool)
+    return Fit(optimum.R, theta, theta >= cap, log_likelihood, optimum.iterations, undecided, end)
 
 
 def _curvature(partitions: Partitions, optimum: Optimum) -> Curvature:
@@ -206,12 +249,6 @@ def _curvature(partitions: Partitions, optimum: Optimum) -> Curvature:
     point = optimum.point
     A = laplacian(point.stiffness, partitions.n_models)
     return Curvature(point.value, point.gradient, gradient, A, cross, D)
-
-
-def _profile(likelihood: Likelihood, cap: float | None, R: Floats, theta: Floats) -> Floats:
-    """Fit each ability at these scores without the constraint, which may keep the typical ability at 1."""
-    theta = profile_abilities(likelihood.rows, R, theta, precision=likelihood.precision).theta
-    return theta if cap is None else np.minimum(theta, cap)
 
 
 def _refuse_unbounded(rows: CellRows, R: Floats) -> None:

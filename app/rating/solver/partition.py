@@ -121,8 +121,8 @@ class Partition:
         return table
 
     def update_abilities(self, R: Floats, *, steps: int, furthest: float) -> None:
-        """Take Newton steps on each ability at fixed scores, within ± furthest and up to the cap."""
-        c, theta = self.cells, self.theta.copy()
+        """Take Newton steps on each ability from 1, at fixed scores, within ± furthest and up to the cap."""
+        c, theta = self.cells, np.ones(self.cells.n_annotators)
         update_abilities(
             0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s,
             R, self.precision, steps, furthest, theta,

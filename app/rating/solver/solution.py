@@ -11,13 +11,12 @@ from app.rating.data.votes import Cells
 from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
 from app.rating.settings import LoopSettings
 from app.rating.solver.correction import correct_bias
-from app.rating.solver.fit import LARGEST_UNDECIDED, Fit, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
+from app.rating.solver.fit import AS_GOOD, FEW, Fit, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
 from app.rating.solver.observed import Observed, observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.scale import find_scale
 
 SAME = 1e-6  # natural units
-AS_GOOD = 1e-3  # difference in log-likelihood below which one maximum is as good as another
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def fit_with_settings(
     try:
         return _published(cells, component, fit, settings, sd, prior)
     except SaddlePointError as saddle:
-        if cells.n_annotators < LARGEST_UNDECIDED or find_scale(cells).number > 1:
+        if cells.n_annotators < FEW or find_scale(cells).number > 1:
             raise
         return _leave_saddle(saddle, cells, component, settings)
 
@@ -135,7 +134,7 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
         try:
             fit = fit_with_settings(mine.cells, label, one, None).fit
         except (NotConvergedError, NoCommonRankingError) as failure:
-            if len(mine.annotators) >= LARGEST_UNDECIDED:
+            if len(mine.annotators) >= FEW:
                 raise _widened(failure, mine, cells) from None
             fit = fit_m_elo_unchecked(mine.cells, label)
             undecided[mine.annotators] = True

@@ -11,7 +11,13 @@ from scipy.special import expit
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
-from app.rating.errors import NoFiniteMaximumError, NotConvergedError, SaddlePointError
+from app.rating.errors import (
+    NoCommonRankingError,
+    NoFiniteMaximumError,
+    NoFiniteScoreError,
+    NotConvergedError,
+    SaddlePointError,
+)
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
 
 MakeCells = Callable[[SimulatedVotes], Cells]
@@ -206,3 +212,51 @@ def test_a_cap_without_a_prior_is_refused(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(1, n_models=3))
     with pytest.raises(ValueError, match="needs a prior"):
         fit_am_elo(cells, one_component(cells), prior_sd=None, ability_cap=1.5)
+
+
+def tiny(seed: int) -> tuple[SimulatedVotes, Cells]:
+    """Two to five annotators, of whom one may be random or contrary, with few votes on two to five models."""
+    generator = np.random.default_rng(seed)
+    roles: Any = {"honest": int(generator.integers(2, 5)), "random": int(generator.integers(0, 2)), "flip": seed % 2}
+    votes = simulate_votes(
+        seed, n_models=int(generator.integers(2, 6)), roles=roles, votes_each=int(generator.integers(8, 25))
+    )
+    return votes, aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
+
+
+def test_hardly_any_start_leads_a_few_annotators_to_a_higher_maximum() -> None:
+    """Against a general optimiser from several starts, where votes link all models both ways."""
+    compared, higher = 0, set[int]()
+    for seed in range(40):
+        votes, cells = tiny(seed)
+        try:
+            fit_m_elo(cells, one_component(cells))
+            fit = fit_am_elo(cells, one_component(cells))
+        except (NoFiniteScoreError, NotConvergedError, NoCommonRankingError):
+            continue
+        ours = np.sum((fit.theta - 1) ** 2) / 2 - fit.log_likelihood
+        generator, (models, annotators) = np.random.default_rng(seed), (cells.n_models, cells.n_annotators)
+        for spread in (0.0, 0.3, 1.0):
+            theta = np.minimum(generator.normal(1, spread, annotators), 1.75)
+            try:
+                R, _, value = textbook(votes, 1.0, 1.75, np.append(generator.normal(0, 0.5, models), theta))
+            except ValueError:  # it ended far from the constraint
+                continue
+            if np.ptp(R) < 20:  # else it ran off
+                compared += 1
+                if ours > value + 1e-5:
+                    higher.add(seed)
+    assert compared > 60
+    assert len(higher) <= 1, higher
+
+
+def test_the_best_of_several_maxima_is_found() -> None:
+    """From the first start alone the search ends 1.2 below it."""
+    cells = tiny(51)[1]
+    component = one_component(cells)
+    best = fit_am_elo(cells, component, prior_sd=2.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.rating.solver.fit.FEW", 0)
+        first = fit_am_elo(cells, component, prior_sd=2.0)
+    objective = [np.sum((fit.theta - 1) ** 2) / 8 - fit.log_likelihood for fit in (best, first)]
+    assert objective[0] < objective[1] - 0.01
