@@ -18,12 +18,12 @@ NAMED = 10  # annotators that an error names
 
 
 class RankSetRow(TypedDict):
-    """One model, and the ranks that it may have; they are missing without a score or an interval."""
+    """One model, and the ranks that it may have; they are missing without intervals."""
 
     model: str
     rank: int
-    best_rank: int | None
-    worst_rank: int | None
+    rank_set_best: int | None
+    rank_set_worst: int | None
 
 
 class JointEstimator(Estimator):
@@ -108,19 +108,7 @@ class JointEstimator(Estimator):
         Mogstad, Romano, Shaikh and Wilhelm, Inference for Ranks, Review of Economic Studies 2024.
         """
         self._check_fitted()
-        return make_table(
-            [
-                RankSetRow(
-                    model=row["model"],
-                    rank=row["rank"],
-                    best_rank=row["rank_set_best"],
-                    worst_rank=row["rank_set_worst"],
-                )
-                for row in self._rows()
-            ],
-            RankSetRow,
-            self._kind,
-        )
+        return make_table(self._rows(), RankSetRow, self._kind)
 
     def plot(self) -> Spec:
         """Return a Vega-Lite chart of the leaderboard: scores with their intervals, best first."""

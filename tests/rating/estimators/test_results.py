@@ -84,10 +84,10 @@ def test_a_model_that_only_won_has_no_score_but_a_bound(votes: pl.DataFrame) -> 
     assert row["lower"] is not None
     assert np.isnan(fitted.win_probability("winner", "model 0"))
     sets = fitted.rank_sets()
-    assert sets.row(by_predicate=pl.col("model") == "winner", named=True)["best_rank"] == 1
-    before = dict(AmElo().fit(votes).rank_sets().select("model", "worst_rank").rows())
+    assert sets.row(by_predicate=pl.col("model") == "winner", named=True)["rank_set_best"] == 1
+    before = dict(AmElo().fit(votes).rank_sets().select("model", "rank_set_worst").rows())
     for model, best, worst in (
-        sets.filter(pl.col("model") != "winner").select("model", "best_rank", "worst_rank").rows()
+        sets.filter(pl.col("model") != "winner").select("model", "rank_set_best", "rank_set_worst").rows()
     ):
         assert worst >= before[model] + 1 >= best  # it may be above each of them
     chart = fitted.plot()
@@ -101,9 +101,9 @@ def test_a_model_that_only_won_has_no_score_but_a_bound(votes: pl.DataFrame) -> 
 def test_rank_sets_are_wider_than_the_ranks_of_one_model_alone(am_elo: AmElo) -> None:
     sets, alone = am_elo.rank_sets(), am_elo.leaderboard
     assert sets["model"].to_list() == alone["model"].to_list()
-    assert (sets["best_rank"] <= alone["rank"]).all()
-    assert (sets["worst_rank"] >= alone["rank"]).all()
-    assert sets["worst_rank"].max() == 6
+    assert (sets["rank_set_best"] <= alone["best_rank"]).all()
+    assert (sets["rank_set_worst"] >= alone["worst_rank"]).all()
+    assert sets["rank_set_worst"].max() == 6
 
 
 @pytest.mark.parametrize("estimator", [AmElo(), AmElo(prior_sd=None, ability_cap=None), BradleyTerry()])
@@ -116,8 +116,8 @@ def test_rank_sets_are_those_of_the_published_scores(votes: pl.DataFrame, estima
     half = fitted.result_.estimate.covariance.contrast_half_widths(level, every[:, None], every)
     best, worst = simultaneous_ranks(NATURAL * board["score"].to_numpy(), half)
     sets = fitted.rank_sets().sort("model")
-    assert sets["best_rank"].to_list() == best.tolist()
-    assert sets["worst_rank"].to_list() == worst.tolist()
+    assert sets["rank_set_best"].to_list() == best.tolist()
+    assert sets["rank_set_worst"].to_list() == worst.tolist()
     assert (best < worst).any()
 
 
@@ -125,11 +125,11 @@ def test_rank_sets_are_within_components_and_unknown_without_intervals(votes: pl
     apart = pl.concat([votes, votes.with_columns(pl.col("model_a", "model_b") + "'")])
     sets = BradleyTerry().fit(apart).rank_sets()
     one = BradleyTerry().fit(votes).rank_sets()
-    assert sets["worst_rank"].max() == 6
+    assert sets["rank_set_worst"].max() == 6
     of_first = sets.filter(~pl.col("model").str.ends_with("'"))
     assert of_first["rank"].to_list() == one["rank"].to_list()
     none = BradleyTerry(interval="none").fit(votes).rank_sets()
-    assert none["best_rank"].null_count() == none["worst_rank"].null_count() == 6
+    assert none["rank_set_best"].null_count() == none["rank_set_worst"].null_count() == 6
 
 
 def test_flags_say_what_was_found(votes: pl.DataFrame, am_elo: AmElo) -> None:
