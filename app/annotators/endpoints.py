@@ -3,7 +3,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
-from app.annotators import decisions
 from app.annotators import service as annotators
 from app.annotators.erasure import service as erasure
 from app.annotators.schemas import (
@@ -73,7 +72,7 @@ def post_decision(
     `conflict` where there is no flag to dismiss or nothing to withdraw; `invalid` for an unknown action or a blank
     reason.
     """
-    found, taken = decisions.decide(conn, annotator, decision.action, reason=decision.reason, decided_by=caller.name)
+    found, taken = annotators.decide(conn, annotator, decision.action, reason=decision.reason, decided_by=caller.name)
     return DecisionTaken(**taken.model_dump(), annotator=found.public())
 
 

@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from app.annotators import decisions
+from app.annotators import service
 from app.annotators.erasure import service as erasure
 from app.annotators.schemas import Action, Annotator
 from app.annotators.service import find_annotator, list_annotators
@@ -73,7 +73,7 @@ def decide(
     """Decide on an annotator; the next refit takes the decision into account."""
     reason = check_reason(reason)
     with changing() as conn:
-        found, taken = decisions.decide(conn, annotator, action, reason=reason, decided_by="command line")
+        found, taken = service.decide(conn, annotator, action, reason=reason, decided_by="command line")
     typer.echo(f"{found.annotator}: {taken.action} is recorded; the standing is now {found.standing}.")
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from app.annotators.decisions import OVERRIDES
 from app.annotators.queries import last_actions
+from app.annotators.service import OVERRIDES
 from app.annotators.standings import read_standings
 from app.errors import ConflictError, StableArenaError
 from app.models.queries import read_model_ids

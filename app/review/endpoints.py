@@ -5,7 +5,6 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter
 
-from app.annotators import decisions
 from app.annotators import service as annotators
 from app.auth.callers import Caller
 from app.database.timestamps import StorableTimestamp
@@ -14,11 +13,10 @@ from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_c
 from app.http.problems import problem_responses
 from app.leaderboard.row_files import rows_csv
 from app.policy.schemas import PolicySettings
-from app.review import appeals, rewards
+from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.evidence.case import make_case
 from app.review.evidence.schemas import ListedVote
-from app.review.queue import list_reviews
 from app.review.schemas import AnnotatorDetail, Appeal, AppealRequest, Impact, PolicyPreview, Review, Rewards
 
 router = APIRouter(tags=["annotators"])
@@ -41,7 +39,7 @@ def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> 
     ability is at or below ε, whichever is larger. Needs scope `review`. Problems: `not-authenticated`,
     `scope-missing`; `invalid` for an unknown cursor.
     """
-    found = list_reviews(conn, limit=limit + 1, after=read_cursor(cursor, _Position))
+    found = reviews.list_reviews(conn, limit=limit + 1, after=read_cursor(cursor, _Position))
     return paginate(found, limit, lambda last: last[0].position).convert(lambda one: one[1])
 
 
@@ -100,8 +98,8 @@ def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     case = make_case(conn, found)
     return AnnotatorDetail(
         **found.public().model_dump(),
-        decisions=decisions.list_decisions(conn, found),
-        appeals=appeals.list_appeals(conn, limit=appeals.MAX_OPEN, annotator=str(found.id)),
+        decisions=annotators.list_decisions(conn, found),
+        appeals=reviews.list_appeals(conn, limit=reviews.MAX_OPEN, annotator=str(found.id)),
         votes_summary=annotators.summarise_votes(conn, found),
         agreement=case and case.agreement,
         evidence=case,
@@ -120,7 +118,7 @@ def post_appeal(
     Posting twice makes two appeals. Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`, `not-found`;
     `conflict` where five appeals of this annotator already wait; `invalid` for a blank note.
     """
-    return appeals.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
+    return reviews.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
 
 
 @router.get("/appeals", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
@@ -136,7 +134,7 @@ def list_appeals(
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
     """
     after = read_cursor(cursor, _AppealPosition)
-    items = appeals.list_appeals(conn, limit=limit + 1, only_open=not answered, annotator=annotator, after=after)
+    items = reviews.list_appeals(conn, limit=limit + 1, only_open=not answered, annotator=annotator, after=after)
     return paginate(items, limit, lambda last: (last.submitted_at, last.id))
 
 
@@ -162,7 +160,7 @@ def get_rewards(
     `conflict` where no annotator has a positive ability, or the snapshot's annotators were deleted; `invalid` for a
     budget that is not an amount of money.
     """
-    split = rewards.split_budget(conn, budget, snapshot)
+    split = reviews.split_budget(conn, budget, snapshot)
     if format == "csv":
         return Response(rows_csv(split.rows()), media_type="text/csv; charset=utf-8")
     return Response(split.model_dump_json(), media_type="application/json")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import delete, func, insert, select, text, update
 
-from app.annotators.decisions import decide
+from app.annotators.service import decide
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.database.tables import (

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, insert, select, update
 
-from app.annotators.decisions import decide
+from app.annotators.service import decide
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.database.leases import acquire_lease

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, func, select, text, update
 
-from app.annotators.decisions import decide
-from app.annotators.service import find_annotator
+from app.annotators.service import decide, find_annotator
 from app.database.engine import Database
 from app.database.tables import annotators, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots, votes
 from app.errors import ConflictError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.review.rewards import split_exactly
+from app.review.service import split_exactly
 
 Ask = Callable[..., Any]
 

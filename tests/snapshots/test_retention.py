@@ -25,7 +25,7 @@ from app.errors import ConflictError
 from app.leaderboard.diff.service import compare_snapshots
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
-from app.review.rewards import split_budget
+from app.review.service import split_budget
 from app.snapshots.retention.service import RETENTION_LEASE, Pruner, Retention
 from app.snapshots.service import find_snapshot
 

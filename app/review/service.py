@@ -1,0 +1,137 @@
+"""The review queue, appeals and rewards."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from app.annotators.queries import lock_annotator
+from app.annotators.service import find_annotator
+from app.errors import ConflictError
+from app.review import queries as store
+from app.review.evidence.reasons import describe_findings, describe_reasons
+from app.review.evidence.schemas import Findings
+from app.review.schemas import Appeal, FoundReview, Reason, Review, Reward, Rewards
+from app.snapshots.queries import newest_snapshot
+from app.snapshots.schemas import SnapshotHead
+from app.snapshots.service import find_snapshot
+
+
+def list_reviews(
+    conn: Connection, *, limit: int, after: tuple[float, int] | None = None
+) -> list[tuple[FoundReview, Review]]:
+    """Return open flags, the strongest reason first; of equal reasons the older annotator first."""
+    rows = store.list_by_reason(conn, standing="flagged", limit=limit, after=after)
+    found = [FoundReview.model_validate(dict(row)) for row in rows]
+    newest = newest_snapshot(conn)
+    if newest is None or not found:
+        return []
+    evidence = store.read_evidence(conn, newest["id"], [one.annotator_id for one in found])
+    threshold = find_snapshot(conn).settings.get("min_ability")
+    return [(one, _review(one, describe_findings(evidence.get(one.annotator_id)), threshold)) for one in found]
+
+
+def _review(found: FoundReview, findings: Findings, threshold: float | None) -> Review:
+    reason = Reason(
+        strength=found.reason_strength,
+        rule=findings.rule,
+        held=findings.held,
+        words=describe_reasons(found, findings, threshold),
+    )
+    return Review(**found.public().model_dump(), evidence=reason)
+
+
+MAX_OPEN = 5
+
+
+def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: str) -> Appeal:
+    """Record an annotator's note for the reviewers. The next decision on the annotator answers it.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such annotator.
+    ConflictError
+        Five appeals of this annotator already wait.
+    """
+    found = find_annotator(conn, reference)
+    lock_annotator(conn, found.annotator_id)
+    if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
+        raise ConflictError(f"{MAX_OPEN} appeals of this annotator already wait for a decision")
+    appeal_id = store.insert_appeal(conn, found.annotator_id, note, submitted_by)
+    return Appeal.model_validate(dict(store.get_appeal(conn, appeal_id)))
+
+
+def list_appeals(
+    conn: Connection,
+    *,
+    limit: int,
+    only_open: bool = True,
+    annotator: str | None = None,
+    after: tuple[datetime, UUID] | None = None,
+) -> list[Appeal]:
+    """Return appeals, the longest waiting first, of all annotators or of one; `after` is (submitted_at, id).
+
+    Raises
+    ------
+    NotFoundError
+        There is no such annotator.
+    """
+    number = None if annotator is None else find_annotator(conn, annotator).annotator_id
+    rows = store.list_appeals(conn, limit=limit, only_open=only_open, annotator_id=number, after=after)
+    return [Appeal.model_validate(dict(row)) for row in rows]
+
+
+CENT = Decimal("0.01")
+
+
+def split_budget(conn: Connection, budget: Decimal, snapshot: str | None = None) -> Rewards:
+    """Split a budget in proportion to max(ability, 0) × counted votes.
+
+    An annotator outside the fit (too few votes, or excluded) or with an ability of 0 or less gets nothing. Amounts are
+    rounded down to cents. The cents left over go, one each, to the annotators that lost most by rounding (the largest
+    remainder method). So the amounts add up to the budget.
+
+    Raises
+    ------
+    NotFoundError, NoSnapshotError
+    ConflictError
+        No annotator has a positive ability, or the snapshot is so old that its annotators were deleted.
+    """
+    found = find_snapshot(conn, snapshot)
+    if found.crowd_pruned_at is not None:
+        # the few rows that remain would share what all annotators earned
+        raise ConflictError(f"the annotators of snapshot {found.number} are not kept: old snapshots drop them")
+    earners = store.read_earners(conn, found.id)
+    if not earners:
+        raise ConflictError(
+            f"no annotator of snapshot {found.number} has a positive ability: there is no one to reward"
+        )
+    # Fractions hold floats exactly: amounts are rounded only to the cent.
+    weights = [Fraction(one["ability"]) * one["votes"] for one in earners]
+    amounts = split_exactly(int(budget / CENT), weights)
+    total = sum(weights)
+    rewards = [
+        Reward(**one, share=float(weight / total), amount=cents * CENT)
+        for one, weight, cents in zip(earners, weights, amounts, strict=True)
+    ]
+    rewards.sort(key=lambda reward: -reward.amount)
+    head = SnapshotHead.model_validate(found.model_dump())
+    return Rewards(snapshot=head, budget=budget.quantize(CENT), rewards=rewards)
+
+
+def split_exactly(whole: int, weights: Sequence[Fraction]) -> list[int]:
+    """Split a whole number in proportion to positive weights, into whole numbers that add up to it.
+
+    Each part differs from its exact share by less than one. Of equal remainders the earlier one comes first.
+    """
+    total = sum(weights)
+    exact = [whole * weight / total for weight in weights]
+    amounts = [int(share) for share in exact]
+    by_remainder = sorted(range(len(weights)), key=lambda i: (amounts[i] - exact[i], i))
+    for i in by_remainder[: whole - sum(amounts)]:
+        amounts[i] += 1
+    return amounts
