@@ -22,7 +22,7 @@ from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.opening import open_database_of
-from app.refits.fit.process import FitLimits
+from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
 from app.review.previews import PolicyPreviews
 from app.routes import BODIES, install_routes
@@ -103,7 +103,8 @@ async def running_services(app: FastAPI, database: Database) -> AsyncIterator[No
 
 def build_services(settings: Settings, database: Database) -> Services:
     """Build what a process holds, with empty caches. Needs a running event loop."""
-    known_names, limits = KnownNames(database), FitLimits(settings.worker.fit_seconds, settings.worker.fit_memory_bytes)
+    known_names, worker = KnownNames(database), settings.worker
+    resources = FitResources(worker.fit_seconds, worker.fit_memory_bytes, settings.fit.scheduler)
     return Services(
         settings=settings,
         database=database,
@@ -122,8 +123,8 @@ def build_services(settings: Settings, database: Database) -> Services:
             idempotency_hours=settings.ingest.idempotency_hours,
         ),
         leaderboards=LeaderboardCache(database),
-        impacts=Impacts(database, limits),
-        previews=PolicyPreviews(database, limits),
+        impacts=Impacts(database, resources),
+        previews=PolicyPreviews(database, resources),
         figures=FiguresCache(database),
         metrics_readers=MetricsReaders(),
     )

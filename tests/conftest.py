@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.fixtures.refits",
     "tests.fixtures.service",
     "tests.fixtures.loop",
+    "tests.fixtures.cluster",
 ]
 
 gc.disable()  # until everything is imported and collected

@@ -16,7 +16,7 @@ from app.errors import BadInputError
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, set_policy
 from app.rating.errors import counted
-from app.refits.fit.process import FitLimits
+from app.refits.fit.process import FitResources
 from app.review.previews import PolicyPreviews
 from app.review.schemas import PolicyPreview
 
@@ -52,8 +52,9 @@ def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
         with session.database.read() as conn:
             settings = changed(current_policy(conn).settings, changes)
         stages.stage("Fitting")
-        limits = FitLimits(session.settings.worker.fit_seconds, session.settings.worker.fit_memory_bytes)
-        found = PolicyPreviews(session.database, limits).preview(settings)
+        worker, scheduler = session.settings.worker, session.settings.fit.scheduler
+        resources = FitResources(worker.fit_seconds, worker.fit_memory_bytes, scheduler)
+        found = PolicyPreviews(session.database, resources).preview(settings)
     if output_format == "json":
         write_json(found)
     else:

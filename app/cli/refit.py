@@ -13,7 +13,8 @@ from app.cli.session import open_session
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.rating.errors import counted
 from app.rating.loop.rows import finite
-from app.refits.fit.process import FitLimits
+from app.rating.solver.cluster import fitting_on_cluster
+from app.refits.fit.process import FitResources
 from app.refits.reproduce import Reproduction, reproduce
 from app.refits.run_now import refit_now
 
@@ -44,14 +45,17 @@ def refit(
     """
     log_to_stderr(logging.ERROR)  # the command itself prints how the refit ended
     with open_session(creates=False) as session:
+        worker, scheduler = session.settings.worker, session.settings.fit.scheduler
         if snapshot is not None:
-            _write_reproduction(reproduce(session.database, snapshot), output_format)
+            with fitting_on_cluster(scheduler):
+                made = reproduce(session.database, snapshot)
+            _write_reproduction(made, output_format)
             return
         done = refit_now(
             session.database,
-            lease_seconds=session.settings.worker.lease_seconds,
+            lease_seconds=worker.lease_seconds,
             requested_by="command line",
-            limits=FitLimits(session.settings.worker.fit_seconds, session.settings.worker.fit_memory_bytes),
+            resources=FitResources(worker.fit_seconds, worker.fit_memory_bytes, scheduler),
             accept_exclusions=accept_exclusions,
             reason=None if reason is None else check_reason(reason),
         )

@@ -2,7 +2,7 @@ import threading
 
 from app.database.engine import Database
 from app.errors import StableArenaError
-from app.refits.fit.process import FitLimits, FitProcess
+from app.refits.fit.process import FitProcess, FitResources
 from app.refits.runner import RefitRunner
 from app.refits.schemas import Refit
 from app.refits.service import find_refit, request_refit
@@ -22,7 +22,7 @@ def refit_now(
     *,
     lease_seconds: float,
     requested_by: str,
-    limits: FitLimits | None = None,
+    resources: FitResources | None = None,
     accept_exclusions: bool = False,
     reason: str | None = None,
 ) -> Refit:
@@ -37,7 +37,7 @@ def refit_now(
         refit_id = request_refit(
             conn, trigger="command", requested_by=requested_by, accept_exclusions=accept_exclusions, reason=reason
         )
-    runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(limits))
+    runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(resources))
     pause = threading.Event()
     try:
         while True:

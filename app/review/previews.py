@@ -14,7 +14,7 @@ from app.models.queries import read_archived, read_model_names
 from app.policy.schemas import Policy
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.on_demand import OnDemandFits
-from app.refits.fit.process import FitLimits
+from app.refits.fit.process import FitResources
 from app.refits.guard import newly_excluded_share, reason_to_hold
 from app.refits.load import load_fit_input
 from app.refits.publish import model_names
@@ -36,9 +36,9 @@ class PreviewBusyError(UnavailableError):
 class PolicyPreviews:
     """Fits the votes on record under other policies, one at a time, and compares the result with what is published."""
 
-    def __init__(self, database: Database, limits: FitLimits | None = None) -> None:
+    def __init__(self, database: Database, resources: FitResources | None = None) -> None:
         self._database = database
-        self._fits = OnDemandFits(limits, busy=PreviewBusyError)
+        self._fits = OnDemandFits(resources, busy=PreviewBusyError)
 
     def preview(self, settings: Policy) -> PolicyPreview:
         """Fit the votes under other settings, publish nothing, and return what would change.

@@ -2,6 +2,7 @@ from app.settings.environment import read_settings, setting_names
 from app.settings.groups import (
     DatabaseSettings,
     ExportSettings,
+    FitSettings,
     ImportSettings,
     IngestSettings,
     RetentionSettings,
@@ -15,6 +16,7 @@ __all__ = [
     "PREFIX",
     "DatabaseSettings",
     "ExportSettings",
+    "FitSettings",
     "ImportSettings",
     "IngestSettings",
     "RetentionSettings",

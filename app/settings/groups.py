@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from pydantic_settings import NoDecode
 
 _ORIGIN = re.compile(r"https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+_SCHEDULER = re.compile(r"(tcp|tls)://[^\s/:]+:[0-9]{1,5}|(tcp|tls)://\[[0-9a-f:]+\]:[0-9]{1,5}")
 
 
 def _none(value: object) -> object:
@@ -141,6 +142,24 @@ class WorkerSettings(Group):
         ge=1024**3,
         description="A fit that needs more memory is stopped (at least 1 GiB); unset or `none` for no limit.",
     )
+
+
+class FitSettings(Group):
+    """Where fits are computed."""
+
+    scheduler: str | None = Field(
+        None,
+        description="Address of a Dask scheduler (tcp://… or tls://…) whose workers hold the votes of large fits; "
+        "unset for this machine alone.",
+    )
+
+    @field_validator("scheduler")
+    @classmethod
+    def scheduler_is_an_address(cls, value: str | None) -> str | None:
+        """Refuse what is no address: a fit would find out much later."""
+        if value is not None and not _SCHEDULER.fullmatch(value):
+            raise ValueError(f"{value!a} is not an address such as tcp://10.0.0.1:8786")
+        return value
 
 
 class RetentionSettings(Group):

@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.settings.groups import (
     DatabaseSettings,
     ExportSettings,
+    FitSettings,
     ImportSettings,
     IngestSettings,
     RetentionSettings,
@@ -69,6 +70,7 @@ class Settings(BaseSettings):
     imports: ImportSettings = ImportSettings()
     exports: ExportSettings = ExportSettings()
     worker: WorkerSettings = WorkerSettings()
+    fit: FitSettings = FitSettings()
     webhooks: WebhookSettings = WebhookSettings()
     retention: RetentionSettings = RetentionSettings()
 

@@ -13,7 +13,7 @@ from app.errors import UnavailableError
 from app.exports.runner import ExportRunner
 from app.imports.runner import ImportRunner
 from app.policy.service import current_policy
-from app.refits.fit.process import FitLimits, FitProcess
+from app.refits.fit.process import FitProcess, FitResources
 from app.refits.runner import RefitRunner
 from app.refits.schedule import work_waits
 from app.settings import Settings
@@ -39,7 +39,7 @@ class Worker:
         self._refits = RefitRunner(
             database,
             lease_seconds=lease_seconds,
-            process=FitProcess(FitLimits(worker.fit_seconds, worker.fit_memory_bytes)),
+            process=FitProcess(FitResources(worker.fit_seconds, worker.fit_memory_bytes, settings.fit.scheduler)),
         )
         self._webhooks = Deliverer(database, allow_private=settings.webhooks.allow_private_addresses)
         self._imports = ImportRunner(

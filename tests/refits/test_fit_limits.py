@@ -16,7 +16,7 @@ from app.database.ids import new_id
 from app.errors import ConflictError, NotFoundError
 from app.rating.settings import LoopSettings
 from app.refits.fit.interface import FitInput, FitOutput
-from app.refits.fit.process import FitLimits, FitProcess, FitProcessLostError, FitTooLargeError
+from app.refits.fit.process import FitProcess, FitProcessLostError, FitResources, FitTooLargeError
 from app.refits.runner import RefitRunner
 from app.refits.service import cancel_refit, find_refit, request_refit
 from tests.fixtures.fit_inputs import make_fit_input
@@ -55,7 +55,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 @pytest.mark.own_child
 def test_a_fit_that_takes_too_long(hanging: list[int]) -> None:
-    process = FitProcess(FitLimits(seconds=0.5))
+    process = FitProcess(FitResources(seconds=0.5))
     started = time.monotonic()
     with pytest.raises(FitTooLargeError, match=r"longer than 0\.5 seconds"):
         process.fit(task(200_000))
@@ -65,7 +65,7 @@ def test_a_fit_that_takes_too_long(hanging: list[int]) -> None:
 
 @pytest.mark.own_child
 def test_a_fit_that_needs_too_much_memory() -> None:
-    process = FitProcess(FitLimits(memory_bytes=500_000_000))
+    process = FitProcess(FitResources(memory_bytes=500_000_000))
     try:
         # In the fit it is an error like any other; while the votes are handed over it is the process's end.
         with pytest.raises((FitTooLargeError, FitProcessLostError), match=r"memory.*500,000,000|500,000,000.*memory"):

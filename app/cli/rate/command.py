@@ -19,6 +19,7 @@ from app.imports.formats import VoteFile, read_vote_file
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.rating.errors import counted
 from app.rating.settings import LEAST_CAP, FlagRule, Interval, LoopSettings
+from app.rating.solver.cluster import fitting_on_cluster
 
 Format = Literal["table", "json", "csv", "parquet"]
 
@@ -69,6 +70,12 @@ def rate(
     base: Annotated[float, typer.Option(help="The models' mean score; where elo starts.")] = DEFAULTS.base,
     anchor: Annotated[
         str | None, typer.Option(metavar="MODEL=SCORE", help="Shift the scores so that MODEL has SCORE.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Dask scheduler (tcp://…) whose workers hold the votes; for files of many millions."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffles of elo.")] = 0,
     shuffles: Annotated[
@@ -132,7 +139,8 @@ def rate(
         read_seconds = time.perf_counter() - started
         if votes.rejected and not skip_invalid:
             raise _refusal(votes)
-        rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
+        with fitting_on_cluster(_of_am_elo(scheduler, method)):
+            rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
     if votes.duplicates:
         left_out = counted(votes.duplicates, "vote")
         typer.echo(f"{left_out} left out: the annotator had voted in the same battle before", err=True)
@@ -158,6 +166,12 @@ def _share(option: str, value: float) -> float:
     if not 0 < value < 1:
         raise BadInputError(f"{option} must lie between 0 and 1, is {value}")
     return value
+
+
+def _of_am_elo(scheduler: str | None, method: OfflineMethod) -> str | None:
+    if scheduler is not None and method != "am-elo":
+        raise BadInputError(f"--scheduler is for am-elo; {method} needs one machine whatever the number of votes")
+    return scheduler
 
 
 def _possible_rule(rule: FlagRule, interval: Interval) -> FlagRule:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app import __version__
 from app.rating.errors import ClusterError
-from app.rating.solver.executors import WORTH_A_PARTITION, Build, Executors, fitting_on
+from app.rating.solver.executors import Build, Executors, fitting_on
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -26,7 +26,7 @@ class ClusterExecutors(Executors):
         The cluster has no workers, or they have another version of this package.
     """
 
-    def __init__(self, client: "Client", *, worth: int = WORTH_A_PARTITION) -> None:
+    def __init__(self, client: "Client", *, worth: int | None = None) -> None:
         from distributed import KilledWorker  # noqa: PLC0415  an extra
         from distributed.client import ClosedClientError  # noqa: PLC0415
         from distributed.comm import CommClosedError  # noqa: PLC0415
@@ -78,7 +78,7 @@ class ClusterExecutors(Executors):
 
 
 @contextmanager
-def fitting_on_cluster(scheduler: str | None, *, worth: int = WORTH_A_PARTITION) -> Iterator[None]:
+def fitting_on_cluster(scheduler: str | None, *, worth: int | None = None) -> Iterator[None]:
     """Let the fits of am-ELO in this block hold their votes on a cluster.
 
     Parameters

@@ -96,14 +96,15 @@ class Executors:
     executors : each should lead to one process, such as `ProcessPoolExecutor(1)`, because partitions stay where they
         are. With one that chooses among several processes the results are the same, but partitions are built again and
         again. An executor that is named twice gets two partitions.
-    worth : cells from which a partition is worth its messages; smaller fits stay on the threads of this process
+    worth : cells from which a partition is worth its messages; smaller fits stay on the threads of this process;
+        default 250,000
     """
 
     lost: tuple[type[Exception], ...] = (BrokenExecutor, CancelledError)
     """Errors of a task whose process has died."""
 
-    def __init__(self, executors: Sequence[Executor], *, worth: int = WORTH_A_PARTITION) -> None:
-        self.driver, self._worth = uuid4().hex, worth
+    def __init__(self, executors: Sequence[Executor], *, worth: int | None = None) -> None:
+        self.driver, self._worth = uuid4().hex, WORTH_A_PARTITION if worth is None else worth
         self._live = list(executors)
 
     def count_partitions(self, n_cells: int) -> int:

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from app.errors import ConflictError, UnavailableError
 from app.rating.errors import RatingError
-from app.refits.fit.process import FitLimits, FitProcess, FitProcessLostError
+from app.refits.fit.process import FitProcess, FitProcessLostError, FitResources
 
 
 class CannotFitError(ConflictError):
@@ -22,8 +22,8 @@ class OnDemandFits:
     busy : is raised for a request that comes while another one's fit is under way
     """
 
-    def __init__(self, limits: FitLimits | None, *, busy: type[UnavailableError]) -> None:
-        self._limits = limits
+    def __init__(self, resources: FitResources | None, *, busy: type[UnavailableError]) -> None:
+        self._resources = resources
         self._busy = busy
         self._one_at_a_time = threading.Lock()
         self._lock = threading.Lock()  # of what follows
@@ -68,5 +68,5 @@ class OnDemandFits:
         with self._lock:
             if self._stopped:
                 raise FitProcessLostError("the service is shutting down")
-            self._process = FitProcess(self._limits)
+            self._process = FitProcess(self._resources)
             return self._process

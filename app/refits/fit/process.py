@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from app.errors import StableArenaError
+from app.rating.solver.cluster import fitting_on_cluster
 from app.refits.fit.child_process import become_child, lower_priority
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
@@ -24,11 +25,19 @@ _LOOK_UP_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class FitLimits:
-    """How long a fit may take and how much memory its process may use; None for as much as there is."""
+class FitResources:
+    """What a fit may use.
+
+    Attributes
+    ----------
+    seconds : None for as long as it takes
+    memory_bytes : of its process; None for as much as there is
+    scheduler : address of a Dask cluster whose workers hold the votes; None to fit on this machine
+    """
 
     seconds: float | None = None
     memory_bytes: int | None = None
+    scheduler: str | None = None
 
 
 class FitTooLargeError(StableArenaError):
@@ -55,8 +64,8 @@ class FitProcessLostError(StableArenaError):
 class FitProcess:
     """One child process that fits: a fit does not slow requests down, and the service survives if it is killed."""
 
-    def __init__(self, limits: FitLimits | None = None) -> None:
-        self._limits = limits or FitLimits()
+    def __init__(self, resources: FitResources | None = None) -> None:
+        self._resources = resources or FitResources()
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._parent_alive: Connection | None = None
@@ -84,20 +93,22 @@ class FitProcess:
             The child died or `stop` was called. The next call starts another child.
         """
         try:
-            future = self._submit(work)
+            future = self._submit(partial(_on_cluster, self._resources.scheduler, work))
             self._attend(future, cancelled)
             return future.result()
         except MemoryError as error:
             self._discard()
-            raise FitTooLargeError(f"the fit needs more than {self._limits.memory_bytes:,} bytes of memory") from error
+            raise FitTooLargeError(
+                f"the fit needs more than {self._resources.memory_bytes:,} bytes of memory"
+            ) from error
         except (FitCancelledError, FitTooLargeError):
             self._discard()
             raise
         except (BrokenProcessPool, CancelledError) as error:
             self._discard()
             reason = "the worker was stopped" if self._stopped else "the fit's process was killed"
-            if self._limits.memory_bytes is not None and not self._stopped:
-                reason += f", or it ran out of memory: it may use {self._limits.memory_bytes:,} bytes"
+            if self._resources.memory_bytes is not None and not self._stopped:
+                reason += f", or it ran out of memory: it may use {self._resources.memory_bytes:,} bytes"
             raise FitProcessLostError(reason) from error
 
     def stop(self) -> None:
@@ -116,8 +127,8 @@ class FitProcess:
                 return
             if cancelled():
                 raise FitCancelledError("the refit was cancelled while it fitted")
-            if self._limits.seconds is not None and time.monotonic() - started > self._limits.seconds:
-                raise FitTooLargeError(f"the fit took longer than {self._limits.seconds:g} seconds")
+            if self._resources.seconds is not None and time.monotonic() - started > self._resources.seconds:
+                raise FitTooLargeError(f"the fit took longer than {self._resources.seconds:g} seconds")
 
     def _submit(self, work: Callable[[], T]) -> Future[T]:
         with self._lock:
@@ -132,7 +143,7 @@ class FitProcess:
                 1,
                 mp_context=context,
                 initializer=_become_fit_process,
-                initargs=(parent_death, self._limits.memory_bytes),
+                initargs=(parent_death, self._resources.memory_bytes),
             )
             self._child = self._pool.submit(os.getpid)  # this starts the child, which takes its end along
             submitted = self._pool.submit(work)
@@ -151,6 +162,11 @@ class FitProcess:
             parent_alive.close()
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _on_cluster(scheduler: str | None, work: Callable[[], T]) -> T:
+    with fitting_on_cluster(scheduler):
+        return work()
 
 
 def _become_fit_process(parent_death: Connection, memory_bytes: int | None) -> None:

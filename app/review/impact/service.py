@@ -15,7 +15,7 @@ from app.database.engine import Database
 from app.errors import UnavailableError
 from app.refits.fit.interface import FitInput
 from app.refits.fit.on_demand import OnDemandFits
-from app.refits.fit.process import FitLimits
+from app.refits.fit.process import FitResources
 from app.refits.load import load_past_fit_input
 from app.review.impact.impact_table import compare_models, describe_impact
 from app.review.impact.leave_one_out import Mask, ScoreChange, leave_out
@@ -54,9 +54,9 @@ class _Answer:
 class Impacts:
     """Computes how the newest leaderboard depends on an annotator, one at a time, and caches the answers."""
 
-    def __init__(self, database: Database, limits: FitLimits | None = None) -> None:
+    def __init__(self, database: Database, resources: FitResources | None = None) -> None:
         self._database = database
-        self._fits = OnDemandFits(limits, busy=ImpactBusyError)
+        self._fits = OnDemandFits(resources, busy=ImpactBusyError)
         self._answers: LRUCache[tuple[UUID, int, bool], _Answer] = LRUCache(MOST_CACHED)
         self._lock = threading.Lock()  # of the cache
 

@@ -1,6 +1,5 @@
 """A fit whose votes are on a Dask cluster of two processes."""
 
-import logging
 import os
 import signal
 import socket
@@ -9,51 +8,16 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
 
-import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from app.lab.simulate import simulate_votes
-from app.rating.data.votes import Cells, aggregate
+from app.rating.data.votes import Cells
 from app.rating.errors import ClusterError
 from app.rating.solver import cluster as module
 from app.rating.solver.cluster import ClusterExecutors, fitting_on_cluster
 from app.rating.solver.executors import Message, RemoteParts, _held, fitting_on
-from app.rating.solver.fit import Fit, fit_am_elo
-
-SAME = 1e-9
-
-
-@pytest.fixture(scope="module")
-def cells() -> Cells:
-    votes = simulate_votes(1, n_models=12, roles={"honest": 60, "random": 3}, votes_each=60)
-    return aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
-
-
-def fit(cells: Cells) -> Fit:
-    return fit_am_elo(cells, np.zeros(cells.n_models, dtype=np.int64))
-
-
-@pytest.fixture(scope="module")
-def here(cells: Cells) -> Fit:
-    return fit(cells)
-
-
-def start_cluster(workers: int) -> LocalCluster:
-    """Start processes with a thread each; they and their scheduler use free ports of the loopback."""
-    return LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,
-    )
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    with start_cluster(2) as cluster:
-        yield cluster
+from app.rating.solver.fit import Fit
+from tests.fixtures.cluster import assert_same, fit, start_cluster
 
 
 @pytest.fixture
@@ -63,36 +27,30 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield client
 
 
-def assert_same(there: Fit, here: Fit) -> None:
-    np.testing.assert_allclose(there.R, here.R, rtol=0, atol=SAME)
-    np.testing.assert_allclose(there.theta, here.theta, rtol=0, atol=SAME)
-    assert there.iterations == here.iterations
-
-
-def test_a_cluster_finds_what_one_machine_finds(cluster: LocalCluster, client: Client, cells: Cells, here: Fit) -> None:
-    seen = []
-    with pytest.MonkeyPatch.context() as patch:
-        run = RemoteParts.run
-        patch.setattr(RemoteParts, "run", lambda self, sent: seen.append(self.number) or run(self, sent))
-        with fitting_on_cluster(cluster.scheduler_address, worth=1):
-            assert_same(fit(cells), here)
-    assert set(seen) == {2}
+def test_a_cluster_finds_what_one_machine_finds(
+    cluster: LocalCluster, client: Client, remote_cells: Cells, local_fit: Fit, remote_messages: list[list[Message]]
+) -> None:
+    with fitting_on_cluster(cluster.scheduler_address):
+        assert_same(fit(remote_cells), local_fit)
+    assert {len(messages) for messages in remote_messages} == {2}
     assert set(client.run(lambda: len(_held)).values()) == {0}  # the workers have their memory back
 
 
-def test_votes_are_sent_to_each_worker_once(client: Client, cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_votes_are_sent_to_each_worker_once(
+    client: Client, remote_cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent, send = [], ClusterExecutors.send
     monkeypatch.setattr(
         ClusterExecutors, "send", lambda self, to, build: sent.append(self._addresses[to]) or send(self, to, build)
     )
     with fitting_on(ClusterExecutors(client, worth=1)):
-        fit(cells)
+        fit(remote_cells)
     assert sorted(sent) == sorted(client.nthreads())
 
 
 @pytest.mark.parametrize("messages", [1, 12])
 def test_a_worker_that_dies_is_survived(
-    client: Client, cells: Cells, here: Fit, monkeypatch: pytest.MonkeyPatch, messages: int
+    client: Client, remote_cells: Cells, local_fit: Fit, monkeypatch: pytest.MonkeyPatch, messages: int
 ) -> None:
     run, seen = RemoteParts.run, []
 
@@ -104,11 +62,11 @@ def test_a_worker_that_dies_is_survived(
 
     monkeypatch.setattr(RemoteParts, "run", counted)
     with fitting_on(ClusterExecutors(client, worth=1)):
-        assert_same(fit(cells), here)
-        assert_same(fit(cells), here)
+        assert_same(fit(remote_cells), local_fit)
+        assert_same(fit(remote_cells), local_fit)
 
 
-def test_a_cluster_that_dies_fails_the_fit(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_dies_fails_the_fit(remote_cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ANSWER_SECONDS", 3.0)
     run, seen = RemoteParts.run, []
     with start_cluster(1) as mortal:
@@ -121,7 +79,7 @@ def test_a_cluster_that_dies_fails_the_fit(cells: Cells, monkeypatch: pytest.Mon
 
         monkeypatch.setattr(RemoteParts, "run", counted)
         with pytest.raises(ClusterError), fitting_on_cluster(mortal.scheduler_address, worth=1):
-            fit(cells)
+            fit(remote_cells)
 
 
 def test_a_task_without_workers_fails(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,51 @@
+"""Refits on a cluster: `STABLE_ARENA_FIT__SCHEDULER`."""
+
+import socket
+
+import pytest
+from distributed import LocalCluster
+
+from app.database.engine import Database
+from app.rating.solver import cluster as module
+from app.rating.solver.executors import Message
+from app.refits.fit.process import FitProcess, FitResources
+from app.refits.runner import RefitRunner
+from app.refits.schemas import Refit
+from app.refits.service import find_refit, request_refit
+from app.settings import Settings
+from app.worker.worker import Worker
+
+
+def refit_on(database: Database, scheduler: str) -> Refit:
+    """Refit on a cluster."""
+    with database.begin() as conn:
+        refit_id = request_refit(conn, trigger="manual", requested_by="test", accept_exclusions=False)
+    process = FitProcess(FitResources(scheduler=scheduler))
+    RefitRunner(database, lease_seconds=30, process=process, comparisons=False).run_next(scheduled=False)
+    with database.read() as conn:
+        return find_refit(conn, refit_id)
+
+
+def test_a_refit_fails_without_its_scheduler_and_the_next_one_works(
+    database: Database,
+    stored_crowd: None,
+    cluster: LocalCluster,
+    remote_messages: list[list[Message]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.socket() as bound, monkeypatch.context() as patch:
+        patch.setattr(module, "ANSWER_SECONDS", 0.2)
+        bound.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{bound.getsockname()[1]}"
+        lost = refit_on(database, address)
+    assert lost.state == "failed"
+    assert lost.detail.startswith(f"the Dask scheduler {address} does not answer")
+    assert remote_messages == []
+    done = refit_on(database, cluster.scheduler_address)
+    assert (done.state, done.snapshot_number) == ("done", 1)
+    assert {len(messages) for messages in remote_messages} == {2}
+
+
+def test_the_worker_takes_the_scheduler_from_the_settings(database: Database) -> None:
+    worker = Worker(database, Settings(fit={"scheduler": "tcp://10.0.0.1:8786"}))
+    assert worker._refits._process._resources.scheduler == "tcp://10.0.0.1:8786"
