@@ -11,7 +11,7 @@ from app.lab.defences.discoveries import discover_by_evidence, discover_by_p
 from app.lab.defences.review_trial import ReviewTrial
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.votes import aggregate
-from app.rating.detection.evidence import Evidence, weigh
+from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.detection.null_model import BEHAVIOURS, fit_null_model
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 
@@ -117,6 +117,23 @@ def test_a_ratio_is_one_on_average_for_the_honest() -> None:
         ratios.append(np.exp([evidence.log_ratio[test] for test in EVIDENCE_TESTS]))
     means = np.concatenate(ratios, axis=1).mean(axis=1)
     assert (means < 3.0).all()
+
+
+def test_the_votes_one_by_one_tell_the_sides() -> None:
+    """Only scored models and asked annotators count, as in the evidence on the whole."""
+    arena = draw_arena(11, "always-left", Setup(n_annotators=30, votes_each=100))
+    votes, cells = arena.votes, arena.votes.cells()
+    R = NATURAL_PER_ELO * (arena.public - 1000.0)
+    R[3] = np.nan
+    asked = np.arange(30) % 7 != 0
+    weigher = weigher_of_votes(votes.annotator, votes.left, votes.right, votes.outcome, cells, ("side", "coin"))
+    evidence = weigher(R, asked)
+    assert set(evidence.log_ratio) == {"side", "coin"}
+    assert evidence.flagged(("side",)).tolist() == (arena.attacker & asked).tolist()
+    scored = (votes.left != 3) & (votes.right != 3) & asked[votes.annotator]
+    left_wins = np.bincount(votes.annotator, scored & (votes.outcome == 1.0), 30).astype(float)
+    whole = weigh(cells.where(asked[cells.annotator]), R, left_wins=left_wins)
+    np.testing.assert_array_equal(evidence.log_ratio["side"], whole.log_ratio["side"])
 
 
 def test_discoveries_by_hand() -> None:
