@@ -140,23 +140,10 @@ def test_a_signal_to_all_its_processes_stops_it_cleanly(
     assert list(tmp_path.iterdir()) == []
 
 
-@contextmanager
-def without_hangups() -> Iterator[None]:
-    """Start processes as `nohup` does."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def test_under_nohup_a_hangup_stops_nothing_and_stopping_in_mid_vote_loses_none(data_dir: Path, key: str) -> None:
-    with without_hangups(), served(data_dir, "--no-worker") as (process, url):
+def test_stopping_in_mid_vote_loses_none(data_dir: Path, key: str) -> None:
+    with served(data_dir, "--no-worker") as (process, url):
         voters = Voters(url, key, threads=16)
-        until(lambda: len(voters.acknowledged) >= 100)
-        process.send_signal(signal.SIGHUP)
-        before = len(voters.acknowledged)
-        until(lambda: len(voters.acknowledged) >= before + 100)
+        until(lambda: len(voters.acknowledged) >= 200)
         process.terminate()
         assert process.wait(PATIENCE) == 0
         voters.stop()
@@ -250,15 +237,26 @@ def ended(pid: int) -> bool:
     return _state_and_parent(str(pid))[0] in ("gone", "Z")
 
 
+@contextmanager
+def without_hangups() -> Iterator[None]:
+    """Start processes as `nohup` does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
 def test_several_processes_share_the_socket_and_are_started_again_when_they_die(data_dir: Path, key: str) -> None:
-    with served(data_dir, "--workers", "2") as (process, url):
+    with without_hangups(), served(data_dir, "--workers", "2") as (process, url):
         assert url.startswith("http://127.0.0.1:")
         until(lambda: len(children_of(process)["worker"]) == 1)
         first = children_of(process)
         assert len(first["server"]) == 2
         voters = Voters(url, key, threads=4)
         until(lambda: len(voters.acknowledged) >= 50)
+        process.send_signal(signal.SIGHUP)  # under nohup it stops nothing: what dies after it is started again
         # a nice process dies late: until then it would be taken for the one that follows it
         killed = {first["server"][0], first["worker"][0]}
         for pid in killed:
