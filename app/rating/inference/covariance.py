@@ -12,9 +12,9 @@ from app.rating.inference.contrasts import contrast_errors
 from app.rating.inference.leverage import find_leverage, independent_amount
 from app.rating.inference.unit import UnitFrame, fix_unit
 from app.rating.settings import Interval
-from app.rating.solver.fit import Fit
 from app.rating.solver.observed import Observed, observe
 from app.rating.solver.residuals import squared_residuals
+from app.rating.solver.result import FitResult
 
 NORMAL = 1e9  # degrees of freedom from which t is the normal distribution
 TINY = 1e-150  # its square is not 0
@@ -74,7 +74,7 @@ def critical_values(freedom: Floats, confidence: float) -> Floats:
 
 def covariance(
     cells: Cells,
-    fit: Fit,
+    fit: FitResult,
     component: Indices,
     *,
     kind: Interval,
@@ -159,7 +159,7 @@ class _Spread:
 class _Work:
     """The quantities that the kinds of covariance share."""
 
-    def __init__(self, cells: Cells, fit: Fit, frame: UnitFrame) -> None:
+    def __init__(self, cells: Cells, fit: FitResult, frame: UnitFrame) -> None:
         self.cells, self.R, self.theta, self.frame = cells, fit.R, fit.theta, frame
         observed = frame.observed
         self.likelihood, self.inverse_D = observed.likelihood, observed.arrow.inverse_D

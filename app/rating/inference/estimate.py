@@ -20,8 +20,9 @@ from app.rating.inference.covariance import Covariance, covariance
 from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_m_elo
 from app.rating.solver.gauge import ELO_PER_NATURAL, typical_ability
+from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
-from app.rating.solver.solution import Solution, fit_groups_apart, fit_with_settings
+from app.rating.solver.solution import fit_groups_apart, fit_with_settings
 from app.rating.solver.warm_start import Start, find_begin
 
 IDENTIFICATION_ROUNDS = 6  # thousands of small simulated arenas needed at most five, apart from cycles
@@ -41,8 +42,8 @@ class Estimate:
     pairs : their pair table
     components : of their comparison graph
     identified : models with a finite score, shape (n_models,)
-    small : the cells between identified models, renumbered: the indices of `solution` and `covariance`
-    solution : the fit, and its scores and abilities less their bias
+    small : the cells between identified models, renumbered: the indices of `fit` and `covariance`
+    fit : the fit, and its scores and abilities less their bias
     unit : typical ability of each model's scale group, shape (small.models,); 1 for m-ELO
     annotator_unit : the same for each annotator of `small`
     has_abilities : False for m-ELO
@@ -54,7 +55,7 @@ class Estimate:
     components: Components
     identified: Mask
     small: Compact
-    solution: Solution
+    fit: FitResult
     covariance: Covariance | None
     unit: Floats
     annotator_unit: Floats
@@ -72,22 +73,22 @@ class Estimate:
     def abilities(self, n_annotators: int) -> Floats:
         """Return θ in the solver's units, the typical ability where the fit has none, shape (n_annotators,)."""
         theta = np.full(n_annotators, self.typical)
-        theta[self.small.annotators] = self.solution.theta
+        theta[self.small.annotators] = self.fit.abilities
         return theta
 
     def scores(self, n_models: int) -> Floats:
         """Return R in the solver's units, NaN for models that are not identified, shape (n_models,)."""
         R = np.full(n_models, np.nan)
-        R[self.small.models] = self.solution.R
+        R[self.small.models] = self.fit.scores
         return R
 
     @property
     def optimum(self) -> Start:
         """The solver's last point, as the start of a later fit."""
         score, ability = np.full(self.cells.n_models, np.nan), np.full(self.cells.n_annotators, np.nan)
-        score[self.small.models] = self.solution.fit.R * ELO_PER_NATURAL * self.typical
+        score[self.small.models] = self.fit.R * ELO_PER_NATURAL * self.typical
         if self.has_abilities:
-            ability[self.small.annotators] = self.solution.fit.theta / self.typical
+            ability[self.small.annotators] = self.fit.theta / self.typical
         return Start(score, ability, self.typical)
 
 
@@ -121,27 +122,27 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
     models = int((components.label >= 0).sum())
     if models > MOST_MODELS:
         raise VotesError(f"at most {MOST_MODELS:,} models can be rated at once; the votes compare {models:,}")
-    identified, small, solution = _identify_and_solve(cells, pairs, components, settings, start)
+    identified, small, fit = _identify_and_solve(cells, pairs, components, settings, start)
     label = components.label[small.models]
-    unit, annotator_unit = _units(small.cells, solution, settings)
+    unit, annotator_unit = _units(small.cells, fit, settings)
     fitted = time.perf_counter()
     spread = None
     if settings.interval != "none" and len(small.models):
         spread = covariance(
-            small.cells, solution.fit, label, kind=settings.interval,
-            prior_sd=solution.prior_sd, abilities=settings.method == "am-elo", observed=solution.observed,
-            published=(solution.R, solution.theta, annotator_unit),
+            small.cells, fit, label, kind=settings.interval,
+            prior_sd=fit.prior_sd, abilities=settings.method == "am-elo", observed=fit.observed,
+            published=(fit.scores, fit.abilities, annotator_unit),
         )  # fmt: skip
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
     has_abilities = settings.method == "am-elo"
     return Estimate(
-        cells, pairs, components, identified, small, solution, spread, unit, annotator_unit, has_abilities, seconds
+        cells, pairs, components, identified, small, fit, spread, unit, annotator_unit, has_abilities, seconds
     )
 
 
 def _identify_and_solve(
     cells: Cells, pairs: Cells, components: Components, settings: LoopSettings, start: Start | None
-) -> tuple[Mask, Compact, Solution]:
+) -> tuple[Mask, Compact, FitResult]:
     """Find the models that have a finite score, and fit them.
 
     A model is barred, and the rest fitted again, where its score diverges although the signs say that it is finite: its
@@ -157,14 +158,14 @@ def _identify_and_solve(
         small = compact(_between(cells, identified), identified)
         label = components.label[small.models]
         try:
-            solution = _solve(small, label, settings, start)
+            fit = _solve(small, label, settings, start)
         except NotConvergedError as failure:
             if settings.method == "m-elo":
                 raise  # the objective is concave and has a maximum, so no score diverges
             out = _diverged(small.cells, label, failure.R)
             if not out.any() and settings.prior_sd is not None:
                 try:
-                    solution = fit_groups_apart(small.cells, label, settings)
+                    fit = fit_groups_apart(small.cells, label, settings)
                 except SaddlePointError as saddle:
                     out = np.abs(saddle.direction) > OPEN
             if out.any():
@@ -174,10 +175,10 @@ def _identify_and_solve(
             if settings.prior_sd is None:
                 raise
         sign = np.ones(cells.n_annotators)
-        sign[small.annotators] = solution.fit.theta
+        sign[small.annotators] = fit.theta
         agreed = find_identified(_without(cells, barred), components, sign)
         if np.array_equal(agreed, identified):
-            return identified, small, solution
+            return identified, small, fit
         if rounds >= IDENTIFICATION_ROUNDS:
             barred |= identified & ~agreed
         identified = agreed
@@ -214,7 +215,7 @@ def _median_score(R: Floats, label: Indices) -> Floats:
     return middle
 
 
-def _solve(small: Compact, label: Indices, settings: LoopSettings, start: Start | None) -> Solution:
+def _solve(small: Compact, label: Indices, settings: LoopSettings, start: Start | None) -> FitResult:
     begin = None if start is None else find_begin(small, settings, start)
     if begin is not None:
         try:
@@ -227,11 +228,11 @@ def _solve(small: Compact, label: Indices, settings: LoopSettings, start: Start 
         raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
 
 
-def _units(cells: Cells, solution: Solution, settings: LoopSettings) -> tuple[Floats, Floats]:
-    theta = solution.theta
+def _units(cells: Cells, fit: FitResult, settings: LoopSettings) -> tuple[Floats, Floats]:
+    theta = fit.abilities
     if settings.method == "m-elo" or len(theta) == 0:
         return np.ones(cells.n_models), np.ones(len(theta))
-    known = None if solution.observed is None else solution.observed.arrow.scale
+    known = None if fit.observed is None else fit.observed.arrow.scale
     scale = known or find_scale(cells)
     models, annotators = scale.models, scale.annotators
     annotator_unit = typical_ability(theta, annotators)

@@ -13,10 +13,10 @@ from app.rating.data.votes import WORTH_A_THREAD, Cells
 from app.rating.inference.estimate import Estimate
 from app.rating.inference.influence_kernels import influence_by_vote, own_curvature
 from app.rating.inference.unit import UnitFrame, fix_unit
-from app.rating.solver.fit import Fit
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.kernels import fill_rows
 from app.rating.solver.observed import Observed, observe
+from app.rating.solver.result import FitResult
 
 MAX_ROUNDS = 200
 CONVERGED = 1e-8  # of the largest change, at which rounds stop
@@ -56,13 +56,13 @@ class Influence:
     @cached_property
     def frame(self) -> UnitFrame:
         """The same information with the published unit fixed."""
-        solution = self.estimate.solution
-        return fix_unit(self.observed, solution.fit, solution.theta, self.estimate.annotator_unit)
+        fit = self.estimate.fit
+        return fix_unit(self.observed, fit, fit.abilities, self.estimate.annotator_unit)
 
     @cached_property
     def vote_groups(self) -> VoteGroups:
         """The votes behind the scores."""
-        return _group_votes(self.estimate.small.cells, self.estimate.solution.fit)
+        return _group_votes(self.estimate.small.cells, self.estimate.fit)
 
     @property
     def component(self) -> Indices:
@@ -80,7 +80,7 @@ class Influence:
         -------
         float array, shape (n_groups,), in the solver's units
         """
-        fit, cells, votes = self.estimate.solution.fit, self.estimate.small.cells, self.vote_groups
+        fit, cells, votes = self.estimate.fit, self.estimate.small.cells, self.vote_groups
         y = self.observed.solve(contrast)
         q = self.observed.arrow.project(self.observed.likelihood.times_rows(self.observed.point.cross, y))
         out = np.empty(len(votes.cell))
@@ -102,18 +102,18 @@ def find_influence(estimate: Estimate) -> Influence:
     NotConvergedError
         The fit is at a saddle point.
     """
-    solution = estimate.solution
-    if solution.observed is not None:
-        return Influence(estimate, solution.observed)
+    fit = estimate.fit
+    if fit.observed is not None:
+        return Influence(estimate, fit.observed)
     with one_blas_thread():
         observed = observe(
-            estimate.small.cells, solution.fit, estimate.components.label[estimate.small.models],
-            prior_sd=solution.prior_sd, abilities=estimate.has_abilities,
+            estimate.small.cells, fit, estimate.components.label[estimate.small.models],
+            prior_sd=fit.prior_sd, abilities=estimate.has_abilities,
         )  # fmt: skip
     return Influence(estimate, observed)
 
 
-def _group_votes(cells: Cells, fit: Fit) -> VoteGroups:
+def _group_votes(cells: Cells, fit: FitResult) -> VoteGroups:
     size = np.stack([cells.wins_a, cells.ties, cells.wins_b], axis=1)
     cell, kind = np.nonzero(size > 0)
     p = expit(fit.theta[cells.annotator] * (fit.R[cells.model_a] - fit.R[cells.model_b]))
@@ -176,7 +176,7 @@ class _Others:
 def _change(influence: Influence) -> Floats:
     """Return the change of the scores, in the solver's units, shape (n_annotators, n_models)."""
     estimate, observed = influence.estimate, influence.observed
-    contributions = observed.likelihood.score_contributions(estimate.solution.fit.R, estimate.solution.fit.theta)
+    contributions = observed.likelihood.score_contributions(estimate.fit.R, estimate.fit.theta)
     change = np.empty((estimate.small.cells.n_annotators, estimate.small.cells.n_models))
 
     def fill(part: tuple[int, int]) -> None:
@@ -206,7 +206,7 @@ def _change_without(influence: Influence, contributions: Floats, left_out: slice
 
 def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
     """Return (S − S₋ₖ) x for every annotator k left out, x the row of X."""
-    fit, observed, cells = influence.estimate.solution.fit, influence.observed, influence.estimate.small.cells
+    fit, observed, cells = influence.estimate.fit, influence.observed, influence.estimate.small.cells
     out = np.empty_like(X)
     own_curvature(
         left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b, cells.n,

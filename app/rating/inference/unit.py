@@ -8,9 +8,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from app.rating.data.arrays import Floats, Indices
 from app.rating.solver.arrow import shift_projector
-from app.rating.solver.fit import Fit
 from app.rating.solver.gauge import unit_widths
 from app.rating.solver.observed import Observed
+from app.rating.solver.result import FitResult
 from app.rating.solver.scale import WIDTH, Scale
 
 
@@ -61,7 +61,7 @@ class UnitFrame:
         return inverse
 
 
-def fix_unit(observed: Observed, fit: Fit, theta: Floats, unit: Floats) -> UnitFrame:
+def fix_unit(observed: Observed, fit: FitResult, theta: Floats, unit: Floats) -> UnitFrame:
     """Replace the solver's constraint by the published unit's in the information at a fit.
 
     Where the fit of a few votes is a maximum on the solver's constraint and on no other, that constraint stays.

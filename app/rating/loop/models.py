@@ -109,7 +109,7 @@ def _rank_sets(estimate: Estimate, settings: LoopSettings) -> tuple[Indices, Ind
     first, last = np.zeros((2, len(label)), dtype=np.int64)
     if settings.interval == "none":
         return first, last
-    R = estimate.unit * estimate.solution.R
+    R = estimate.unit * estimate.fit.scores
     for component in range(estimate.components.number):
         members, scored = np.flatnonzero(label == component), np.flatnonzero(label[models] == component)
         first[members], last[members] = 1, len(members)

@@ -82,7 +82,7 @@ def _of_intervals(result: Estimate, settings: LoopSettings) -> Found:
 def _of_fit(result: Estimate) -> Found:
     if not result.has_abilities:
         return
-    theta = result.solution.fit.theta
+    theta = result.fit.theta
     against = int((theta < 0).sum())
     if against >= max(CAMP * len(theta), PAIR):
         detail = (
@@ -99,13 +99,13 @@ def _of_fit(result: Estimate) -> Found:
         yield "always-wrong", detail
     if zero := int((np.abs(theta) < ZERO).sum()):
         yield "zero-ability", f"an ability of exactly 0 for {counted(zero, 'annotator')}: their votes do not count"
-    if undecided := int(result.solution.fit.undecided.sum()):
+    if undecided := int(result.fit.undecided.sum()):
         detail = (
             f"{counted(undecided, 'annotator')} contradict each other so that believing either side is as good: all of "
             "them count alike, with ability 1"
         )
         yield "undecided-abilities", detail
-    prior = result.solution.prior
+    prior = result.fit.prior
     if prior is not None and prior.source == "assumed":
         detail = (
             f"the spread of abilities was not estimated (fewer than {FEWEST_ANNOTATORS} annotators, or undecided "
@@ -119,5 +119,5 @@ def _of_fit(result: Estimate) -> Found:
 
 def _unanimous(result: Estimate) -> tuple[int, int]:
     """Count the annotators whose votes all follow, and whose votes all oppose, the fitted ranking."""
-    along, against = count_following(CellRows(result.small.cells), result.solution.fit.R)
+    along, against = count_following(CellRows(result.small.cells), result.fit.R)
     return int(np.sum((along > 0) & (against == 0))), int(np.sum((along == 0) & (against > 0)))

@@ -138,7 +138,7 @@ def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
 def _natural_scores(result: Estimate) -> Floats:
     """Return the scores in natural units of the typical annotator, NaN for models without one, shape (n_models,)."""
     R = np.full(result.cells.n_models, np.nan)
-    R[result.small.models] = result.unit * result.solution.R
+    R[result.small.models] = result.unit * result.fit.scores
     return R
 
 
@@ -163,7 +163,7 @@ def _abilities(result: Estimate, n_annotators: int) -> tuple[Floats, Floats]:
     if result.covariance is not None:
         se[result.small.annotators] = result.covariance.ability_se
     if result.has_abilities:
-        ability[result.small.annotators] = result.solution.theta / result.annotator_unit
+        ability[result.small.annotators] = result.fit.abilities / result.annotator_unit
     return ability, se
 
 
@@ -175,7 +175,7 @@ def _shadows(cells: Cells, in_fit: Mask, result: Estimate, settings: LoopSetting
     R = np.nan_to_num(result.scores(cells.n_models))
     theta, se = shadow_abilities(
         outside, R,
-        prior_sd=result.solution.prior_sd, ability_cap=settings.ability_cap,
+        prior_sd=result.fit.prior_sd, ability_cap=settings.ability_cap,
         bias_correction=settings.bias_correction and settings.prior_sd is not None,
     )  # fmt: skip
     return theta / result.typical, se / result.typical
@@ -184,18 +184,18 @@ def _shadows(cells: Cells, in_fit: Mask, result: Estimate, settings: LoopSetting
 def _diagnose(
     result: Estimate, settings: LoopSettings, excluded_share: float, seconds: dict[str, float]
 ) -> Diagnostics:
-    solution, prior, median = result.solution, result.solution.prior, result.typical
+    fit, prior, median = result.fit, result.fit.prior, result.typical
     published_cap = settings.ability_cap / median if settings.ability_cap is not None and result.has_abilities else None
     estimated = prior is not None and np.isfinite(prior.se)
     return Diagnostics(
-        log_likelihood=solution.fit.log_likelihood,
-        iterations=solution.fit.iterations,
+        log_likelihood=fit.log_likelihood,
+        iterations=fit.iterations,
         converged=True,  # else the fit raises NotConvergedError
         components=result.components.number,
         interval="none" if result.covariance is None else result.covariance.kind,
         median_ability=median,
         published_cap=published_cap,
-        prior_sd=solution.prior_sd,
+        prior_sd=fit.prior_sd,
         ability_spread=prior.spread / median if prior is not None and estimated else None,
         ability_spread_se=prior.se / median if prior is not None and estimated else None,
         excluded_share=excluded_share,

@@ -1,6 +1,6 @@
 """Scores from a slice of the votes, with the abilities that all votes gave."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,12 +18,11 @@ from app.rating.loop.results import ModelEstimates
 from app.rating.settings import LoopSettings
 from app.rating.solver.arrow import Problem
 from app.rating.solver.correction import correct_held
-from app.rating.solver.fit import Fit
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.newton import minimise_scores
 from app.rating.solver.observed import observe
+from app.rating.solver.result import FitResult
 from app.rating.solver.second_order import ability_spread
-from app.rating.solver.solution import Solution
 
 MOST_NOISE = 0.5  # share of Σ n·a² of a model's votes that may be the error of the abilities a
 CERTAIN = 2.0  # standard errors from 0, beyond which the sign of an ability is certain
@@ -61,13 +60,13 @@ class _Slice(Estimate):
 def hold_abilities(whole: Estimate, settings: LoopSettings) -> HeldAbilities:
     """Return the abilities of a fit, and their errors, for any number of slices."""
     ability, inverse, spread, variance = np.full((4, whole.cells.n_annotators), np.nan)
-    annotators, solution, unit = whole.small.annotators, whole.solution, whole.annotator_unit
-    ability[annotators] = solution.theta / unit
+    annotators, fit, unit = whole.small.annotators, whole.fit, whole.annotator_unit
+    ability[annotators] = fit.abilities / unit
     inverse[annotators] = spread[annotators] = variance[annotators] = 0.0
-    if settings.bias_correction and solution.observed is not None:
-        q, likelihood = solution.observed.ability_inverse(), solution.observed.likelihood
+    if settings.bias_correction and fit.observed is not None:
+        q, likelihood = fit.observed.ability_inverse(), fit.observed.likelihood
         inverse[annotators] = q / unit**2
-        spread[annotators] = ability_spread(likelihood, solution.R, solution.theta, q) / unit**2
+        spread[annotators] = ability_spread(likelihood, fit.scores, fit.abilities, q) / unit**2
         variance[annotators] = spread[annotators]
     if whole.covariance is not None and whole.has_abilities:
         variance[annotators] = np.nan_to_num(whole.covariance.ability_se) ** 2
@@ -116,12 +115,12 @@ def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) ->
     identified, open_ = _find_determined(cells, components, theta, held)
     small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
     with one_blas_thread():
-        solution, spread = _solve(small, components, held, settings)
+        fit, spread = _solve(small, components, held, settings)
     one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
     certain = theta**2 > CERTAIN**2 * held.variance  # only these bound a model
     bounding = np.where(certain, theta, 0.0) if open_ else theta
     return make_model_estimates(
-        _Slice(cells, pairs, components, identified, small, solution, spread, one, ones, True, {}, bounding), settings
+        _Slice(cells, pairs, components, identified, small, fit, spread, one, ones, True, {}, bounding), settings
     )
 
 
@@ -142,21 +141,21 @@ def _find_determined(cells: Cells, components: Components, theta: Floats, held: 
 
 def _solve(
     small: Compact, components: Components, held: HeldAbilities, settings: LoopSettings
-) -> tuple[Solution, Covariance | None]:
+) -> tuple[FitResult, Covariance | None]:
     theta, no_annotator = held.ability[small.annotators], np.zeros(len(small.annotators), dtype=bool)
     if len(small.models) == 0:
         nothing = np.zeros(0)
-        return Solution(Fit(nothing, theta, no_annotator, 0.0, 0, no_annotator), nothing, theta, None), None
+        return FitResult(nothing, theta, no_annotator, 0.0, 0, no_annotator), None
     label = components.label[small.models]
     problem = Problem(Likelihood(small.cells, None), label, None)
     optimum = minimise_scores(problem.likelihood, label, np.zeros(len(small.models)), theta)
     end = (problem, optimum.point)
-    fit = Fit(optimum.R, theta, no_annotator, -optimum.point.value, optimum.iterations, no_annotator, end)
+    fit = FitResult(optimum.R, theta, no_annotator, -optimum.point.value, optimum.iterations, no_annotator, end)
     observed = observe(small.cells, fit, label, prior_sd=None, abilities=False)
     inverse, spread = held.inverse[small.annotators], held.spread[small.annotators]
-    R = correct_held(fit, observed, inverse=inverse, spread=spread) if inverse.any() else fit.R
-    solution = Solution(fit, R, theta, None)
+    if inverse.any():
+        fit = replace(fit, corrected=(correct_held(fit, observed, inverse=inverse, spread=spread), theta))
     if settings.interval == "none":
-        return solution, None
+        return fit, None
     kind = settings.interval
-    return solution, covariance(small.cells, fit, label, kind=kind, prior_sd=None, abilities=False, observed=observed)
+    return fit, covariance(small.cells, fit, label, kind=kind, prior_sd=None, abilities=False, observed=observed)

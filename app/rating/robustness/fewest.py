@@ -70,7 +70,7 @@ def _largest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Fl
 
     They exceed the gap together, or are 0. Shape (n_pairs, ROOM).
     """
-    observed, cells, fit = influence.observed, influence.estimate.small.cells, influence.estimate.solution.fit
+    observed, cells, fit = influence.observed, influence.estimate.small.cells, influence.estimate.fit
     contrasts, each = np.zeros((cells.n_models, len(gap))), np.arange(len(gap))
     contrasts[upper, each], contrasts[lower, each] = 1.0, -1.0
     Y, rows = np.ascontiguousarray(observed.solve(contrasts)), observed.likelihood.rows

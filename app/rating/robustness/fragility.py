@@ -66,7 +66,7 @@ def find_fragility(result: Estimate, influence: Influence | None = None) -> Frag
     """
     influence = influence or find_influence(result)
     upper, lower = _neighbours(result)
-    gap = result.solution.R[upper] - result.solution.R[lower]
+    gap = result.fit.scores[upper] - result.fit.scores[lower]
     with one_blas_thread():
         votes = fewest_votes(influence, upper, lower, gap)
         annotators = fewest_annotators(result, leave_annotators_out(influence), upper, lower, gap)
@@ -95,7 +95,7 @@ def verify_votes(
     i, j = _places(result, upper, lower)
     influences, group = strongest_votes(influence, i, j, np.inf)
     size = influence.vote_groups.size[group]
-    guess = enough(influences, size, float(result.solution.R[i] - result.solution.R[j]))
+    guess = enough(influences, size, float(result.fit.scores[i] - result.fit.scores[j]))
     each = np.repeat(group, size.astype(np.int64))
     cell, kind = influence.vote_groups.cell[each], influence.vote_groups.kind[each]
 
@@ -115,7 +115,7 @@ def verify_annotators(
     i, j = _places(result, upper, lower)
     change = leave_annotators_out(influence or find_influence(result))
     influences, annotator = strongest_annotators(result, change, i, j)
-    guess = enough(influences, np.ones(len(influences)), float(result.solution.R[i] - result.solution.R[j]))
+    guess = enough(influences, np.ones(len(influences)), float(result.fit.scores[i] - result.fit.scores[j]))
     cells = result.small.cells
 
     def swapped(number: int) -> bool:
@@ -157,7 +157,7 @@ def _smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
 
 
 def _swapped(result: Estimate, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
-    begin = Start(ELO_PER_NATURAL * result.solution.R, result.solution.theta, 1.0)
+    begin = Start(ELO_PER_NATURAL * result.fit.scores, result.fit.abilities, 1.0)
     R = estimate(cells, replace(settings, interval="none"), begin).scores(cells.n_models)
     return bool(R[i] < R[j])  # false where one has no score any more
 
@@ -168,7 +168,7 @@ def _places(result: Estimate, *models: int) -> tuple[int, ...]:
 
 def _neighbours(result: Estimate) -> tuple[Indices, Indices]:
     """Return models next to each other in each component, as indices in `small`: the better ones, the others."""
-    R, label = result.solution.R, result.components.label[result.small.models]
+    R, label = result.fit.scores, result.components.label[result.small.models]
     order = np.lexsort((-R, label))
     together = label[order[:-1]] == label[order[1:]]
     return order[:-1][together], order[1:][together]

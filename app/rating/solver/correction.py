@@ -3,13 +3,15 @@ import math
 import numpy as np
 
 from app.rating.data.arrays import Floats
-from app.rating.solver.fit import Fit
 from app.rating.solver.observed import Observed
+from app.rating.solver.result import FitResult
 from app.rating.solver.second_order import MOST, mean_held_gradient, mean_score_gradient
 from app.rating.solver.shadow import shadow_abilities
 
 
-def correct_bias(fit: Fit, observed: Observed, *, prior_sd: float, ability_cap: float | None) -> tuple[Floats, Floats]:
+def correct_bias(
+    fit: FitResult, observed: Observed, *, prior_sd: float, ability_cap: float | None
+) -> tuple[Floats, Floats]:
     """Subtract the first-order bias of a joint fit: R = R̂ − S⁻¹ Σ_k b_k, then fit every θ_k at R, less its own bias.
 
     Each ability is estimated from its annotator's votes alone, so its error does not vanish as annotators are added. It
@@ -47,7 +49,7 @@ def correct_bias(fit: Fit, observed: Observed, *, prior_sd: float, ability_cap: 
     return R, np.where(fit.undecided, 1.0, theta)
 
 
-def correct_held(fit: Fit, observed: Observed, *, inverse: Floats, spread: Floats) -> Floats:
+def correct_held(fit: FitResult, observed: Observed, *, inverse: Floats, spread: Floats) -> Floats:
     """Subtract the first-order bias of scores that were fitted with fixed abilities, themselves without bias.
 
     Parameters

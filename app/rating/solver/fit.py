@@ -1,9 +1,8 @@
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Mask
+from app.rating.data.arrays import Floats, Indices
 from app.rating.data.compact import pool_annotators
 from app.rating.data.graph import find_components, find_identified, strong_classes
 from app.rating.data.votes import Cells
@@ -23,6 +22,7 @@ from app.rating.solver.newton import minimise_scores
 from app.rating.solver.partition import Partition
 from app.rating.solver.partitions import Partitions
 from app.rating.solver.profile_abilities import profile_abilities
+from app.rating.solver.result import FitResult
 from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import find_scale
 from app.rating.solver.sqp import Optimum, minimise
@@ -39,37 +39,7 @@ AS_GOOD = 1e-3  # difference in log-likelihood below which one maximum is as goo
 APART = 1e-3  # natural units between two different maxima
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A converged maximum over one set of compact cells, in the solver's gauge.
-
-    Attributes
-    ----------
-    R : natural units, mean 0 in each component, shape (n_models,)
-    theta : shape (n_annotators,); all 1 for m-ELO
-    at_cap : abilities that the cap holds
-    undecided : abilities that the votes do not determine, held at 1 (`app.rating.solver.solution`)
-    log_likelihood : of the votes alone
-    iterations : Newton iterations
-    end : the problem and its observed Hessian at the maximum, where the solver computed one
-    """
-
-    R: Floats
-    theta: Floats
-    at_cap: Mask
-    log_likelihood: float
-    iterations: int
-    undecided: Mask
-    end: tuple[Problem, Curvature] | None = None
-
-    @property
-    def held(self) -> Mask:
-        """Abilities that are fixed by the cap or undecided."""
-        held: Mask = self.at_cap | self.undecided
-        return held
-
-
-def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> Fit:
+def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> FitResult:
     """Maximise ℓ(R) = Σ_cells s·log σ(R_a − R_b) + (n − s)·log σ(R_b − R_a): Bradley-Terry.
 
     Parameters
@@ -80,7 +50,7 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
 
     Returns
     -------
-    Fit
+    FitResult
         with θ = 1; unique up to the shift that centring each component removes.
 
     Raises
@@ -110,13 +80,13 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
     return fit_m_elo_unchecked(cells, component)
 
 
-def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None = None) -> Fit:
+def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None = None) -> FitResult:
     """Maximise as `fit_m_elo`; where the maximum lies at infinity, stop far out, as a start for other fits."""
     likelihood = Likelihood(pool_annotators(cells), None)
     R = np.zeros(cells.n_models) if start is None else start
     optimum = minimise_scores(likelihood, component, R, np.ones(1))
     theta, no_annotator = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
-    return Fit(optimum.R, theta, no_annotator, -optimum.point.value, optimum.iterations, no_annotator)
+    return FitResult(optimum.R, theta, no_annotator, -optimum.point.value, optimum.iterations, no_annotator)
 
 
 def fit_am_elo(
@@ -126,7 +96,7 @@ def fit_am_elo(
     prior_sd: float | None = 1.0,
     ability_cap: float | None = 1.75,
     start: tuple[Floats, Floats] | None = None,
-) -> Fit:
+) -> FitResult:
     """Maximise ℓ(R, θ) − Σ_k (θ_k − 1)²/(2 sd²) with P = σ(θ_k (R_a − R_b)), θ_k ≤ cap and typical θ = 1.
 
     Parameters
@@ -140,7 +110,7 @@ def fit_am_elo(
 
     Returns
     -------
-    Fit
+    FitResult
         The typical θ (a smooth median, `solver.scale`) is 1 in every group of models and annotators that votes
         connect. Without a prior that is only a choice of gauge, with one it is part of the estimator. The published
         unit is another (`app.rating.solver.gauge`).
@@ -174,7 +144,7 @@ def fit_am_elo(
         if start is not None:
             partitions.begin(start[1])
             return _climb(likelihood, partitions, start[0], ability_cap)
-        fits, failures = list[Fit](), list[NotConvergedError | NoCommonRankingError]()
+        fits, failures = list[FitResult](), list[NotConvergedError | NoCommonRankingError]()
         for R in _starts(cells, partitions, prior_sd):
             partitions.each(Partition.update_abilities, R, steps=FIRST_UPDATES, furthest=FURTHEST_START)
             try:
@@ -202,7 +172,7 @@ def _starts(cells: Cells, partitions: Partitions, prior_sd: float | None) -> Ite
         yield fit_m_elo_unchecked(pool_annotators(cells, weight), partitions.component).R
 
 
-def _choose(likelihood: Likelihood, fits: list[Fit]) -> Fit:
+def _choose(likelihood: Likelihood, fits: list[FitResult]) -> FitResult:
     """Return the highest maximum.
 
     Raises
@@ -220,7 +190,7 @@ def _choose(likelihood: Likelihood, fits: list[Fit]) -> Fit:
     return best
 
 
-def _climb(likelihood: Likelihood, partitions: Partitions, R: Floats, ability_cap: float | None) -> Fit:
+def _climb(likelihood: Likelihood, partitions: Partitions, R: Floats, ability_cap: float | None) -> FitResult:
     """Search from R and the abilities in the partitions, and refuse a result that is none."""
     plain, cap = likelihood.precision == 0.0, np.inf if ability_cap is None else ability_cap
     try:
@@ -240,7 +210,7 @@ def _climb(likelihood: Likelihood, partitions: Partitions, R: Floats, ability_ca
     log_likelihood = likelihood.prior(theta) - point.value
     end = Problem(likelihood, partitions.component, partitions.scale), point
     undecided = np.zeros(len(theta), dtype=bool)
-    return Fit(optimum.R, theta, theta >= cap, log_likelihood, optimum.iterations, undecided, end)
+    return FitResult(optimum.R, theta, theta >= cap, log_likelihood, optimum.iterations, undecided, end)
 
 
 def _curvature(partitions: Partitions, optimum: Optimum) -> Curvature:

@@ -7,8 +7,8 @@ from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError, SaddlePointError
 from app.rating.solver.arrow import Arrow, Block, Problem, shift_projector
-from app.rating.solver.fit import Fit
 from app.rating.solver.likelihood import Curvature, Likelihood
+from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
 
 
@@ -45,7 +45,9 @@ class Observed:
         return np.maximum(arrow.inverse_D - arrow.v_over_D**2 / size, 0.0)
 
 
-def observe(cells: Cells, fit: Fit, component: Indices, *, prior_sd: float | None, abilities: bool = True) -> Observed:
+def observe(
+    cells: Cells, fit: FitResult, component: Indices, *, prior_sd: float | None, abilities: bool = True
+) -> Observed:
     """Expand the objective at a fit, on the constraint that the typical ability is 1.
 
     Parameters
@@ -74,7 +76,7 @@ def observe(cells: Cells, fit: Fit, component: Indices, *, prior_sd: float | Non
     return Observed(problem.likelihood, point, block, cells.n_models - len(np.unique(component)))
 
 
-def _saddle(problem: Problem, point: Curvature, fit: Fit, held: Mask) -> NotConvergedError:
+def _saddle(problem: Problem, point: Curvature, fit: FitResult, held: Mask) -> NotConvergedError:
     """Return the error with the direction in which the likelihood curves up the most."""
     try:
         S = Arrow(problem, point, fit.theta, held, exact=True).S

@@ -10,9 +10,10 @@ from scipy.special import expit
 from app.rating.data.arrays import Floats, Indices
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
-from app.rating.solver.fit import Fit, fit_am_elo
+from app.rating.solver.fit import fit_am_elo
 from app.rating.solver.profile_abilities import profile_abilities
 from app.rating.solver.residuals import squared_residuals
+from app.rating.solver.result import FitResult
 from app.rating.solver.rows import CellRows
 
 ASSUMED = 1.0
@@ -56,7 +57,7 @@ DEFAULT = PriorSpread(ASSUMED, ASSUMED, math.nan, 1.0, "assumed")
 
 def fit_with_estimated_prior(
     cells: Cells, component: Indices, *, ability_cap: float | None, start: tuple[Floats, Floats] | None = None
-) -> tuple[Fit, PriorSpread]:
+) -> tuple[FitResult, PriorSpread]:
     """Fit scores and abilities under the prior spread whose marginal likelihood at the fit's own scores is largest.
 
     Parameters
@@ -98,11 +99,13 @@ def fit_with_estimated_prior(
     raise NotConvergedError("the spread of the abilities' prior does not converge", fit.R, fit.theta)
 
 
-def _fit(cells: Cells, component: Indices, sd: float, cap: float | None, start: tuple[Floats, Floats] | None) -> Fit:
+def _fit(
+    cells: Cells, component: Indices, sd: float, cap: float | None, start: tuple[Floats, Floats] | None
+) -> FitResult:
     return fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start)
 
 
-def dispersion(cells: Cells, fit: Fit) -> float:
+def dispersion(cells: Cells, fit: FitResult) -> float:
     """Pearson's Σ (W − p)² / Σ p(1 − p) over votes, times votes / degrees of freedom; 1 for votes without ties.
 
     A tie counts as half a win for each, which varies less than a win or a loss. Without this factor the noise in

@@ -1,7 +1,7 @@
 """Fits the settings' method to compact cells: chooses the prior, subtracts the bias, handles saddle points."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,38 +11,18 @@ from app.rating.data.votes import Cells
 from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
 from app.rating.settings import LoopSettings
 from app.rating.solver.correction import correct_bias
-from app.rating.solver.fit import AS_GOOD, FEW, Fit, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
-from app.rating.solver.observed import Observed, observe
+from app.rating.solver.fit import AS_GOOD, FEW, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
+from app.rating.solver.observed import observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
+from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
 
 SAME = 1e-6  # natural units
 
 
-@dataclass(frozen=True)
-class Solution:
-    """A fit, and the scores and abilities that are published.
-
-    Attributes
-    ----------
-    fit : the maximum
-    R, theta : of the fit, less their first-order bias where the settings say so
-    prior_sd : of the prior in force; None for maximum likelihood and for m-ELO
-    prior : the estimated prior; None where prior_sd was given
-    observed : the information at the fit; None where it was not needed
-    """
-
-    fit: Fit
-    R: Floats
-    theta: Floats
-    prior_sd: float | None
-    prior: PriorSpread | None = None
-    observed: Observed | None = None
-
-
 def fit_with_settings(
     cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
-) -> Solution:
+) -> FitResult:
     """Fit the settings' method to the compact cells of identified models.
 
     Raises
@@ -51,10 +31,9 @@ def fit_with_settings(
     """
     if cells.n_models == 0:
         nothing, no_annotator = np.zeros(0), np.zeros(0, dtype=bool)
-        return Solution(Fit(nothing, nothing, no_annotator, 0.0, 0, no_annotator), nothing, nothing, None)
+        return FitResult(nothing, nothing, no_annotator, 0.0, 0, no_annotator)
     if settings.method == "m-elo":
-        fit = fit_m_elo(cells, component, start and start[0])
-        return Solution(fit, fit.R, fit.theta, None)
+        return fit_m_elo(cells, component, start and start[0])
     fit, sd, prior = _fit(cells, component, settings, start)
     try:
         return _published(cells, component, fit, settings, sd, prior)
@@ -66,7 +45,7 @@ def fit_with_settings(
 
 def _fit(
     cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
-) -> tuple[Fit, float | None, PriorSpread | None]:
+) -> tuple[FitResult, float | None, PriorSpread | None]:
     """Fit am-ELO; return the fit, the prior's sd, and how it was estimated."""
     cap, sd = settings.ability_cap, settings.prior_sd
     if sd != "estimated":
@@ -75,7 +54,7 @@ def _fit(
     return fit, prior.sd, prior
 
 
-def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
+def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> FitResult:
     """Fit from both sides of a saddle point, and take the higher maximum.
 
     Raises
@@ -87,16 +66,16 @@ def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, se
     for side in (1.0, -1.0):
         try:
             fit, sd, prior = _fit(cells, component, settings, (saddle.R + side * saddle.direction, saddle.theta))
-            solution = _published(cells, component, fit, settings, sd, prior)
+            fit = _published(cells, component, fit, settings, sd, prior)
         except (NotConvergedError, NoCommonRankingError):
             continue
         log_prior = 0.0 if sd is None else _log_prior(fit.theta, sd)
-        ends.append((fit.log_likelihood + log_prior, solution))
+        ends.append((fit.log_likelihood + log_prior, fit))
     ends.sort(key=lambda end: end[0])
     if not ends:
         raise saddle
     (low, one), (high, other) = ends[0], ends[-1]
-    if high - low < AS_GOOD and not np.allclose(one.fit.R, other.fit.R, atol=SAME):
+    if high - low < AS_GOOD and not np.allclose(one.R, other.R, atol=SAME):
         raise saddle
     return other
 
@@ -106,11 +85,11 @@ def _log_prior(theta: Floats, sd: float) -> float:
     return -float(np.sum((theta - 1.0) ** 2)) / (2.0 * sd**2) - len(theta) * math.log(sd)
 
 
-def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
+def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -> FitResult:
     """Fit each group of models and annotators that votes link by itself, where `fit_with_settings` fails.
 
-    A small group without a stable maximum keeps abilities of 1, so that its scores are m-ELO's (`Fit.undecided`). For
-    example, of two annotators who contradict each other either may be the better one.
+    A small group without a stable maximum keeps abilities of 1, so that its scores are m-ELO's
+    (`FitResult.undecided`). For example, of two annotators who contradict each other either may be the better one.
 
     Raises
     ------
@@ -132,7 +111,7 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
         mine = compact(cells.where(scale.annotators[cells.annotator] == group))
         label = component[mine.models]
         try:
-            fit = fit_with_settings(mine.cells, label, one, None).fit
+            fit = fit_with_settings(mine.cells, label, one, None)
         except (NotConvergedError, NoCommonRankingError) as failure:
             if len(mine.annotators) >= FEW:
                 raise _widened(failure, mine, cells) from None
@@ -140,7 +119,7 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
             undecided[mine.annotators] = True
         R[mine.models], theta[mine.annotators], at_cap[mine.annotators] = fit.R, fit.theta, fit.at_cap
         log_likelihood, iterations = log_likelihood + fit.log_likelihood, max(iterations, fit.iterations)
-    whole = Fit(R, theta, at_cap, log_likelihood, iterations, undecided)
+    whole = FitResult(R, theta, at_cap, log_likelihood, iterations, undecided)
     prior = DEFAULT if estimated else None
     return _published(cells, component, whole, one, prior_sd, prior)
 
@@ -157,15 +136,15 @@ def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, c
 def _published(
     cells: Cells,
     component: Indices,
-    fit: Fit,
+    fit: FitResult,
     settings: LoopSettings,
     prior_sd: float | None,
     prior: PriorSpread | None,
-) -> Solution:
+) -> FitResult:
     if prior_sd is None:  # the paper's estimator has no correction
-        return Solution(fit, fit.R, fit.theta, None)
+        return fit
     observed = observe(cells, fit, component, prior_sd=prior_sd)
     if not settings.bias_correction:
-        return Solution(fit, fit.R, fit.theta, prior_sd, prior, observed)
-    R, theta = correct_bias(fit, observed, prior_sd=prior_sd, ability_cap=settings.ability_cap)
-    return Solution(fit, R, theta, prior_sd, prior, observed)
+        return replace(fit, prior_sd=prior_sd, prior=prior, observed=observed)
+    corrected = correct_bias(fit, observed, prior_sd=prior_sd, ability_cap=settings.ability_cap)
+    return replace(fit, prior_sd=prior_sd, prior=prior, observed=observed, corrected=corrected)

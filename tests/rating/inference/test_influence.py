@@ -60,7 +60,7 @@ def test_the_step_is_a_whole_newton_step_not_only_a_derivative() -> None:
     influence = find_influence(result)
     foreseen = leave_annotators_out(influence)[0]
     true = refitted_without(cells, settings, result)[0]
-    pulls = influence.observed.likelihood.score_contributions(result.solution.fit.R, result.solution.fit.theta)
+    pulls = influence.observed.likelihood.score_contributions(result.fit.R, result.fit.theta)
     own = np.where(cells.annotator == 0, pulls, 0.0)
     slope = ELO_PER_NATURAL * influence.observed.solve(-influence.observed.likelihood.by_model(own, np.ones(6)))
     assert np.linalg.norm(foreseen - true) < 0.6 * np.linalg.norm(slope - true)
@@ -91,10 +91,9 @@ def test_a_votes_influence_is_what_its_removal_does(cells: Cells, method: str) -
     contrast[1], contrast[5] = 1.0, -1.0
     held = influence.of_votes(contrast)
     shown = np.linspace(0, len(held) - 1, 25).astype(int)
-    fit, votes = result.solution.fit, influence.vote_groups
+    fit, votes = result.fit, influence.vote_groups
     true = [
-        fit.R @ contrast
-        - estimate(without_votes(cells, votes.cell[[v]], votes.kind[[v]]), settings).solution.fit.R @ contrast
+        fit.R @ contrast - estimate(without_votes(cells, votes.cell[[v]], votes.kind[[v]]), settings).fit.R @ contrast
         for v in shown
     ]
     assert np.corrcoef(held[shown], true)[0, 1] > 0.98
@@ -137,7 +136,7 @@ def test_the_verified_number_swaps_and_one_less_does_not(cells: Cells) -> None:
     gaps = []
     for count in (number - 1, number):
         left = without_votes(cells, votes.cell[each[:count]], votes.kind[each[:count]])
-        gaps.append(estimate(left, QUIET).solution.R @ contrast)
+        gaps.append(estimate(left, QUIET).fit.scores @ contrast)
     assert gaps[0] >= 0 > gaps[1]
 
 

@@ -10,7 +10,8 @@ from app.rating.errors import RatingError
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver import sqp
-from app.rating.solver.fit import Fit, fit_am_elo, fit_m_elo
+from app.rating.solver.fit import fit_am_elo, fit_m_elo
+from app.rating.solver.result import FitResult
 
 RealCells = Callable[[str], Cells]
 PLAIN: Any = {"prior_sd": None, "ability_cap": None}
@@ -80,7 +81,7 @@ def test_no_random_start_beats_the_default_one(
     assert reached >= 3
 
 
-def elo_points(fit: Fit) -> np.ndarray:
+def elo_points(fit: FitResult) -> np.ndarray:
     """Median gauge; also brings a start that ended at (−R, −θ) to the same signs."""
     sign = 1.0 if np.median(fit.theta) > 0 else -1.0
     return 400 / np.log(10) * fit.R * sign * np.median(fit.theta * sign)

@@ -13,8 +13,9 @@ from app.rating.loop.results import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver import solution as solver
-from app.rating.solver.fit import Fit, fit_am_elo
+from app.rating.solver.fit import fit_am_elo
 from app.rating.solver.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior
+from app.rating.solver.result import FitResult
 from app.rating.solver.solution import fit_groups_apart
 
 ALL = LoopSettings(min_votes=0)
@@ -88,14 +89,14 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
     """Let the first so many fits end where all scores are equal."""
     left = [None] * fits
 
-    def fit(cells: Cells, *rest: object, **named: object) -> Fit:
+    def fit(cells: Cells, *rest: object, **named: object) -> FitResult:
         if not left:
             return fit_am_elo(cells, *rest, **named)  # type: ignore[arg-type]  # handed on as they come
         left.pop()
         none = np.zeros(cells.n_annotators, dtype=bool)
-        return Fit(np.zeros(cells.n_models), np.ones(cells.n_annotators), none, 0.0, 0, none)
+        return FitResult(np.zeros(cells.n_models), np.ones(cells.n_annotators), none, 0.0, 0, none)
 
-    def fit_spread(cells: Cells, *rest: object, **named: object) -> tuple[Fit, PriorSpread]:
+    def fit_spread(cells: Cells, *rest: object, **named: object) -> tuple[FitResult, PriorSpread]:
         if not left:
             return fit_with_estimated_prior(cells, *rest, **named)  # type: ignore[arg-type]  # the same
         return fit(cells), DEFAULT
@@ -119,16 +120,16 @@ def test_one_way_down_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    there, publish, fits = run_round(crowd(8, 30), ALL).rating.models, solver._published, list[Fit]()
+    there, publish, fits = run_round(crowd(8, 30), ALL).rating.models, solver._published, list[FitResult]()
 
-    def published(cells: Cells, component: np.ndarray, fit: Fit, *rest: Any) -> solver.Solution:
+    def published(cells: Cells, component: np.ndarray, fit: FitResult, *rest: Any) -> FitResult:
         fits.append(fit)
         if len(fits) == 1:
             raise SaddlePointError(fit.R, fit.theta, np.linspace(-1, 1, len(fit.R)))
         if len(fits) == 3:
             fit = replace(fit, R=fit.R[::-1])
         if len(fits) < 4:
-            return solver.Solution(fit, fit.R, fit.theta, 1.0)
+            return replace(fit, prior_sd=1.0)
         return publish(cells, component, fit, *rest)
 
     monkeypatch.setattr(solver, "_published", published)
@@ -176,7 +177,7 @@ def test_groups_apart_are_the_same_fit_as_together() -> None:
     cells = aggregate(*columns, outcome, n_annotators=24, n_models=8)
     component = np.repeat([0, 1], 4)
     together = fit_am_elo(cells, component)
-    apart = fit_groups_apart(cells, component, ALL).fit
+    apart = fit_groups_apart(cells, component, ALL)
     np.testing.assert_allclose(apart.R, together.R, atol=1e-8)
     np.testing.assert_allclose(apart.theta, together.theta, atol=1e-8)
     assert apart.log_likelihood == pytest.approx(together.log_likelihood)

@@ -46,7 +46,7 @@ def votes_by_sorting(influence: Influence, upper: np.ndarray, lower: np.ndarray,
 def test_the_smallest_sets_are_those_of_a_full_sort(result: Estimate, influence: Influence) -> None:
     found = find_fragility(result, influence)
     change = leave_annotators_out(influence)
-    gap = result.solution.R[found.upper] - result.solution.R[found.lower]
+    gap = result.fit.scores[found.upper] - result.fit.scores[found.lower]
     assert len(found.upper) == 19
     assert found.votes.tolist() == votes_by_sorting(influence, found.upper, found.lower, gap)
     for pair, (i, j) in enumerate(zip(found.upper, found.lower, strict=True)):
@@ -80,7 +80,7 @@ def test_many_pairs_at_once_have_the_numbers_of_each_alone(
         return strongest.strongest_votes(*pair)  # type: ignore[arg-type]  # what is unpacked
 
     monkeypatch.setattr(fewest, "strongest_votes", look)
-    R = influence.estimate.solution.R
+    R = influence.estimate.fit.scores
     best_first = np.argsort(-R)
     upper, lower = (best_first[side] for side in np.triu_indices(len(R), 1))
     gap = R[upper] - R[lower]
@@ -103,7 +103,7 @@ def test_repeated_votes_are_counted_one_by_one() -> None:
     votes = draw_arena(4, "none", Setup(n_annotators=40, votes_each=60)).votes.cells()
     repeated = replace(votes, n=3 * votes.n, s=3 * votes.s, ties=3 * votes.ties)
     influence = find_influence(estimate(repeated, LoopSettings(min_votes=0, interval="none")))
-    R = influence.estimate.solution.R
+    R = influence.estimate.fit.scores
     best_first = np.argsort(-R)
     upper, lower = best_first[:-1], best_first[1:]
     gap = R[upper] - R[lower]

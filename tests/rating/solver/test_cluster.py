@@ -16,7 +16,7 @@ from app.rating.errors import ClusterError
 from app.rating.solver import cluster as module
 from app.rating.solver.cluster import ClusterExecutors, fitting_on_cluster
 from app.rating.solver.executors import Message, RemoteParts, _held, fitting_on
-from app.rating.solver.fit import Fit
+from app.rating.solver.result import FitResult
 from tests.fixtures.cluster import assert_same, fit, start_cluster
 
 
@@ -28,7 +28,11 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def test_a_cluster_finds_what_one_machine_finds(
-    cluster: LocalCluster, client: Client, remote_cells: Cells, local_fit: Fit, remote_messages: list[list[Message]]
+    cluster: LocalCluster,
+    client: Client,
+    remote_cells: Cells,
+    local_fit: FitResult,
+    remote_messages: list[list[Message]],
 ) -> None:
     with fitting_on_cluster(cluster.scheduler_address):
         assert_same(fit(remote_cells), local_fit)
@@ -50,7 +54,7 @@ def test_votes_are_sent_to_each_worker_once(
 
 @pytest.mark.parametrize("messages", [1, 12])
 def test_a_worker_that_dies_is_survived(
-    client: Client, remote_cells: Cells, local_fit: Fit, monkeypatch: pytest.MonkeyPatch, messages: int
+    client: Client, remote_cells: Cells, local_fit: FitResult, monkeypatch: pytest.MonkeyPatch, messages: int
 ) -> None:
     run, seen = RemoteParts.run, []
 

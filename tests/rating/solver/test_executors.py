@@ -13,7 +13,7 @@ from app.rating.data.votes import Cells
 from app.rating.errors import ClusterError
 from app.rating.solver import executors as module
 from app.rating.solver.executors import Executors, RemoteParts, fitting_on
-from app.rating.solver.fit import Fit
+from app.rating.solver.result import FitResult
 from tests.fixtures.cluster import assert_same, fit
 
 Start = Callable[[int], ProcessPoolExecutor]
@@ -31,12 +31,12 @@ def two(processes: Start) -> list[Executor]:
     return [processes(1), processes(1)]
 
 
-def test_two_processes_find_what_one_finds(remote_cells: Cells, local_fit: Fit, two: list[Executor]) -> None:
+def test_two_processes_find_what_one_finds(remote_cells: Cells, local_fit: FitResult, two: list[Executor]) -> None:
     with fitting_on(Executors(two, worth=1)):
         assert_same(fit(remote_cells), local_fit)
 
 
-def test_two_threads_find_what_one_finds(remote_cells: Cells, local_fit: Fit) -> None:
+def test_two_threads_find_what_one_finds(remote_cells: Cells, local_fit: FitResult) -> None:
     with ThreadPoolExecutor(2) as pool, fitting_on(Executors([pool, pool], worth=1)):
         assert_same(fit(remote_cells), local_fit)
     assert module._held == {}  # the fit has given its partitions back
@@ -52,14 +52,14 @@ def test_votes_are_sent_once(remote_cells: Cells, two: list[Executor], monkeypat
     assert sent == [*two, *two]
 
 
-def test_partitions_may_be_anywhere(remote_cells: Cells, local_fit: Fit, processes: Start) -> None:
+def test_partitions_may_be_anywhere(remote_cells: Cells, local_fit: FitResult, processes: Start) -> None:
     """One pool that chooses among its processes: a partition that is not where the task is, is built there."""
     pool = processes(2)
     with fitting_on(Executors([pool, pool, pool], worth=1)):
         assert_same(fit(remote_cells), local_fit)
 
 
-def test_small_fits_stay_here(remote_cells: Cells, local_fit: Fit) -> None:
+def test_small_fits_stay_here(remote_cells: Cells, local_fit: FitResult) -> None:
     with fitting_on(Executors([], worth=1)):
         assert_same(fit(remote_cells), local_fit)
     pool = ThreadPoolExecutor()
@@ -85,7 +85,7 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, messages: int, victims: list[Exe
 @pytest.mark.parametrize("messages", [1, 12])
 def test_a_process_that_dies_is_survived(
     remote_cells: Cells,
-    local_fit: Fit,
+    local_fit: FitResult,
     processes: Start,
     monkeypatch: pytest.MonkeyPatch,
     messages: int,
@@ -101,7 +101,7 @@ def test_a_process_that_dies_is_survived(
 
 def test_a_fit_without_processes_fails_and_the_next_one_works(
     remote_cells: Cells,
-    local_fit: Fit,
+    local_fit: FitResult,
     processes: Start,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

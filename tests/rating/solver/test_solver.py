@@ -20,10 +20,11 @@ from app.rating.settings import LoopSettings
 from app.rating.solver import newton, sqp
 from app.rating.solver import profile_abilities as own
 from app.rating.solver.arrow import Arrow, Problem
-from app.rating.solver.fit import Fit, fit_am_elo, fit_m_elo
+from app.rating.solver.fit import fit_am_elo, fit_m_elo
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.observed import observe
 from app.rating.solver.partition import Partition
+from app.rating.solver.result import FitResult
 from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import find_scale
 
@@ -85,7 +86,7 @@ def test_an_ability_without_curvature_stops_the_elimination(cells: Cells) -> Non
 def test_abilities_that_are_all_held_leave_m_elo_and_their_own_curvature(cells: Cells) -> None:
     none, all_held = np.zeros(ANNOTATORS, dtype=bool), np.ones(ANNOTATORS, dtype=bool)
     R = fit_m_elo(cells, together(cells)).R
-    held = Fit(R, np.ones(ANNOTATORS), all_held, 0.0, 0, none)
+    held = FitResult(R, np.ones(ANNOTATORS), all_held, 0.0, 0, none)
     ours = covariance(cells, held, together(cells), kind="sandwich", prior_sd=1.0, abilities=True)
     m_elo = covariance(cells, held, together(cells), kind="sandwich", prior_sd=None, abilities=False)
     np.testing.assert_allclose(ours.variance, m_elo.variance, rtol=1e-9)
@@ -96,7 +97,7 @@ def test_abilities_that_are_all_held_leave_m_elo_and_their_own_curvature(cells: 
 def test_a_saddle_point_has_no_covariance(cells: Cells) -> None:
     """Where all scores are equal, abilities gain by any of them that the votes ask for."""
     none = np.zeros(ANNOTATORS, dtype=bool)
-    saddle = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), none, 0.0, 0, none)
+    saddle = FitResult(np.zeros(MODELS), np.ones(ANNOTATORS), none, 0.0, 0, none)
     with pytest.raises(NotConvergedError):
         covariance(cells, saddle, together(cells), kind="clustered", prior_sd=1.0, abilities=True)
 
@@ -104,7 +105,7 @@ def test_a_saddle_point_has_no_covariance(cells: Cells) -> None:
 def test_abilities_that_no_vote_tells_of_have_no_covariance(cells: Cells) -> None:
     """Between equals, and without a prior."""
     none = np.zeros(ANNOTATORS, dtype=bool)
-    flat = Fit(np.zeros(MODELS), np.ones(ANNOTATORS), none, 0.0, 0, none)
+    flat = FitResult(np.zeros(MODELS), np.ones(ANNOTATORS), none, 0.0, 0, none)
     with pytest.raises(NotConvergedError, match="no maximum: an ability without curvature"):
         observe(cells, flat, together(cells), prior_sd=None)
 
