@@ -1,6 +1,7 @@
 """The rating engine beside its peers and itself: the same votes, the same process, medians of five.
 
-`python -m benchmarks.rating [row …]`; rows: real, arena-rank, evalica, crowd-kit, paper, scale, warm, threads, bias.
+`python -m benchmarks.rating [row …]`; rows: real, arena-rank, long-tail, evalica, crowd-kit, paper, scale, warm,
+threads, bias.
 """
 
 import csv
@@ -28,7 +29,7 @@ from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.warm_start import Start
 from benchmarks.measure import RUNS, Row, floor, in_fresh_process, one_processor, seconds
 from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, crowd_kit_frame, paper_steps
-from benchmarks.worlds import cells_of, large, million, pairs_of
+from benchmarks.worlds import cells_of, large, long_tail, million, pairs_of
 
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="sandwich")
 AM_ELO = LoopSettings(min_votes=0, flag_rule="threshold")
@@ -46,12 +47,20 @@ def against_arena_rank() -> Iterator[Row]:
     theirs = seconds(lambda: arena_rank(frame))
     ours, least = seconds(lambda: am_elo(votes)), floor(cells_of(votes))
     yield Row(
-        "am-ELO + clustered intervals, 1M votes", ours, "arena-rank, Bradley-Terry + sandwich", theirs, 0.35, least
+        "am-ELO + clustered intervals, 1M votes", ours, "arena-rank, Bradley-Terry + sandwich", theirs, 0.15, least
     )
     ours = seconds(lambda: run_round(pairs_of(votes), M_ELO).rating)
     yield Row("m-ELO + sandwich, 1M votes, pair table", ours, "the same", theirs, 0.10, floor(pairs_of(votes)))
     ours = seconds(lambda: run_round(cells_of(votes), M_ELO).rating)
     yield Row("m-ELO + sandwich, 1M votes, annotators kept", ours, "the same", theirs, 0.10, least)
+
+
+def on_a_long_tail() -> Iterator[Row]:
+    votes = long_tail()
+    frame = arena_rank_frame(votes)
+    theirs = seconds(lambda: arena_rank(frame))
+    ours, least = seconds(lambda: am_elo(votes)), floor(cells_of(votes))
+    yield Row("am-ELO + clustered intervals, long tail", ours, "arena-rank, the same", theirs, 0.2, least)
 
 
 def against_evalica() -> Iterator[Row]:
@@ -179,6 +188,7 @@ def real_votes() -> Iterator[Row]:
 ROWS: dict[str, Callable[[], Iterator[Row]]] = {
     "real": real_votes,
     "arena-rank": against_arena_rank,
+    "long-tail": on_a_long_tail,
     "evalica": against_evalica,
     "crowd-kit": against_crowd_kit,
     "paper": against_the_paper,

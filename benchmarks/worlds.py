@@ -2,7 +2,9 @@
 
 from functools import cache
 
-from app.lab.simulate import Role, SimulatedVotes, simulate_votes
+import numpy as np
+
+from app.lab.simulate import Role, SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.data.votes import Cells, aggregate, count_pairs
 
 SHARES: dict[Role, int] = {"honest": 19_000, "random": 600, "flip": 400}
@@ -17,6 +19,19 @@ def large(millions: int) -> SimulatedVotes:
 @cache
 def million() -> SimulatedVotes:
     return large(1)
+
+
+@cache
+def long_tail() -> SimulatedVotes:
+    """Draw a million votes on 200 models by 20,000 annotators, 10 % bad: votes per annotator ∝ rank^−0.8."""
+    generator = np.random.default_rng(0)
+    roles: dict[Role, int] = {"honest": 18_000, "random": 1_000, "flip": 1_000}
+    world, number = make_world(generator, n_models=200, roles=roles), sum(roles.values())
+    share = np.arange(1.0, number + 1.0) ** -0.8
+    annotator = generator.permutation(number)[generator.choice(number, 1_000_000, p=share / share.sum())]
+    model_a, model_b = draw_pairs(generator, 200, len(annotator))
+    outcome = world.vote(annotator, model_a, model_b, generator)
+    return SimulatedVotes(world, annotator, model_a, model_b, outcome, {"n_annotators": number, "n_models": 200})
 
 
 def cells_of(votes: SimulatedVotes) -> Cells:
