@@ -17,6 +17,7 @@ from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.kernels import fill_rows
 from app.rating.solver.observed import Observed, observe
 from app.rating.solver.result import FitResult
+from app.rating.solver.scale import WIDTH
 
 MAX_ROUNDS = 200
 CONVERGED = 1e-8  # of the largest change, at which rounds stop
@@ -123,8 +124,8 @@ def _group_votes(cells: Cells, fit: FitResult) -> VoteGroups:
 def leave_annotators_out(influence: Influence) -> Floats:
     """Return the change of every published score if one annotator's votes were removed, for every annotator.
 
-    One Newton step of the objective without the annotator, from the fit, on the constraint that the others' typical
-    ability stays the unit.
+    One Newton step of the objective without the annotator, from the fit, on the constraint that the typical ability of
+    the others is 1; published scores follow the others' unit.
 
     Returns
     -------
@@ -146,11 +147,11 @@ def leave_annotators_out(influence: Influence) -> Floats:
     if cells.n_annotators == 1:
         return np.full((1, cells.n_models), np.nan)  # no vote would remain
     with one_blas_thread():
-        return ELO_PER_NATURAL * influence.estimate.unit * _change(influence)
+        return ELO_PER_NATURAL * _change(influence)
 
 
 class _Others:
-    """The equation of the unit of the remaining annotators, for each annotator left out.
+    """The constraint on the typical ability of the remaining annotators, for each annotator left out.
 
     Attributes
     ----------
@@ -161,20 +162,30 @@ class _Others:
     """
 
     def __init__(self, influence: Influence, left_out: slice) -> None:
-        frame, arrow = influence.frame, influence.observed.arrow
-        group = frame.annotators[left_out]
-        v_over_D, inverse_D = frame.share[left_out], arrow.inverse_D[left_out]
-        mine = frame.models == group[:, None]
-        self.total = np.where(mine, frame.z, 0.0) * np.where(np.isfinite(frame.size), frame.size, 0.0)[group, None]
-        self.others = self.total - _rows(influence, influence.observed.point.cross, left_out) * v_over_D[:, None]
+        arrow, theta = influence.observed.arrow, influence.estimate.fit.theta[left_out]
+        rows = _rows(influence, influence.observed.point.cross, left_out)
+        self.bound = arrow.scale is not None and len(arrow.size) > 0
+        self.total, self.others = np.zeros_like(rows), np.zeros_like(rows)
+        self.whole, self.size, self.lost = np.ones(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
+        if arrow.scale is None or not self.bound:
+            return
+        group = arrow.scale.annotators[left_out]
+        v_over_D, inverse_D = arrow.v_over_D[left_out], arrow.inverse_D[left_out]
+        self.total = (arrow.z * arrow.size[:, None])[group]
+        self.others = self.total - rows * v_over_D[:, None]
         own = v_over_D**2 / np.where(inverse_D > 0, inverse_D, 1.0)  # v²/D
-        self.whole = np.maximum(frame.size[group], TINY)
-        self.size = np.maximum(frame.size[group] - own, TINY)
-        self.lost = frame.pull[left_out]
+        self.whole = np.maximum(arrow.size[group], TINY)
+        self.size = np.maximum(arrow.size[group] - own, TINY)
+        self.lost = WIDTH * np.tanh((theta - 1.0) / WIDTH)
+
+    def multiplier(self, X: Floats) -> Floats:
+        """Return the D_j Δθ_j/v_j of the remaining annotators that keeps the typical ability at 1."""
+        answer: Floats = (np.einsum("ki,ki->k", self.others, X) + self.lost) / self.size
+        return answer
 
 
 def _change(influence: Influence) -> Floats:
-    """Return the change of the scores, in the solver's units, shape (n_annotators, n_models)."""
+    """Return the change of the published scores, natural units, shape (n_annotators, n_models)."""
     estimate, observed = influence.estimate, influence.observed
     contributions = observed.likelihood.score_contributions(estimate.fit.R, estimate.fit.theta)
     change = np.empty((estimate.small.cells.n_annotators, estimate.small.cells.n_models))
@@ -201,7 +212,39 @@ def _change_without(influence: Influence, contributions: Floats, left_out: slice
         if np.all(moved <= CONVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))):
             break
     X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
-    return X
+    if not others.bound:
+        return X
+    change: Floats = influence.estimate.unit * X + influence.estimate.fit.scores * _unit_change(
+        influence, others, X, left_out
+    )
+    return change
+
+
+def _unit_change(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
+    """Return the change of the unit of each model's group, for each annotator left out, shape (n_left_out, n_models).
+
+    θ_j changes by −B_j·X/D_j, and by multiplier·v_j/D_j where abilities are not corrected. The unit m with Σ_j
+    tanh((θ_j/m − 1)/h) = 0 changes by m (Σ_j ν_j Δθ_j − pull_k) / Σ_j ν_j θ_j over the others, ν the derivative of
+    the unit's equation.
+    """
+    frame, estimate = influence.frame, influence.estimate
+    arrow, group = influence.observed.arrow, frame.annotators[left_out]
+    share, rows = frame.share[left_out], _rows(influence, influence.observed.point.cross, left_out)
+    total = influence.observed.likelihood.by_model(influence.observed.point.cross, frame.share)
+    along = np.where(frame.models == group[:, None], total, 0.0) - rows * share[:, None]
+    slope = 1.0 - np.tanh(frame.distance) ** 2
+
+    def of_others(each: Floats) -> Floats:
+        whole: Floats = sum_by(frame.annotators, each, len(frame.size))
+        return whole[group] - each[left_out]
+
+    fit = estimate.fit
+    moved, weight = -np.einsum("ki,ki->k", along, X) - frame.pull[left_out], of_others(slope * fit.abilities)
+    if fit.corrected is None:  # corrected abilities are fitted apart from the constraint
+        moved += others.multiplier(X) * of_others(slope * arrow.v_over_D)
+    unit = estimate.annotator_unit[left_out] * moved / np.where(weight > TINY, weight, np.inf)
+    changes: Floats = np.where(frame.models == group[:, None], unit[:, None], 0.0)
+    return changes
 
 
 def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
@@ -218,7 +261,7 @@ def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice)
 
 
 def _solve(influence: Influence, right: Floats) -> Floats:
-    return influence.frame.solve(right.T).T
+    return influence.observed.solve(right.T).T
 
 
 def _centred(rows: Floats, component: Indices) -> Floats:

@@ -27,6 +27,7 @@ class UnitFrame:
     ----------
     models, annotators : scale group of each; one group where abilities are known
     pull : mh·tanh((θ_k/m − 1)/h), what annotator k adds to the equation, shape (n_annotators,); 0 for known abilities
+    distance : (θ_k/m − 1)/h, shape (n_annotators,)
     share : its derivative by θ_k over the curvature of θ_k, shape (n_annotators,)
     size : vᵀD⁻¹v of each group, shape (groups,); ∞ where no ability is free
     z : Σ B_k v_k/D_k over the annotators of each model's group, over the group's vᵀD⁻¹v, shape (n_models,)
@@ -37,6 +38,7 @@ class UnitFrame:
     models: Indices
     annotators: Indices
     pull: Floats
+    distance: Floats
     share: Floats
     size: Floats
     z: Floats
@@ -75,7 +77,15 @@ def fix_unit(observed: Observed, fit: FitResult, theta: Floats, unit: Floats) ->
     if arrow.scale is None:
         one_group, known = np.zeros(n_models, dtype=np.int64), np.zeros(len(theta))
         return UnitFrame(
-            observed, one_group, known.astype(np.int64), known, known, np.full(1, np.inf), np.zeros(n_models), arrow.S
+            observed,
+            one_group,
+            known.astype(np.int64),
+            known,
+            known,
+            known,
+            np.full(1, np.inf),
+            np.zeros(n_models),
+            arrow.S,
         )
     frame = _constrained(observed, arrow.scale, theta - unit, unit * unit_widths(arrow.scale.annotators))
     try:
@@ -98,4 +108,14 @@ def _constrained(observed: Observed, scale: Scale, distance: Floats, width: Floa
     for group in range(scale.number):  # all cells of a model belong to one group
         mine = np.where(scale.models == group, total, 0.0)
         S += np.outer(mine, mine) / size[group]
-    return UnitFrame(observed, scale.models, scale.annotators, width * t, share, size, total / size[scale.models], S)
+    return UnitFrame(
+        observed,
+        scale.models,
+        scale.annotators,
+        width * t,
+        distance / width,
+        share,
+        size,
+        total / size[scale.models],
+        S,
+    )
