@@ -52,24 +52,27 @@ def test_votes_are_sent_to_each_worker_once(
     assert sorted(sent) == sorted(client.nthreads())
 
 
-@pytest.mark.parametrize("messages", [1, 12])
-def test_a_worker_that_dies_is_survived(
-    client: Client, remote_cells: Cells, local_fit: FitResult, monkeypatch: pytest.MonkeyPatch, messages: int
+@pytest.mark.campaign
+def test_workers_that_die_are_survived(
+    remote_cells: Cells, local_fit: FitResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, seen = RemoteParts.run, []
+    with start_cluster(3) as mortal, Client(mortal.scheduler_address, set_as_default=False) as client:
 
-    def counted(self: RemoteParts, sent: list[Message]) -> list[object]:
-        seen.append(sent)
-        if len(seen) == messages:
-            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-        return run(self, sent)
+        def counted(self: RemoteParts, sent: list[Message]) -> list[object]:
+            seen.append(sent)
+            if len(seen) in (1, 12):  # before the votes are sent, and in the midst of the fit
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            return run(self, sent)
 
-    monkeypatch.setattr(RemoteParts, "run", counted)
-    with fitting_on(ClusterExecutors(client, worth=1)):
-        assert_same(fit(remote_cells), local_fit)
-        assert_same(fit(remote_cells), local_fit)
+        executors = ClusterExecutors(client, worth=1)
+        monkeypatch.setattr(RemoteParts, "run", counted)
+        with fitting_on(executors):
+            assert_same(fit(remote_cells), local_fit)
+            assert_same(fit(remote_cells), local_fit)
 
 
+@pytest.mark.campaign
 def test_a_cluster_that_dies_fails_the_fit(remote_cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ANSWER_SECONDS", 3.0)
     run, seen = RemoteParts.run, []
@@ -125,3 +128,28 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
 def test_dask_is_imported_only_for_a_cluster() -> None:
     code = "import sys, app.rating.solver.cluster, app.refits.fit.process; assert 'distributed' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_long_task_is_waited_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    executors, future = ClusterExecutors(client), Future()
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(executors, "_look", lambda: future.set_result(None))
+    executors.wait(future)
+    assert future.done()
+
+
+def test_workers_without_this_package_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_module(_: object) -> None:
+        raise ModuleNotFoundError("No module named 'app'")
+
+    monkeypatch.setattr(client, "run", no_module)
+    with pytest.raises(ClusterError, match="cannot import stable-arena: No module named 'app'"):
+        ClusterExecutors(client)
+
+
+def test_a_partition_leaves_only_a_dead_worker(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    executors = ClusterExecutors(client)
+    first, second = executors._live
+    assert executors.keep_or_replace(0, first, failed=True) is first
+    monkeypatch.setattr(executors, "_look", lambda: [second])
+    assert executors.keep_or_replace(0, first, failed=False) is second

@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack
 from multiprocessing import get_context
 
@@ -134,3 +134,27 @@ def test_partitions_of_dead_fits_are_dropped(remote_cells: Cells, monkeypatch: p
 def test_an_error_of_the_work_is_the_fits(remote_cells: Cells) -> None:
     with ThreadPoolExecutor(1) as pool, pytest.raises(ZeroDivisionError):
         RemoteParts(Executors([pool]), [dict]).run([module.Message(lambda _: 1 / 0, (), {})])
+
+
+class Dead(Executor):
+    """An executor whose process has died."""
+
+    def submit(self, *_: object) -> Future[object]:
+        raise BrokenExecutor("dead")
+
+
+def test_executors_that_die_one_after_the_other_fail_the_fit(remote_cells: Cells) -> None:
+    executors = Executors([Dead() for _ in range(9)], worth=len(remote_cells.n))
+    with fitting_on(executors), pytest.raises(ClusterError, match="died 4 times in a row: dead"):
+        fit(remote_cells)
+    assert len(executors._live) == 5
+
+
+def test_a_driver_forgets_its_own_partitions_alone() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        one, other = Executors([pool]), Executors([pool])
+        parts, others = RemoteParts(one, [dict]), RemoteParts(other, [dict])
+        assert parts.run([module.Message(len, (), {})]) == others.run([module.Message(len, (), {})]) == [0]
+        parts.close()
+        assert list(module._held) == [module.Place(other.driver, 0)]
+        others.close()
