@@ -11,11 +11,12 @@ from concurrent.futures import Future
 import pytest
 from distributed import Client, LocalCluster
 
+from app import __version__
 from app.rating.data.votes import Cells
 from app.rating.errors import ClusterError
 from app.rating.solver import cluster as module
 from app.rating.solver.cluster import ClusterExecutors, fitting_on_cluster
-from app.rating.solver.executors import Message, RemoteParts, _held, fitting_on
+from app.rating.solver.executors import Message, RemoteParts, _held, current_executors, fitting_on
 from app.rating.solver.result import FitResult
 from tests.fixtures.cluster import assert_same, fit, start_cluster
 
@@ -111,9 +112,14 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_workers_of_another_version_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "__version__", "99")
-    with pytest.raises(ClusterError, match="and this is 99"):
+    monkeypatch.setattr(client, "run", lambda version: {"tcp://10.0.0.9:1": f"{version()}.9"})
+    with pytest.raises(ClusterError, match=rf"tcp://10.0.0.9:1 has stable-arena {__version__}.9, and this is"):
         ClusterExecutors(client)
+
+
+def test_without_a_scheduler_fits_stay_here() -> None:
+    with fitting_on_cluster(None):
+        assert current_executors() is None
 
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,20 @@ def test_partitions_of_dead_fits_are_dropped(remote_cells: Cells, monkeypatch: p
     assert module._held == {}
 
 
+def test_a_partition_that_is_lost_is_built_again_with_all_it_was_sent() -> None:
+    def grow(partition: list[int], number: int) -> list[int]:
+        partition.append(number)
+        return partition
+
+    with ThreadPoolExecutor(1) as pool:
+        parts = RemoteParts(Executors([pool]), [list])
+        parts.run([module.Message(grow, (1,), {})])
+        module._held.clear()
+        assert parts.run([module.Message(grow, (2,), {})]) == [[1, 2]]
+        assert parts.run([module.Message(grow, (3,), {})]) == [[1, 2, 3]]
+        parts.close()
+
+
 def test_an_error_of_the_work_is_the_fits(remote_cells: Cells) -> None:
     with ThreadPoolExecutor(1) as pool, pytest.raises(ZeroDivisionError):
         RemoteParts(Executors([pool]), [dict]).run([module.Message(lambda _: 1 / 0, (), {})])
