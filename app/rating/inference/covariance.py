@@ -132,7 +132,7 @@ def covariance(
         ability_se = work.ability_se(spread) / unit
         to_published = np.ones(len(frame.size))
         to_published[frame.annotators] = unit
-        to_published *= _stretch(R, fit.R, frame)
+        to_published *= _stretch(R, fit.R, np.diag(scores), frame)
         scores = scores * np.outer(to_published[frame.models], to_published[frame.models])
     return Covariance(scores, ability_se, kind, clusters, spread.freedom, spread.judges)
 
@@ -251,10 +251,15 @@ class _Work:
         return difference
 
 
-def _stretch(R: Floats, fitted: Floats, frame: UnitFrame) -> Floats:
-    """Return by how much the correction for bias stretches the scores of each group, and with them their errors."""
-    along, square = (sum_by(frame.models, fitted * each, len(frame.size)) for each in (R, fitted))
-    return np.where(square > 0, along / np.where(square > 0, square, 1.0), 1.0)
+def _stretch(R: Floats, fitted: Floats, variance: Floats, frame: UnitFrame) -> Floats:
+    """Return by how much the correction for bias stretches the scores of each group, and with them their errors.
+
+    Scores that are 0 within their errors say nothing of it: the factor is then near 1.
+    """
+    along, square, noise = (sum_by(frame.models, x, len(frame.size)) for x in (fitted * R, fitted**2, variance))
+    everything = np.maximum(square + noise, TINY)
+    stretch: Floats = 1.0 + (along - square) / everything
+    return stretch
 
 
 def _freedom(total: Floats, by_annotator: Floats, of_unit: Floats, effective: Floats, members: Floats) -> Floats:

@@ -96,6 +96,14 @@ def test_one_annotator_alone_has_the_plain_sandwich_and_a_notice(cells_of: MakeC
     assert "few-annotators" not in {notice.code for notice in enough.diagnostics.warnings}
 
 
+def test_scores_that_are_equal_have_an_interval_too() -> None:
+    """The correction for bias stretches scores, and their intervals with them; of scores at 0 it says nothing."""
+    cells = aggregate([0, 1, 0], [0, 1, 0], [1, 0, 1], [1.0, 1.0, 0.5], n_annotators=2, n_models=2)
+    models = run_round(cells, LoopSettings(min_votes=0)).rating.models
+    np.testing.assert_allclose(models.score, 1000.0, atol=1e-6)
+    assert np.all(models.upper - models.lower > 400.0), models
+
+
 def test_critical_values_are_students_t() -> None:
     found = critical_values(np.array([1.0, 20.0, np.inf]), 0.95)
     np.testing.assert_allclose(found, [12.7062, 2.08596, 1.95996], atol=1e-4)
