@@ -126,7 +126,10 @@ def test_it_serves_and_stops_cleanly(data_dir: Path) -> None:
     assert postmasters(data_dir) == []
 
 
-@pytest.mark.parametrize(("workers", "how"), [("1", signal.SIGHUP), ("1", signal.SIGINT), ("2", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("workers", "how"),
+    [("1", signal.SIGHUP), ("1", signal.SIGINT), pytest.param("2", signal.SIGTERM, marks=pytest.mark.campaign)],
+)
 def test_a_signal_to_all_its_processes_stops_it_cleanly(
     data_dir: Path, tmp_path: Path, workers: str, how: signal.Signals
 ) -> None:
@@ -140,6 +143,7 @@ def test_a_signal_to_all_its_processes_stops_it_cleanly(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.campaign
 def test_stopping_in_mid_vote_loses_none(data_dir: Path, key: str) -> None:
     with served(data_dir, "--no-worker") as (process, url):
         voters = Voters(url, key, threads=16)
@@ -173,6 +177,7 @@ def kill_everything(process: subprocess.Popen[str], data_dir: Path) -> None:
     until(lambda: all(_state_and_parent(pid)[0] in ("gone", "Z") for pid in database))
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the server's processes in /proc")
 def test_killed_in_mid_vote_every_acknowledged_vote_is_there_once(data_dir: Path, key: str) -> None:
     acknowledged: list[int] = []
@@ -247,6 +252,7 @@ def without_hangups() -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
 def test_several_processes_share_the_socket_and_are_started_again_when_they_die(data_dir: Path, key: str) -> None:
     with without_hangups(), served(data_dir, "--workers", "2") as (process, url):
@@ -277,6 +283,7 @@ def test_several_processes_share_the_socket_and_are_started_again_when_they_die(
     assert set(voters.acknowledged) <= set(on_record)
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
 def test_processes_end_with_a_killed_service(data_dir: Path) -> None:
     with served(data_dir) as (process, _):
@@ -290,6 +297,7 @@ def test_processes_end_with_a_killed_service(data_dir: Path) -> None:
     assert postmasters(data_dir) == []
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
 def test_a_child_that_does_not_stop_in_time_is_killed(data_dir: Path) -> None:
     with served(data_dir, "--no-worker", before="supervisor.GRACE_SECONDS = 0.5") as (process, _):

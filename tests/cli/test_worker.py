@@ -67,6 +67,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.campaign
 def test_a_worker_killed_in_mid_fit_does_no_harm(
     database: Database, start_worker: StartWorker, run_cli: Callable[..., Any]
 ) -> None:
@@ -141,6 +142,7 @@ wait_awake(threading.Event())
 """
 
 
+@pytest.mark.campaign
 def test_a_signal_that_comes_while_the_worker_is_stopped_is_acted_on() -> None:
     with subprocess.Popen([sys.executable, "-c", WAITING], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

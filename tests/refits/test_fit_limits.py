@@ -63,6 +63,7 @@ def test_a_fit_that_takes_too_long(hanging: list[int]) -> None:
     assert len(hanging) == 1
 
 
+@pytest.mark.campaign
 @pytest.mark.own_child
 def test_a_fit_that_needs_too_much_memory() -> None:
     process = FitProcess(FitResources(memory_bytes=500_000_000))

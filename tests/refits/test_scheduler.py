@@ -26,6 +26,7 @@ def refit_on(database: Database, scheduler: str) -> Refit:
         return find_refit(conn, refit_id)
 
 
+@pytest.mark.campaign
 def test_a_refit_fails_without_its_scheduler_and_the_next_one_works(
     database: Database,
     stored_crowd: None,

@@ -265,6 +265,7 @@ def test_silent_remains_of_a_server_are_an_error(folder: ServerFolder, monkeypat
         EmbeddedServer(folder.path).start()
 
 
+@pytest.mark.campaign
 def test_killed_initdb_is_redone(fresh: ServerFolder) -> None:
     holder = Holder(fresh)
     wait_for(lambda: list(fresh.home.glob("unfinished-*")) if fresh.home.exists() else [])
@@ -275,6 +276,7 @@ def test_killed_initdb_is_redone(fresh: ServerFolder) -> None:
         assert [entry.name for entry in fresh.home.iterdir()] == ["cluster"]
 
 
+@pytest.mark.campaign
 def test_several_processes_start_it_at_once(fresh: ServerFolder) -> None:
     holders = [Holder(fresh) for _ in range(4)]
     urls = {holder.url() for holder in holders}
@@ -350,6 +352,7 @@ def test_programs_closed_to_the_servers_user_are_copied_once(
     assert len(list(fresh.binaries.iterdir())) == 1
 
 
+@pytest.mark.campaign
 def test_a_service_brings_its_server_back_but_nobody_who_stands_back(place: Path) -> None:
     folder = place / "revived"
     with open_database(None, folder) as database, open_database(None, folder, revives=False) as other:
