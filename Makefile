@@ -25,7 +25,7 @@ demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR
 test: setup ## the tests, about three minutes on two cores; ARGS="-k leaderboard" picks some
 	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
-campaigns: setup ## faults under traffic: about two minutes, mostly waiting
+campaigns: setup ## faults under traffic, services killed and stopped: about three minutes, mostly waiting
 	$(BIN)/pytest -n 3 --dist worksteal -m campaign $(ARGS)
 
 lint: setup ## format check, ruff, mypy, import-linter

@@ -64,6 +64,7 @@ def test_a_demo_of_a_set_length_ends_by_itself_and_leaves_nothing(folder: Path, 
     assert left_over(folder) == []
 
 
+@pytest.mark.campaign
 def test_ctrl_c_ends_the_demo_with_success_and_spares_the_parent(folder: Path) -> None:
     """The parent shares the terminal and the process group, as make does."""
     command = f"{' '.join(DEMO)} --for 60s; echo the parent saw $?"
