@@ -13,9 +13,11 @@ from app.imports.formats import encode, read_vote_file
 from app.naming.names import name_error
 
 AWKWARD = ["580", "007", "1e3", "nan", "NaN", "null", "None", "true", '"', 'a"b', "a,b", "=1+1", "'", "a;b", "#x", "\\"]
-names = st.one_of(st.sampled_from(AWKWARD), st.text(min_size=1, max_size=12)).filter(lambda name: not name_error(name))
+texts = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12).map(str.strip)
+names = st.one_of(st.sampled_from(AWKWARD), texts.filter(lambda name: not name_error(name)))
 outcomes = st.sampled_from(["model_a", "model_b", "tie", "tie (bothbad)"])
-votes = st.tuples(names, names, names, outcomes).filter(lambda vote: vote[1] != vote[2])
+pairs = st.lists(names, min_size=2, max_size=2, unique=True)
+votes = st.builds(lambda annotator, pair, winner: (annotator, *pair, winner), names, pairs, outcomes)
 
 COLUMNS = ["annotator", "model_a", "model_b", "winner"]
 CODES = {"model_a": 0, "model_b": 1, "tie": 2, "tie (bothbad)": 3}
