@@ -103,6 +103,7 @@ def test_the_files_votes_are_those_it_was_made_from(run_lab: RunLab, arena_file:
         (["perturb", "--simulated", "--strategy", "bribe"], "--strategy must be one of random, equal, flip, mixed"),
         (["perturb", "--simulated", "--share", 60], "--share must be 0 to 50"),
         (["order", "--simulated", "--k", 0], "--k must be greater than 0"),
+        (["bernoulli", "--k", 1001], "--k must be greater than 0 and at most 1000"),
         (["transitivity", "--figure", "found.png"], "must end in .svg"),
         (["transitivity", "--figure", "no/such/folder/found.svg"], "does not exist"),
         (["consistency", "--simulated", "--min-votes", 500], "no annotator has more than 500 votes"),

@@ -6,10 +6,9 @@ import typer
 from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, layer, lines, panel, row_of, stacked
-from app.cli.lab.options import FigureOption, FormatOption, SeedOption
+from app.cli.lab.options import FigureOption, FormatOption, SeedOption, check_k_factors
 from app.cli.lab.report import Report, Row, Rows, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
-from app.errors import BadInputError
 from app.lab.bernoulli import (
     BATTLES,
     INITIAL,
@@ -20,6 +19,8 @@ from app.lab.bernoulli import (
     compare_settings,
     trace_scores,
 )
+
+MOST_SHOWN = 100  # orders averaged in the paper's Figures 1 to 3, beside a single one
 
 
 def bernoulli(
@@ -37,9 +38,7 @@ def bernoulli(
 ) -> None:
     """Rate two models by Elo, one of which wins with a fixed probability (Elo Uncovered, Figures 1 to 4)."""
     check_figure(figure)
-    k_factors = tuple(dict.fromkeys(k or K_FACTORS))
-    if not all(0 < each <= 1_000 for each in k_factors):  # noqa: PLR2004  far beyond any K in use
-        raise BadInputError("--k must be greater than 0 and at most 1000")
+    k_factors = check_k_factors(k or K_FACTORS)
     started = time.perf_counter()
     rates = tuple(dict.fromkeys(win_rate or WIN_RATES))
     counts = sorted({*(size for size in PERMUTATIONS if size <= repeats), repeats})
@@ -93,7 +92,7 @@ def _chart(differences: Rows, points: Rows, counts: list[int]) -> Spec:
     colour, of_k = colours("rate", "A wins", rates), colours("of_k", "K", k_factors)
     points = [{**point, "rate": f"{point['win_rate']:g}"} for point in points]
     rows = [{**row, "rate": f"{row['win_rate']:g}", "of_k": f"{row['k']:g}"} for row in differences]
-    shown = [1, max(count for count in counts if count <= 100)]  # noqa: PLR2004  the paper's 1 and 100
+    shown = [1, max(count for count in counts if count <= MOST_SHOWN)]
     number_of_orders, gap = axis("permutations", "orders averaged", type="log"), axis("difference", "S_A − S_B")
     traced = [
         panel(

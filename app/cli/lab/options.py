@@ -1,9 +1,14 @@
 """Options that the experiments share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from app.errors import BadInputError
+
+MOST_K = 1_000.0  # far beyond any K in use
 
 Format = Literal["table", "json"]
 
@@ -24,3 +29,10 @@ FigureOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE.svg|.json", help="Draw the results (needs the extra `lab`), or write Vega-Lite JSON."),
 ]
+
+
+def check_k_factors(k: Sequence[float]) -> tuple[float, ...]:
+    """Return the values of --k, each once; raise BadInputError where one is out of range."""
+    if not all(0 < each <= MOST_K for each in k):
+        raise BadInputError(f"--k must be greater than 0 and at most {MOST_K:g}")
+    return tuple(dict.fromkeys(k))

@@ -14,11 +14,11 @@ from app.cli.lab.options import (
     ProcessesOption,
     SeedOption,
     SimulatedOption,
+    check_k_factors,
 )
 from app.cli.lab.report import Report, Rows, check_figure, number, publish, table, word
 from app.cli.lab.sources import open_source
 from app.cli.progress import showing_stages
-from app.errors import BadInputError
 from app.lab.order import INITIAL, K_FACTORS, PERMUTATIONS, shuffle_and_rate
 
 
@@ -40,9 +40,7 @@ def order(
 ) -> None:
     """Shuffle the votes: how far Elo moves by K and averaging, beside m-ELO and am-ELO (Elo Uncovered)."""
     check_figure(figure)
-    k_factors = tuple(dict.fromkeys(k or K_FACTORS))
-    if not all(0 < each <= 1_000 for each in k_factors):  # noqa: PLR2004  far beyond any K in use
-        raise BadInputError("--k must be greater than 0 and at most 1000")
+    k_factors = check_k_factors(k or K_FACTORS)
     permutations = sorted({*(size for size in PERMUTATIONS if size <= repeats), repeats})
     started = time.perf_counter()
     with showing_stages() as stages:

@@ -28,8 +28,8 @@ class ClusterExecutors(Executors):
 
     def __init__(self, client: "Client", *, worth: int | None = None) -> None:
         from distributed import KilledWorker  # noqa: PLC0415  an extra
-        from distributed.client import ClosedClientError  # noqa: PLC0415
-        from distributed.comm import CommClosedError  # noqa: PLC0415
+        from distributed.client import ClosedClientError  # noqa: PLC0415  of the same extra
+        from distributed.comm import CommClosedError  # noqa: PLC0415  of the same extra
 
         self._client = client
         self._addresses: dict[Executor, str] = {}
@@ -38,7 +38,7 @@ class ClusterExecutors(Executors):
         super().__init__(self._look(), worth=worth)
         self._check_versions()
 
-    def keep_or_replace(self, part: int, executor: Executor, *, failed: bool) -> Executor:  # noqa: ARG002
+    def keep_or_replace(self, part: int, executor: Executor, *, failed: bool) -> Executor:  # noqa: ARG002  the cluster knows
         """Return the same executor while its worker lives, and another one otherwise."""
         self._live = self._look()
         return executor if executor in self._live else self.choose(part)
@@ -57,7 +57,7 @@ class ClusterExecutors(Executors):
         try:
             self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
             threads: dict[str, int] = self._client.nthreads()
-        except Exception as error:
+        except Exception as error:  # of many types: timeouts, sockets, closed clients, the scheduler's own
             raise ClusterError(f"the Dask cluster has no workers: {str(error) or type(error).__name__}") from error
         return [self._executor(address) for address, number in threads.items() for _ in range(number)]
 
@@ -70,7 +70,7 @@ class ClusterExecutors(Executors):
         """Compare versions: methods are called by their names, so another version may do another thing."""
         try:
             theirs: dict[str, str] = self._client.run(_version)
-        except Exception as error:
+        except Exception as error:  # whatever a worker raised; mostly ImportError
             raise ClusterError(f"the Dask workers cannot import stable-arena: {error}") from error
         for address, other in theirs.items():
             if other != __version__:

@@ -194,13 +194,14 @@ class RemoteParts:
         last: Exception | None = None
         for _ in range(ATTEMPTS):
             self._executors.wait(future)
+            failed = False
             try:
                 answer = future.result()
             except self._executors.lost as error:
-                answer, last = None, error
+                answer, last, failed = None, error, True
             if answer is not None:
                 return answer[0]
-            self._on[part] = self._executors.keep_or_replace(part, self._on[part], failed=last is not None)
+            self._on[part] = self._executors.keep_or_replace(part, self._on[part], failed=failed)
             future = self._ask(part, again=True)
         raise ClusterError(f"processes that held a part of the votes died {ATTEMPTS} times in a row: {last}")
 
