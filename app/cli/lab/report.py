@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +45,13 @@ def check_figure(figure: Path | None) -> None:
     Raises
     ------
     BadInputError
-        The name ends in neither .svg nor .json, the folder does not exist, or the drawing package is not installed.
+        The name ends in neither .svg nor .json, or the folder does not exist.
     """
     if figure is None:
         return
     if figure.suffix.lower() not in (".svg", ".json"):
         raise BadInputError(f"--figure draws SVG or Vega-Lite: the name must end in .svg or .json, is {figure.name}")
     check_output(figure)
-    if figure.suffix.lower() == ".svg" and find_spec("vl_convert") is None:
-        raise BadInputError("--figure needs the package vl-convert-python: install stable-arena[lab]")
 
 
 def publish(report: Report, output_format: Format, figure: Path | None) -> None:
@@ -111,7 +108,7 @@ def _spaced(tables: Sequence[RenderableType]) -> list[RenderableType]:
 
 
 def _draw(chart: Mapping[str, Any]) -> bytes:
-    import vl_convert  # noqa: PLC0415  an extra of 30 MB
+    import vl_convert  # noqa: PLC0415  30 MB that most commands do not need
 
     svg: str = vl_convert.vegalite_to_svg(dict(chart))
     return (svg + "\n").encode()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import vl_convert
 from scipy.special import expit
 
 from app.rating import AmElo, BradleyTerry, Elo, read_votes
@@ -165,7 +166,6 @@ def test_flagged_annotators_can_be_left_out(votes: pl.DataFrame, am_elo: AmElo) 
 
 @pytest.mark.parametrize("estimator", [AmElo(), BradleyTerry(), Elo(shuffles=5)])
 def test_a_chart_is_vega_lite_with_every_model(votes: pl.DataFrame, estimator: Any) -> None:
-    vl_convert = pytest.importorskip("vl_convert")
     chart = estimator.fit(votes).plot()
     assert json.loads(json.dumps(chart, allow_nan=False)) == chart
     svg = vl_convert.vegalite_to_svg(chart)
