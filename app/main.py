@@ -111,7 +111,9 @@ def build_services(settings: Settings, database: Database) -> Services:
         schema_revision=needed_revision(),
         request_slots=asyncio.Semaphore(settings.database.pool_size),
         rate_limits=RateLimits(
-            per_key=settings.server.requests_per_minute, per_address=settings.server.anonymous_requests_per_minute
+            per_key=settings.server.requests_per_minute,
+            per_address=settings.server.anonymous_requests_per_minute,
+            sign_ins=settings.sessions.sign_ins_per_minute,
         ),
         known_callers=KnownCallers(partial(authenticate_any, database)),
         known_names=known_names,

@@ -62,7 +62,7 @@ def revoke_key(conn: Connection, prefix_or_id: str, *, actor: str = COMMAND_LINE
     NotFoundError
         No key has this prefix or id.
     """
-    key = _lock(conn, prefix_or_id)
+    key = lock_key(conn, prefix_or_id)
     if key.revoked_at is not None:
         return key
     row = store.revoke(conn, key.id)
@@ -90,10 +90,9 @@ def rotate_key(
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
         error = FieldError("/overlap_seconds", f"must be between 0 and {int(MAX_OVERLAP.total_seconds())}")
         raise BadInputError("the overlap is not valid", (error,))
-    old, now = _lock(conn, prefix_or_id), store.database_time(conn)
-    expired = old.expires_at is not None and old.expires_at <= now
-    if old.revoked_at is not None or old.replaced_by is not None or expired:
-        state = "revoked" if old.revoked_at is not None else "expired" if expired else "replaced already"
+    old, now = lock_key(conn, prefix_or_id), store.database_time(conn)
+    if old.replaced_by is not None or not old.works_at(now):
+        state = "revoked" if old.revoked_at else "replaced already" if old.works_at(now) else "expired"
         raise ConflictError(f"the key {old.prefix} is {state}")
     expires_at = None if old.expires_at is None else now + min(old.expires_at - old.created_at, LATEST - now)
     record, secret = _add(conn, old.name, list(old.scopes), expires_at, old.requests_per_minute)
@@ -102,6 +101,24 @@ def rotate_key(
     detail = {"name": old.name, "replaced_by": str(record.id), "old_expires_at": ends}
     audit.record(conn, actor=actor, action="key.rotate", subject=str(old.id), detail=detail)
     return record, secret
+
+
+def lock_key(conn: Connection, prefix_or_id: str) -> Key:
+    """Return a key's record and lock it until the transaction ends.
+
+    Raises
+    ------
+    NotFoundError
+        No key has this prefix or id.
+    """
+    try:
+        row = store.lock_key(conn, key_id=UUID(prefix_or_id))
+    except ValueError:
+        prefix = prefix_or_id.removeprefix("sa_")
+        row = store.lock_key(conn, prefix=prefix) if prefix.isascii() and prefix.isalnum() else None
+    if row is None:
+        raise NotFoundError("no key has this prefix or id")
+    return _record(row)
 
 
 def authenticate(conn: Connection, secret: str) -> Caller:
@@ -134,17 +151,6 @@ def _add(
         row = store.add_key(conn, {"id": new_id(), "prefix": prefix, "secret_hash": digest(secret), **values})
         if row is not None:
             return _record(row), secret
-
-
-def _lock(conn: Connection, prefix_or_id: str) -> Key:
-    try:
-        row = store.lock_key(conn, key_id=UUID(prefix_or_id))
-    except ValueError:
-        prefix = prefix_or_id.removeprefix("sa_")
-        row = store.lock_key(conn, prefix=prefix) if prefix.isascii() and prefix.isalnum() else None
-    if row is None:
-        raise NotFoundError("no key has this prefix or id")
-    return _record(row)
 
 
 def _record(row: RowMapping) -> Key:

@@ -26,6 +26,10 @@ class Key(BaseModel):
     replaced_by: UUID | None = Field(description="The key that replaced it.")
     requests_per_minute: int | None = Field(description="Its own limit; null for the service's.")
 
+    def works_at(self, now: datetime) -> bool:
+        """Whether it is neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
 
 class NewKey(BaseModel):
     """A key to make."""

@@ -1,4 +1,4 @@
-"""The command `stable-arena keys`: make, list, rotate and revoke API keys."""
+"""The command `stable-arena keys`: make, list, rotate and revoke API keys, and sign a browser in with one."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -8,11 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from app.auth.callers import SCOPES
-from app.auth.keys import create_key, list_keys, revoke_key, rotate_key
+from app.auth.keys import COMMAND_LINE, create_key, list_keys, revoke_key, rotate_key
 from app.auth.schemas import MAX_OVERLAP, Key
+from app.auth.sessions.service import make_link, sign_in_address
 from app.cli.options import Printed, PrintedOption
 from app.cli.outputs import write_json, write_tables
-from app.cli.session import changing, reading
+from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table
 from app.cli.texts import one_line
 
@@ -73,6 +74,21 @@ def revoke(key: Annotated[str, typer.Argument(help="The key's prefix or id, as l
     with changing() as conn:
         record = revoke_key(conn, key)
     typer.echo(one_line(f"{record.prefix} ({record.name}) is revoked."))
+
+
+@keys.command("sign-in-link")
+def sign_in_link(
+    key: Annotated[str, typer.Argument(help="The key's prefix or id, as listed.")],
+    minutes: Annotated[int, typer.Option(min=1, max=60, help="How long the link works.")] = 10,
+    address: Annotated[
+        str | None, typer.Option(help="Where browsers reach the service [http://localhost and its port].")
+    ] = None,
+) -> None:
+    """Print a link that signs a browser in to the console once, as the key's owner, without showing the key."""
+    with open_session(creates=False) as session, session.database.begin() as conn:
+        ticket = make_link(conn, key, lifetime=timedelta(minutes=minutes), actor=COMMAND_LINE)
+    base = address or f"http://localhost:{session.settings.server.port}"
+    typer.echo(sign_in_address(base, ticket))
 
 
 def _show_once(record: Key, secret: str, output_format: Printed) -> None:

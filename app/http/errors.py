@@ -1,6 +1,6 @@
 """Errors that only HTTP requests can cause."""
 
-from app.errors import StableArenaError
+from app.errors import NotAuthenticatedError, StableArenaError
 
 
 class MalformedBodyError(StableArenaError):
@@ -47,3 +47,24 @@ class RateLimitedError(StableArenaError):
     def __init__(self, detail: str, retry_seconds: int) -> None:
         super().__init__(detail)
         self.retry_seconds = retry_seconds
+
+
+class SignInNeededError(NotAuthenticatedError):
+    """The page is for visitors who are signed in, and the request shows no session that lasts."""
+
+    code = "sign-in-needed"
+    title = "Sign in first"
+
+
+class ForgedRequestError(StableArenaError):
+    """A request that changes something does not come from a page of the visitor's session."""
+
+    code = "forged-request"
+    title = "The request did not come from this page"
+
+
+class InsecureConnectionError(StableArenaError):
+    """Signing in was tried on a connection that others could read."""
+
+    code = "insecure-connection"
+    title = "Signing in needs HTTPS"

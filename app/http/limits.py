@@ -144,8 +144,11 @@ class RateLimits:
     forgotten.
     """
 
-    def __init__(self, *, per_key: int | None, per_address: int | None, size: int = 100_000) -> None:
+    def __init__(
+        self, *, per_key: int | None, per_address: int | None, sign_ins: int | None = None, size: int = 100_000
+    ) -> None:
         self._per_key = per_key
+        self._sign_ins = sign_ins
         self._per_address = per_address
         self._buckets: LRUCache[Any, _Bucket] = LRUCache(size)
 
@@ -169,6 +172,16 @@ class RateLimits:
         """
         if self._per_address is not None:
             self._take(scope, "address", _network(scope), self._per_address)
+
+    def count_sign_in(self, scope: Scope) -> None:
+        """Count an attempt to sign in towards the limit of the address.
+
+        Raises
+        ------
+        RateLimitedError
+        """
+        if self._sign_ins is not None:
+            self._take(scope, "address", ("sign-in", _network(scope)), self._sign_ins)
 
     def _take(self, scope: Scope, policy: str, who: Any, per_minute: int) -> None:
         now = time.monotonic()

@@ -27,6 +27,8 @@ from app.errors import (
 from app.http.errors import (
     BodyTooLargeError,
     BodyTooSlowError,
+    ForgedRequestError,
+    InsecureConnectionError,
     MalformedBodyError,
     MediaTypeError,
     MethodNotAllowedError,
@@ -46,6 +48,8 @@ STATUS: dict[type[StableArenaError], int] = {
     MalformedBodyError: 400,
     NotAuthenticatedError: 401,
     ScopeMissingError: 403,
+    ForgedRequestError: 403,
+    InsecureConnectionError: 403,
     NotFoundError: 404,
     MethodNotAllowedError: 405,
     ConflictError: 409,

@@ -7,6 +7,7 @@ from app.settings.groups import (
     IngestSettings,
     RetentionSettings,
     ServerSettings,
+    SessionSettings,
     WebhookSettings,
     WorkerSettings,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "IngestSettings",
     "RetentionSettings",
     "ServerSettings",
+    "SessionSettings",
     "Settings",
     "WebhookSettings",
     "WorkerSettings",

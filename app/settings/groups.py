@@ -85,6 +85,18 @@ class ServerSettings(Group):
         return value
 
 
+class SessionSettings(Group):
+    """How long visitors of the console stay signed in."""
+
+    idle_minutes: int = Field(
+        60, ge=1, le=7 * 24 * 60, description="A session of the console ends after so long without a request."
+    )
+    longest_hours: int = Field(12, ge=1, le=30 * 24, description="A session ends after so long in any case.")
+    sign_ins_per_minute: int = Field(
+        10, ge=1, description="How often an address may try to sign in, per process; more get 429."
+    )
+
+
 class DatabaseSettings(Group):
     """The connections that a process holds, and how long it waits for one."""
 

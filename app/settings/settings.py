@@ -16,6 +16,7 @@ from app.settings.groups import (
     IngestSettings,
     RetentionSettings,
     ServerSettings,
+    SessionSettings,
     WebhookSettings,
     WorkerSettings,
 )
@@ -65,6 +66,7 @@ class Settings(BaseSettings):
     public_leaderboard: bool = Field(True, description="Whether the leaderboard is readable without a key.")
     public_metrics: bool = Field(False, description="Whether /metrics is readable without a key.")
     server: ServerSettings = ServerSettings()
+    sessions: SessionSettings = SessionSettings()
     database: DatabaseSettings = DatabaseSettings()
     ingest: IngestSettings = IngestSettings()
     imports: ImportSettings = ImportSettings()

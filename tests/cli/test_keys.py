@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.auth.keys import authenticate
+from app.auth.sessions.service import find_link
 from app.database.engine import Database
 
 RunCli = Callable[..., Any]
@@ -86,3 +87,16 @@ def test_a_family_of_commands_by_itself_shows_its_help_and_no_error(run_cli: Run
     assert f"stable-arena {family}" in result.output
     assert "error:" not in result.output
     assert result.exit_code == 2
+
+
+def test_a_sign_in_link(run_cli: RunCli, database: Database) -> None:
+    prefix = run_cli("keys", "create", "reviewer", "--scope", "review").stdout.split("_")[1]
+    printed = run_cli("keys", "sign-in-link", prefix, "--address", "https://arena.example/")
+    assert printed.exit_code == 0, printed.stderr
+    address, ticket = printed.stdout.strip().split("?ticket=")
+    assert address == "https://arena.example/console/sign-in"
+    with database.read() as conn:
+        assert find_link(conn, ticket).name == "reviewer"
+    assert run_cli("keys", "sign-in-link", prefix).stdout.startswith("http://localhost:8000/console/sign-in?ticket=")
+    refused = run_cli("keys", "sign-in-link", "nothing")
+    assert (refused.exit_code, refused.stdout) == (1, "")

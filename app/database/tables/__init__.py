@@ -2,7 +2,7 @@
 
 from app.database.tables.columns import Xid8, metadata
 from app.database.tables.files import exports, file_chunks, import_faults, imports
-from app.database.tables.keys import api_keys, ingest_tokens
+from app.database.tables.keys import api_keys, ingest_tokens, sessions, sign_in_links
 from app.database.tables.loop import appeals, decisions, leases, policies, refits
 from app.database.tables.names import annotators, model_aliases, models
 from app.database.tables.notices import audit_log, webhook_deliveries, webhooks
@@ -30,6 +30,8 @@ __all__ = [
     "refits",
     "retracted_votes",
     "retractions",
+    "sessions",
+    "sign_in_links",
     "snapshot_annotators",
     "snapshot_matchups",
     "snapshot_models",

@@ -1,4 +1,4 @@
-"""API keys and tokens."""
+"""API keys, tokens, sessions of browsers, and one-time sign-in links."""
 
 from sqlalchemy import ARRAY, CheckConstraint, Column, DateTime, ForeignKey, Integer, LargeBinary, Table, Text, Uuid
 
@@ -30,4 +30,27 @@ ingest_tokens = Table(
     Column("annotator", Text),
     timestamp("created_at"),
     Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("api_key_id", Uuid, ForeignKey("api_keys.id"), nullable=False, index=True),
+    Column("secret_hash", LargeBinary, nullable=False, unique=True),
+    Column("browser", Text, nullable=False),
+    timestamp("created_at"),
+    timestamp("last_used_at"),
+    Column("idle_until", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+)
+
+sign_in_links = Table(
+    "sign_in_links",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("api_key_id", Uuid, ForeignKey("api_keys.id"), nullable=False),
+    Column("secret_hash", LargeBinary, nullable=False, unique=True),
+    timestamp("created_at"),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
 )

@@ -1,0 +1,124 @@
+"""Sessions and one-time sign-in links on record. Only the SHA-256 of their secrets is stored."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Interval,
+    RowMapping,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    not_,
+    select,
+    update,
+)
+from sqlalchemy.sql import Select
+
+from app.auth.queries import is_valid
+from app.database.tables import api_keys, sessions, sign_in_links
+
+_PURGED_AT_ONCE = 1_000
+_NOTED_AFTER = timedelta(minutes=1)
+
+
+def add_session(conn: Connection, values: dict[str, Any], *, idle: timedelta, longest: timedelta) -> None:
+    """Add a session of these lifetimes."""
+    ends = {"idle_until": _from_now(idle), "expires_at": _from_now(longest)}
+    conn.execute(insert(sessions).values(**values, **ends))
+
+
+def find_session(conn: Connection, secret_hash: bytes) -> RowMapping | None:
+    """Return the session with this secret if it and its key are valid: its id, its key, and whether to note the use."""
+    c = sessions.c
+    statement = (
+        select(
+            c.id.label("session_id"), api_keys.c.id, api_keys.c.name, api_keys.c.scopes,
+            api_keys.c.requests_per_minute,
+            (c.last_used_at < _from_now(-_NOTED_AFTER)).label("noted_long_ago"),
+        )
+        .join_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
+        .where(c.secret_hash == secret_hash, _lasts())
+    )  # fmt: skip
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def note_use(conn: Connection, session_id: UUID, *, idle: timedelta) -> None:
+    """Note that a session is used now."""
+    statement = update(sessions).where(sessions.c.id == session_id)
+    conn.execute(statement.values(last_used_at=func.now(), idle_until=_from_now(idle)))
+
+
+def list_sessions(conn: Connection, *, key_id: UUID | None) -> Sequence[RowMapping]:
+    """Return the sessions that last, of one key or of all, the one used last first."""
+    statement = _sessions().order_by(sessions.c.last_used_at.desc(), sessions.c.id)
+    if key_id is not None:
+        statement = statement.where(sessions.c.api_key_id == key_id)
+    return conn.execute(statement).mappings().all()
+
+
+def find_by_id(conn: Connection, session_id: UUID) -> RowMapping | None:
+    """Return a session that lasts."""
+    return conn.execute(_sessions().where(sessions.c.id == session_id)).mappings().one_or_none()
+
+
+def delete_session(conn: Connection, session_id: UUID) -> bool:
+    """Delete a session; return whether it was there."""
+    return conn.execute(delete(sessions).where(sessions.c.id == session_id)).rowcount > 0
+
+
+def purge_ended(conn: Connection) -> None:
+    """Delete some sessions and links that have ended. Those that another transaction is deleting are skipped."""
+    over = not_(_lasts())
+    ended = select(sessions.c.id).join(api_keys, api_keys.c.id == sessions.c.api_key_id).where(over)
+    ended = ended.limit(_PURGED_AT_ONCE).with_for_update(skip_locked=True, of=sessions)
+    conn.execute(delete(sessions).where(sessions.c.id.in_(ended.scalar_subquery())))
+    late = select(sign_in_links.c.id).where(sign_in_links.c.expires_at <= func.now())
+    late = late.limit(_PURGED_AT_ONCE).with_for_update(skip_locked=True)
+    conn.execute(delete(sign_in_links).where(sign_in_links.c.id.in_(late.scalar_subquery())))
+
+
+def add_link(conn: Connection, values: dict[str, Any], lifetime: timedelta) -> None:
+    """Add a one-time sign-in link."""
+    conn.execute(insert(sign_in_links).values(**values, expires_at=_from_now(lifetime)))
+
+
+def find_link(conn: Connection, secret_hash: bytes) -> RowMapping | None:
+    """Return the key of a link that still works."""
+    c = sign_in_links.c
+    statement = select(api_keys).join_from(sign_in_links, api_keys, api_keys.c.id == c.api_key_id)
+    statement = statement.where(c.secret_hash == secret_hash, c.expires_at > func.now(), is_valid())
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def use_link(conn: Connection, secret_hash: bytes) -> bool:
+    """Delete a link; return whether this transaction is the one that did."""
+    return conn.execute(delete(sign_in_links).where(sign_in_links.c.secret_hash == secret_hash)).rowcount > 0
+
+
+def _sessions() -> Select[tuple[object, ...]]:
+    c = sessions.c
+    return (
+        select(
+            c.id, c.api_key_id.label("key_id"), api_keys.c.name.label("key_name"), c.browser, c.created_at,
+            c.last_used_at,
+            func.least(c.idle_until, c.expires_at, api_keys.c.expires_at).label("ends_at"),
+        )
+        .join_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
+        .where(_lasts())
+    )  # fmt: skip
+
+
+def _lasts() -> ColumnElement[bool]:
+    """Whether neither the session nor its key has ended."""
+    return and_(sessions.c.idle_until > func.now(), sessions.c.expires_at > func.now(), is_valid())
+
+
+def _from_now(time: timedelta) -> ColumnElement[Any]:
+    return func.now() + literal(time, Interval)

@@ -1,0 +1,38 @@
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.auth.callers import Caller
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """How long a session lasts: `idle` without a request, and never longer than `longest`."""
+
+    idle: timedelta
+    longest: timedelta
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """A browser that is signed in: who it acts for, and the secret that it sends as a cookie."""
+
+    session_id: UUID
+    caller: Caller
+    secret: str
+
+
+class Session(BaseModel):
+    """A session on record, without its secret."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    key_id: UUID
+    key_name: str = Field(description="Name of the API key that it was opened with.")
+    browser: str = Field(description="What the browser called itself when it signed in.")
+    created_at: datetime
+    last_used_at: datetime = Field(description="To the minute.")
+    ends_at: datetime = Field(description="When it ends by itself if it is not used again.")
