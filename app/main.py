@@ -22,6 +22,7 @@ from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.opening import open_database_of
+from app.pages.errors import problem_page
 from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
 from app.review.previews import PolicyPreviews
@@ -52,7 +53,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings
     install_routes(app)
-    install_problem_handlers(app)
+    install_problem_handlers(app, problem_page)
     install_openapi(app, public_leaderboard=settings.public_leaderboard, bodies=BODIES)
     app.add_middleware(
         BodyLimit,

@@ -1,16 +1,18 @@
-"""Errors as RFC 9457 problems. Only this module maps errors to HTTP statuses."""
+"""Errors as RFC 9457 problems, or as pages for people. Only this module maps errors to HTTP statuses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import Scope
 
 from app.errors import (
@@ -34,10 +36,13 @@ from app.http.errors import (
     MethodNotAllowedError,
     RateLimitedError,
 )
+from app.http.paths import PREFIX
 from app.naming.names import NAME_PATTERN
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
+ProblemPage = Callable[[Scope, Mapping[str, Any], Mapping[str, str]], Response]
+"""Makes a page of a problem and the answer's headers."""
 _SHOWN_ERRORS = 100
 _IN_PATHS = "/:@!$&'()*+,;="  # characters that RFC 3986 allows in a path, beside letters and digits
 
@@ -94,7 +99,7 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 PROBLEM_SCHEMA = {"$ref": "#/components/schemas/Problem"}
 
 
-def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
+def problem_response(scope: Scope, error: StableArenaError) -> Response:
     """Return the error as an HTTP response."""
     status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     headers = {}
@@ -110,7 +115,7 @@ def problem_response(scope: Scope, error: StableArenaError) -> JSONResponse:
     return _render(scope, status, error.code, error.title, detail, error.errors, headers, error.extensions)
 
 
-def http_problem_response(scope: Scope, error: HTTPException) -> JSONResponse:
+def http_problem_response(scope: Scope, error: HTTPException) -> Response:
     """Return the problem for what the framework refuses: an unknown path or method, a body that is not JSON."""
     status = HTTPStatus(error.status_code)
     if status == HTTPStatus.BAD_REQUEST:
@@ -156,19 +161,20 @@ def invalid_input(errors: tuple[FieldError, ...]) -> BadInputError:
     return BadInputError(first + rest, errors)
 
 
-def install_problem_handlers(app: FastAPI) -> None:
-    """Make the application answer every error with a problem."""
+def install_problem_handlers(app: FastAPI, page: ProblemPage) -> None:
+    """Make the application answer every error with a problem, or with `page` of it where a page was asked for."""
+    app.state.problem_page = page
 
     @app.exception_handler(StableArenaError)
-    async def own(request: Request, error: StableArenaError) -> JSONResponse:
+    async def own(request: Request, error: StableArenaError) -> Response:
         return problem_response(request.scope, error)
 
     @app.exception_handler(RequestValidationError)
-    async def validation(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def validation(request: Request, error: RequestValidationError) -> Response:
         return problem_response(request.scope, validation_error(error.errors()))
 
     @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> JSONResponse:
+    async def http(request: Request, error: HTTPException) -> Response:
         return http_problem_response(request.scope, error)
 
 
@@ -181,7 +187,7 @@ def _render(
     errors: tuple[FieldError, ...],
     headers: dict[str, str],
     extensions: Mapping[str, str | int],
-) -> JSONResponse:
+) -> Response:
     body: dict[str, Any] = {
         "type": f"/problems/{code}",
         "title": title,
@@ -192,7 +198,18 @@ def _render(
         "errors": [{"pointer": error.pointer, "detail": error.detail} for error in errors[:_SHOWN_ERRORS]],
         **extensions,
     }
+    if _asks_for_page(scope):
+        page: Response = scope["app"].state.problem_page(scope, _storable(body), headers)
+        return page
     return JSONResponse(_storable(body), int(status), headers, media_type=MEDIA_TYPE)
+
+
+def _asks_for_page(scope: Scope) -> bool:
+    """Whether the request is for a page: its route answers with HTML, or a browser asks outside the API."""
+    if scope["path"].startswith(f"{PREFIX}/"):
+        return False
+    answers = getattr(scope.get("route"), "response_class", None)
+    return answers is HTMLResponse or "text/html" in Headers(scope=scope).get("accept", "")
 
 
 def _shown_path(scope: Scope) -> str:

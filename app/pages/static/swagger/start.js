@@ -1,5 +1,5 @@
 SwaggerUIBundle({
-  url: "api/v1/openapi.json",
+  url: "/api/v1/openapi.json",
   dom_id: "#swagger-ui",
   deepLinking: true,
   validatorUrl: null, // the badge of the online validator would be loaded from another host

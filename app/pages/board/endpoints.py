@@ -1,0 +1,15 @@
+"""The leaderboard that people look at."""
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+
+from app.http.dependencies import OptionalReader
+from app.pages.rendering import render
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+
+@router.get("/")
+def get_board(request: Request, _reader: OptionalReader) -> Response:
+    """Show the leaderboard."""
+    return render(request, "board/page.html")
