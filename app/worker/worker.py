@@ -12,6 +12,7 @@ from app.database.engine import Database
 from app.errors import UnavailableError
 from app.exports.runner import ExportRunner
 from app.imports.runner import ImportRunner
+from app.leaderboard.charts.service import draw_newest
 from app.policy.service import current_policy
 from app.refits.fit.process import FitProcess, FitResources
 from app.refits.runner import RefitRunner
@@ -27,7 +28,7 @@ _PRUNE_SECONDS = 300.0
 
 
 class Worker:
-    """Does the background work: refits, webhooks, imports and exports, and the pruning of old snapshots.
+    """Does the background work: refits, charts, webhooks, imports and exports, and the pruning of old snapshots.
 
     Each kind of work has a thread, which looks at every tick whether there is something to do. Any number of workers
     may share one database.
@@ -55,6 +56,7 @@ class Worker:
         # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
         self._run_every(worker.tick_seconds, self.run_refit)
+        self._run_every(worker.tick_seconds, self.draw_charts)
         self._run_every(worker.tick_seconds, self.deliver_webhooks)
         self._run_every(worker.tick_seconds, self.run_files)
         self._run_every(_PRUNE_SECONDS, self.prune_snapshots)
@@ -92,6 +94,12 @@ class Worker:
         return ran
 
     # The other jobs do not log that the database is unavailable: `run_refit` does.
+
+    def draw_charts(self) -> bool:
+        """Draw the newest snapshot's charts if it has none; return whether there was something to draw."""
+        with suppress(UnavailableError):
+            return draw_newest(self._database)
+        return False
 
     def deliver_webhooks(self) -> int:
         """Send the messages that are due to webhooks; return how many were tried."""

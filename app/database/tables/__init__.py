@@ -6,7 +6,13 @@ from app.database.tables.keys import api_keys, ingest_tokens, sessions, sign_in_
 from app.database.tables.loop import appeals, decisions, leases, policies, refits
 from app.database.tables.names import annotators, model_aliases, models
 from app.database.tables.notices import audit_log, webhook_deliveries, webhooks
-from app.database.tables.snapshots import snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
+from app.database.tables.snapshots import (
+    snapshot_annotators,
+    snapshot_charts,
+    snapshot_matchups,
+    snapshot_models,
+    snapshots,
+)
 from app.database.tables.votes import idempotency_keys, retracted_votes, retractions, votes
 
 __all__ = [
@@ -33,6 +39,7 @@ __all__ = [
     "sessions",
     "sign_in_links",
     "snapshot_annotators",
+    "snapshot_charts",
     "snapshot_matchups",
     "snapshot_models",
     "snapshots",

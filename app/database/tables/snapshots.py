@@ -79,3 +79,12 @@ snapshot_matchups = Table(
     *(Column(name, Double) for name in ("predicted", "lower", "upper")),
     CheckConstraint("model_a_id < model_b_id", name="models_in_order"),
 )
+
+snapshot_charts = Table(
+    "snapshot_charts",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("svg", Text, nullable=False),
+    Column("description", Text, nullable=False),
+)

@@ -1,0 +1,94 @@
+"""Charts of snapshots, and what they are drawn from: sums over annotators and pairs, never one of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, RowMapping, select, text
+from sqlalchemy.dialects.postgresql import insert
+
+from app.database.tables import snapshot_charts, snapshots
+
+# Ten bins for each unit of ability; the first and the last bin hold everything beyond them.
+_ABILITIES = text(
+    """
+    SELECT low, low + 0.1 AS high, standing, count(*) AS annotators
+    FROM (
+        SELECT least(greatest(floor(10 * coalesce(ability, shadow_ability)) / 10, -1), 2.4) AS low,
+            CASE WHEN standing IN ('active', 'trusted') THEN 'counts' ELSE standing END AS standing
+        FROM snapshot_annotators
+        WHERE snapshot_id = :snapshot AND standing <> 'pending' AND coalesce(ability, shadow_ability) IS NOT NULL
+    ) AS binned
+    GROUP BY low, standing
+    """
+)
+# A bin for each doubling of the votes.
+_VOTES = text(
+    """
+    SELECT power(2, bin) AS low, power(2, bin + 1) AS high, standing, count(*) AS annotators
+    FROM (
+        SELECT floor(ln(votes) / ln(2) + 1e-9) AS bin,
+            CASE WHEN standing IN ('active', 'trusted') THEN 'counts' ELSE standing END AS standing
+        FROM snapshot_annotators
+        WHERE snapshot_id = :snapshot AND votes > 0
+    ) AS binned
+    GROUP BY bin, standing
+    """
+)
+# Each pair from the side of its favourite, in ten bins from 50 to 100 %.
+_CALIBRATION = text(
+    """
+    SELECT sum(votes * predicted) / sum(votes) AS predicted, sum(won) / sum(votes) AS observed, sum(votes) AS votes
+    FROM (
+        SELECT (wins_a + ties + wins_b)::float8 AS votes, greatest(predicted, 1 - predicted) AS predicted,
+            CASE WHEN predicted >= 0.5 THEN wins_a ELSE wins_b END + ties / 2.0::float8 AS won
+        FROM snapshot_matchups
+        WHERE snapshot_id = :snapshot AND predicted IS NOT NULL AND wins_a + ties + wins_b > 0
+    ) AS favourites
+    GROUP BY least(floor(20 * (predicted - 0.5)), 9)
+    ORDER BY 1
+    """
+)
+
+
+class Chart(NamedTuple):
+    """A chart of a snapshot: an SVG image, and what it shows in words."""
+
+    name: str
+    svg: str
+    description: str
+
+
+def find_undrawn(conn: Connection) -> RowMapping | None:
+    """Return the newest snapshot's `id` and `settings` if it has no charts; None if it has, or there is none."""
+    newest = select(snapshots.c.id, snapshots.c.settings).order_by(snapshots.c.number.desc()).limit(1).subquery()
+    drawn = select(snapshot_charts.c.name).where(snapshot_charts.c.snapshot_id == newest.c.id)
+    return conn.execute(select(newest).where(~drawn.exists())).mappings().one_or_none()
+
+
+def count_abilities(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Count annotators by ability and standing: `low`, `high`, `standing`, `annotators`; pending ones are left out."""
+    return conn.execute(_ABILITIES, {"snapshot": snapshot_id}).mappings().all()
+
+
+def count_vote_totals(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Count annotators by their number of votes and standing: `low`, `high`, `standing`, `annotators`."""
+    return conn.execute(_VOTES, {"snapshot": snapshot_id}).mappings().all()
+
+
+def sum_favourites(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Compare predicted and observed win rates of favourites: `predicted`, `observed`, `votes` of each bin."""
+    return conn.execute(_CALIBRATION, {"snapshot": snapshot_id}).mappings().all()
+
+
+def insert_charts(conn: Connection, snapshot_id: UUID, charts: Sequence[Chart]) -> None:
+    """Store a snapshot's charts, unless another process has."""
+    rows: list[Mapping[str, Any]] = [{"snapshot_id": snapshot_id, **chart._asdict()} for chart in charts]
+    conn.execute(insert(snapshot_charts).on_conflict_do_nothing(), rows)
+
+
+def read_charts(conn: Connection, snapshot_id: UUID) -> dict[str, Chart]:
+    """Return the snapshot's charts by name; none before they are drawn."""
+    c = snapshot_charts.c
+    rows = conn.execute(select(c.name, c.svg, c.description).where(c.snapshot_id == snapshot_id))
+    return {row.name: Chart(*row) for row in rows}
