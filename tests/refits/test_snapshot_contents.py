@@ -14,8 +14,8 @@ from app.database.tables import annotators, snapshot_annotators, snapshot_matchu
 from app.errors import ConflictError
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
-from app.rating.loop.results import ModelEstimates
-from app.rating.loop.slices import HeldAbilities, estimate_slice
+from app.rating.inference.estimate import Estimate
+from app.rating.loop.slices import HeldAbilities, fit_slice
 from app.rating.robustness.fragility import Fragility
 from app.rating.settings import LoopSettings
 from app.refits.fit import comparisons
@@ -153,12 +153,12 @@ def test_a_tag_that_cannot_be_rated_holds_nothing_up(
     with database.read() as conn:
         task = load_fit_input(conn)
 
-    def rate(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> ModelEstimates:
+    def rate(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Estimate:
         if cells.n_votes < len(task.outcome):
             raise NotConvergedError("a score runs off to infinity", np.zeros(6), np.ones(14))
-        return estimate_slice(cells, held, settings)
+        return fit_slice(cells, held, settings)
 
-    monkeypatch.setattr(comparisons, "estimate_slice", rate)
+    monkeypatch.setattr(comparisons, "fit_slice", rate)
     made = fit_snapshot(task)
     assert {name.tag for name in made.leaderboards} == {"", "all"}
     assert [notice.code for notice in made.notices] == ["tag-board-omitted"]

@@ -74,6 +74,11 @@ def hold_abilities(whole: Estimate, settings: LoopSettings) -> HeldAbilities:
 
 
 def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> ModelEstimates:
+    """Return what is published of `fit_slice`, as `make_model_estimates`."""
+    return make_model_estimates(fit_slice(cells, held, settings), settings)
+
+
+def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Estimate:
     """Maximise ℓ(R) = Σ_cells s·x − n·log(1 + eˣ), x = a_k (R_a − R_b), over a slice's cells at fixed abilities a_k.
 
     Parameters
@@ -85,8 +90,8 @@ def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) ->
 
     Returns
     -------
-    ModelEstimates
-        As `make_model_estimates`, in units of the typical annotator of all votes, so that a slice's differences compare
+    Estimate
+        Of the scores alone, in units of the typical annotator of all votes, so that a slice's differences compare
         with those of all votes; the mean of each component's identified models is the base, or the anchor has its
         points. A model whose votes are mostly by annotators with doubtful abilities has no score: where Σ n·Var(a_k) of
         its votes is more than half of Σ n·a_k², the error of the abilities outweighs them, and a score, which divides
@@ -95,7 +100,7 @@ def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) ->
     Raises
     ------
     VotesError
-        No vote is by an annotator with an ability, or the anchor model has no score in the slice.
+        No vote is by an annotator with an ability.
     NotConvergedError
 
     Notes
@@ -119,9 +124,7 @@ def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) ->
     one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
     certain = theta**2 > CERTAIN**2 * held.variance  # only these bound a model
     bounding = np.where(certain, theta, 0.0) if open_ else theta
-    return make_model_estimates(
-        _Slice(cells, pairs, components, identified, small, fit, spread, one, ones, True, {}, bounding), settings
-    )
+    return _Slice(cells, pairs, components, identified, small, fit, spread, one, ones, True, {}, bounding)
 
 
 def _find_determined(cells: Cells, components: Components, theta: Floats, held: HeldAbilities) -> tuple[Mask, bool]:

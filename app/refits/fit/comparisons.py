@@ -1,16 +1,19 @@
 """Leaderboards to compare the main one with: by other methods, and by tag."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.data.compact import pool_annotators
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError, VotesError
+from app.rating.inference.estimate import Estimate
 from app.rating.inference.ranks import rank_by
+from app.rating.loop.models import make_model_estimates
 from app.rating.loop.results import LoopResult, ModelEstimates, RatingNotice
 from app.rating.loop.round import run_round
-from app.rating.loop.slices import estimate_slice, hold_abilities
+from app.rating.loop.slices import fit_slice, hold_abilities
 from app.rating.solver.elo import fit_elo
 from app.refits.fit.interface import FitInput, LeaderboardName
 
@@ -41,27 +44,33 @@ def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: LoopResult) -> 
     return found
 
 
-def fit_tags(
-    fit_input: FitInput, fitted: LoopResult
-) -> tuple[dict[LeaderboardName, ModelEstimates], tuple[RatingNotice, ...]]:
+class TagLeaderboard(NamedTuple):
+    """A tag's fit, and what is published of it."""
+
+    estimate: Estimate
+    models: ModelEstimates
+
+
+def fit_tags(fit_input: FitInput, fitted: LoopResult) -> tuple[dict[str, TagLeaderboard], tuple[RatingNotice, ...]]:
     """Fit a leaderboard for every tag: abilities from all votes, scores from the votes with the tag.
 
     A tag without a fit is left out: its votes must not hold up the main leaderboard. A notice says so.
     """
     if fit_input.tag_bits is None:
         return {}, ()
-    found: dict[LeaderboardName, ModelEstimates] = {}
+    found: dict[str, TagLeaderboard] = {}
     notices: list[RatingNotice] = []
     held = hold_abilities(fitted.estimate, fit_input.settings)
     counted = (fitted.estimate.cells.votes_by_annotator() > 0)[fit_input.annotator]
     for bit, tag in enumerate(fit_input.tags):
         tagged = ((fit_input.tag_bits >> bit) & 1).astype(np.bool_)
         try:
-            models = estimate_slice(fit_input.cells(counted & tagged), held, fit_input.settings)
+            estimate = fit_slice(fit_input.cells(counted & tagged), held, fit_input.settings)
+            models = make_model_estimates(estimate, fit_input.settings)
         except (VotesError, NotConvergedError) as error:
             notices.append(RatingNotice("tag-board-omitted", f"there is no leaderboard of the tag {tag!r}: {error}"))
             continue
-        found[LeaderboardName(fit_input.settings.method, tag)] = models
+        found[tag] = TagLeaderboard(estimate, models)
         if missing := int((~models.identified & (models.votes > 0)).sum()):
             detail = (
                 f"on the leaderboard of the tag {tag!r} {missing} of {int((models.votes > 0).sum())} model(s) have no "

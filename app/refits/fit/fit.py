@@ -60,8 +60,9 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     leaderboards = {LeaderboardName(fit_input.settings.method): fitted.rating.models}
     notices: tuple[RatingNotice, ...] = ()
     if comparisons:
-        by_tag, notices = fit_tags(fit_input, fitted)
-        leaderboards |= fit_other_methods(fit_input, cells, fitted) | by_tag
+        tags, notices = fit_tags(fit_input, fitted)
+        leaderboards |= fit_other_methods(fit_input, cells, fitted)
+        leaderboards |= {LeaderboardName(fit_input.settings.method, tag): found.models for tag, found in tags.items()}
     matchups = tabulate_matchups(fitted, fit_input.settings)
     stages.end("other_boards")
     fragility = _find_fragility(fitted) if comparisons else None
