@@ -12,7 +12,7 @@ Rows = Sequence[Mapping[str, Any]]
 _TYPES = {
     **dict.fromkeys(("organization", "license", "link", "tied_with", "tag"), pl.String),
     "tied": pl.Boolean,
-    **dict.fromkeys(("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst"), pl.Int64),
+    **dict.fromkeys(("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank"), pl.Int64),
 }
 FORMULA = r"^[=+\-@\t\r']"
 """Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL."""

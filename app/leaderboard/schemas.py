@@ -34,6 +34,11 @@ class LeaderboardRow(BaseModel):
         "without intervals, and in snapshots from before rank sets were published."
     )
     rank_set_worst: int | None = Field(description="Worst rank of the model's rank set.")
+    class_rank: int | None = Field(
+        description="1 is the best class, within the component: the leader and every model whose upper bound reaches "
+        "the leader's lower bound. The next class is made in the same way from the models without one. Null without "
+        "an interval, and in snapshots from before classes were published."
+    )
     votes: int
     wins: int
     ties: int

@@ -40,7 +40,7 @@ def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = Tr
     columns = {"model_id": model_ids[counted].tolist()}
     for field in fields(models):
         columns[field.name] = _plain(getattr(models, field.name)[counted])
-    for name in ("rank_set_best", "rank_set_worst"):
+    for name in ("rank_set_best", "rank_set_worst", "class_rank"):
         columns[name] = [rank or None for rank in columns[name]]  # 0 where there are no intervals
     if not rank_spread:
         columns["best_rank"] = columns["worst_rank"] = [None] * int(counted.sum())

@@ -16,7 +16,7 @@ Ask = Callable[..., Any]
 
 COLUMNS = [
     "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
-    "rank_set_best", "rank_set_worst", "votes", "wins", "ties", "losses", "component", "identified",
+    "rank_set_best", "rank_set_worst", "class_rank", "votes", "wins", "ties", "losses", "component", "identified",
     "organization", "license", "link", "tied", "tied_with",
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ def board(*rows: Row) -> dict[str, LeaderboardRow]:
         above = sum(1 for _, other, points in rows if other == component and (points or 0.0) > (score or 0.0))
         made[model] = LeaderboardRow(
             model=model, score=score, se=None, rank=above + 1, best_rank=None, worst_rank=None, rank_set_best=None,
-            rank_set_worst=None, votes=10, wins=0, ties=10, losses=0, component=component,
+            rank_set_worst=None, class_rank=None, votes=10, wins=0, ties=10, losses=0, component=component,
             identified=score is not None, organization=None, license=None, link=None,
             lower=score and score - 25.0, upper=score and score + 25.0,
         )  # fmt: skip

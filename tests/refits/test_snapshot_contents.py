@@ -69,9 +69,11 @@ def test_the_methods_side_by_side(
     for row in found["elo"].values():
         assert row.se > 0
         assert (row.lower, row.upper, row.best_rank, row.worst_rank) == (None, None, None, None)
-        assert (row.rank_set_best, row.rank_set_worst) == (None, None)
+        assert (row.rank_set_best, row.rank_set_worst, row.class_rank) == (None, None, None)
+    leader = min(found["am-elo"].values(), key=lambda row: row.rank)
     for row in found["am-elo"].values():
         assert row.rank_set_best <= row.best_rank <= row.rank <= row.worst_rank <= row.rank_set_worst
+        assert (row.class_rank == 1) == (row.upper >= leader.lower)
 
 
 def test_elo_is_left_out_where_it_is_not_cheap(
@@ -196,7 +198,7 @@ def test_a_tag_that_coins_judged_has_no_scores_and_says_so(
     assert all(row.score is not None for row in honest.values())
     assert len(coins) == 6
     for row in coins.values():
-        assert (row.score, row.lower, row.upper, row.identified) == (None, None, None, False)
+        assert (row.score, row.lower, row.upper, row.class_rank, row.identified) == (None, None, None, None, False)
         assert (row.best_rank, row.worst_rank) == (row.rank_set_best, row.rank_set_worst) == (1, 6)
     assert len(told) == 1
     assert told[0]["detail"].startswith("on the leaderboard of the tag 'coins' 6 of 6 model(s) have no score")

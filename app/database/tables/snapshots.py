@@ -55,6 +55,7 @@ snapshot_models = Table(
     *(Column(name, BigInteger, nullable=False) for name in ("votes", "wins", "ties", "losses")),
     Column("component", Integer, nullable=False),
     Column("identified", Boolean, nullable=False),
+    Column("class_rank", Integer),
 )
 
 snapshot_annotators = Table(

@@ -7,7 +7,7 @@ from app.rating.errors import VotesError
 from app.rating.inference.bounds import outside_bounds
 from app.rating.inference.contrasts import pairwise_confidence, simultaneous_ranks
 from app.rating.inference.estimate import Estimate
-from app.rating.inference.ranks import rank_by, rank_spread
+from app.rating.inference.ranks import class_ranks, rank_by, rank_spread
 from app.rating.loop.results import ModelEstimates
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
@@ -39,7 +39,8 @@ def make_model_estimates(estimate: Estimate, settings: LoopSettings) -> ModelEst
     lower, upper = _bound_the_rest(estimate, settings, offset, lower, upper)
     rank, best, worst = _rank(estimate, score, lower, upper)
     return ModelEstimates(
-        score, se, lower, upper, rank, best, worst, *_rank_sets(estimate, settings), *_counts(estimate.pairs),
+        score, se, lower, upper, rank, best, worst, *_rank_sets(estimate, settings),
+        _classes(estimate, rank, lower, upper), *_counts(estimate.pairs),
         component=estimate.components.label, identified=identified,
     )  # fmt: skip
 
@@ -98,6 +99,15 @@ def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tu
             ends = (np.where(np.isnan(x[members]), score[members], x[members]) for x in (lower, upper))
             best[members], worst[members] = rank_spread(*ends)
     return rank, best, worst
+
+
+def _classes(estimate: Estimate, rank: Indices, lower: Floats, upper: Floats) -> Indices:
+    """Return the class of each model with a score, within its component."""
+    classes = np.zeros(len(rank), dtype=np.int64)
+    for component in range(estimate.components.number):
+        members = np.flatnonzero((estimate.components.label == component) & estimate.identified)
+        classes[members] = class_ranks(rank[members], lower[members], upper[members])
+    return classes
 
 
 def _rank_sets(estimate: Estimate, settings: LoopSettings) -> tuple[Indices, Indices]:

@@ -24,6 +24,8 @@ class ModelEstimates:
     rank_set_best, rank_set_worst : rank sets that contain the true ranks of all models of a component together; 0
         without intervals
     votes, wins, ties, losses : counted votes on the model
+    class_rank : class of the models that cannot be told apart from its best one, 1 is best, within the component; 0
+        without a score or an interval
     component : index of the connected component, 0 the one with most votes; −1 for none
     identified : whether the votes give the model a finite score
     """
@@ -37,6 +39,7 @@ class ModelEstimates:
     worst_rank: Indices
     rank_set_best: Indices
     rank_set_worst: Indices
+    class_rank: Indices
     votes: Floats
     wins: Floats
     ties: Floats

@@ -102,5 +102,6 @@ def _fit_elo(cells: Cells, fitted: LoopResult, shuffles: int) -> ModelEstimates:
         rank[members] = rank_by(score[members])
     return replace(
         main, score=score, se=sem, lower=nothing, upper=nothing, rank=rank, best_rank=rank, worst_rank=rank,
-        rank_set_best=np.zeros_like(rank), rank_set_worst=np.zeros_like(rank), identified=np.isfinite(score),
+        rank_set_best=np.zeros_like(rank), rank_set_worst=np.zeros_like(rank), class_rank=np.zeros_like(rank),
+        identified=np.isfinite(score),
     )  # fmt: skip
