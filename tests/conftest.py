@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.fixtures.database",
     "tests.fixtures.application",
     "tests.fixtures.refits",
+    "tests.fixtures.snapshots",
     "tests.fixtures.service",
     "tests.fixtures.loop",
     "tests.fixtures.cluster",

@@ -2,6 +2,16 @@
 
 from datetime import UTC, datetime
 
+from app.snapshots.schemas import LeaderboardMethod
+
+METHODS: dict[LeaderboardMethod, str] = {
+    "am-elo": "am-ELO",
+    "m-elo": "m-ELO",
+    "m-elo-all": "m-ELO of all votes",
+    "elo": "Elo",
+}
+"""What people call the methods, in the order in which pages list them."""
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 MINUS = "\N{MINUS SIGN}"
 
@@ -14,6 +24,16 @@ def count(value: float) -> str:
 def points(value: float | None, digits: int = 0) -> str:
     """Write Elo points: 1,043; a dash where there are none."""
     return "–" if value is None else f"{value:,.{digits}f}".replace("-", MINUS)
+
+
+def tick(value: float) -> str:
+    """Write a number at an axis, with as many digits as it needs: 1,050, 0.25."""
+    return f"{value:,.10g}".replace("-", MINUS)
+
+
+def method_name(method: LeaderboardMethod) -> str:
+    """Write a method's name: am-ELO."""
+    return METHODS[method]
 
 
 def change(value: float, digits: int = 0) -> str:
@@ -53,4 +73,4 @@ def listed(names: list[str], most: int = 3) -> str:
     return f"{', '.join(shown)} and {last}" if shown else last
 
 
-FILTERS = (count, points, change, percent, plural, moment, duration, listed)
+FILTERS = (count, points, tick, change, percent, plural, moment, duration, listed, method_name)

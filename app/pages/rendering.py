@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from app.pages import addresses, formatting
 from app.pages.assets import asset
-from app.pages.formatting import FILTERS
 from app.pages.navigation import NAVIGATION
 from app.pages.security import STRICT, ContentPolicy
 
@@ -25,7 +25,7 @@ templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-templates.filters |= {function.__name__: function for function in FILTERS}
+templates.filters |= {function.__name__: function for function in (*formatting.FILTERS, *addresses.FILTERS)}
 templates.globals |= {"asset": asset, "navigation": NAVIGATION}
 
 

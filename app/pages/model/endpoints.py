@@ -1,0 +1,30 @@
+"""A model's page."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
+
+from app.http.dependencies import OptionalReader, ReadView
+from app.leaderboard.model_page.service import describe_model
+from app.models.service import find_model
+from app.pages.model.view import view_model
+from app.pages.rendering import render
+from app.snapshots.schemas import LeaderboardMethod
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+
+# Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.
+@router.get("/models/{path:path}")
+def get_model(
+    request: Request,
+    path: str,
+    _reader: OptionalReader,
+    conn: ReadView,
+    name: Annotated[str | None, Query(description="The name, where it cannot stand in the path.")] = None,
+    method: LeaderboardMethod = "am-elo",
+) -> Response:
+    """Show a model: its place, its score over time, its results against each other model."""
+    model = describe_model(conn, find_model(conn, name if name is not None and not path else path), method)
+    return render(request, "model/page.html", **view_model(model, method))

@@ -1,0 +1,102 @@
+"""A model's page."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from httpx import Client
+
+from app.pages.addresses import model_address
+from tests.fixtures.pages import Page, text_of
+
+Publish = Callable[..., int]
+
+
+def visit(client: Client, name: str, query: str = "") -> Page:
+    response = client.get(model_address(name) + query)
+    assert response.status_code == 200, response.text
+    return Page(response)
+
+
+def rows_of(page: Page, place: int) -> list[list[str]]:
+    table = page.all(".//table")[place]
+    return [[text_of(cell) for cell in row] for row in table.findall("tbody/tr")]
+
+
+def test_places_stability_and_opponents(client: Client, three: int) -> None:
+    page = visit(client, "bee")
+    assert page.text(".//h1") == "bee"
+    figures = dict(zip(page.texts(".//dl/div/dt"), page.texts(".//dl/div/dd"), strict=True))
+    assert figures == {
+        "rank by am-ELO": "2", "points, 980 to 1,020": "1,000", "votes that count": "60", "of them ties": "25%",
+    }  # fmt: skip
+    above, below = page.texts(".//main/ul/li")
+    assert above == (
+        "ant: 100.0 points above. Without about 40 votes the two would swap, or without 3 annotators."
+    )
+    assert below == "cat: 100.0 points below. Without about 3 votes the two would swap: as good as tied."
+    assert rows_of(page, 0) == [
+        ["am-ELO", "2", "2", "1,000.0", "980 to 1,020", "60"],
+        ["m-ELO", "1", "1", "1,110.0", "1,080 to 1,120", "60"],
+        ["m-ELO of all votes", "2", "2", "1,000.0", "980 to 1,020", "60"],
+        ["Elo", "2", "–", "1,000.0", "–", "60"],
+    ]
+    assert rows_of(page, 1) == [
+        ["ant", "40", "10", "10", "20", "38%", "36% 30% to 40%", "compare"],
+        ["cat", "0", "0", "0", "0", "–", "64% 50% to 70%", "compare"],
+    ]
+    assert "/compare?a=bee&b=ant" in page.links
+    assert "code" in rows_of(visit(client, "cat"), 0)[-1][0], "its place on the leaderboard of a tag"
+
+
+def test_score_over_time(client: Client, publish: Publish) -> None:
+    for score in (1100.0, 1150.0, None, 1180.0):
+        ends = (None, None) if score is None else (score - 20, score + 20)
+        publish({("am-elo", ""): {"ant": {"score": score, "lower": ends[0], "upper": ends[1]}}})
+    page = visit(client, "ant")
+    chart = page.one(".//svg[@class='band']")
+    assert "3 snapshots: from 1,100 in snapshot" in chart.get("aria-label", "")
+    assert len(chart.findall("polyline")) == 1, "the gap divides the line"
+    assert len(chart.findall("circle")) == 1
+    heights = [float(pair.split(",")[1]) for pair in chart.findall("polyline")[0].get("points", "").split()]
+    assert heights[0] > heights[1], "a higher score is drawn higher"
+    assert [text_of(label) for label in chart.findall("text[@class='tick']")][0] == "1,050"
+
+
+def test_by_another_method(client: Client, three: int) -> None:
+    page = visit(client, "bee", "?method=m-elo")
+    assert "rank by m-ELO" in page.texts(".//dl/div/dt")
+    assert text_of(page.one(".//th/a[@aria-current='true']")) == "m-ELO"
+
+
+@pytest.mark.parametrize("name", ["meta-llama/Llama-3", "../up?#%", "a/./b", "<b>&amp;'\"", "ü 模型", "?", "\\", "x/"])
+def test_every_name_has_a_page(client: Client, publish: Publish, name: str) -> None:
+    publish({("am-elo", ""): {name: {}, "other": {}}}, matchups=[(name, "other", 2, 0, 1, 0.6, 0.5, 0.7)])
+    page = visit(client, name)
+    assert page.text(".//h1") == name
+    other = visit(client, "other")
+    link = next(one for one in other.all(".//tbody/tr/th/a") if text_of(one) == name)
+    assert Page(client.get(link.get("href", ""))).text(".//h1") == name
+    method = next(one for one in page.all(".//tbody/tr/th/a") if text_of(one) == "am-ELO").get("href", "")
+    assert Page(client.get(client.get(model_address(name)).url.join(method))).text(".//h1") == name
+
+
+def test_what_is_known_of_a_model(client: Client, three: int, ask: Callable[..., Any]) -> None:
+    known = {"organization": "The <Lab>", "license": "MIT", "link": "https://example.org/m?a=1&b=2", "archived": True}
+    assert ask("PATCH", "/models/bee", json=known).status_code == 200
+    assert ask("PATCH", "/models/bee", json={"name": "wasp"}).status_code == 200
+    page = visit(client, "bee")
+    assert page.text(".//h1") == "wasp archived"
+    facts = page.text(".//p[@class='muted facts']")
+    assert all(text in facts for text in ("by The <Lab>", "licence: MIT", "also known as bee"))
+    assert page.one(".//p[@class='muted facts']/a").get("href") == known["link"]
+    assert "Its votes still count" in page.text(".//p[@class='notice warn']")
+
+
+def test_a_model_without_votes_and_an_unknown_one(client: Client, three: int, ask: Callable[..., Any]) -> None:
+    ask("POST", "/models", json={"name": "dog"})
+    assert "enters with the first refit" in visit(client, "dog").text(".//div[@class='empty']")
+    missing = client.get(f"/models/{quote('no <such>')}")
+    assert missing.status_code == 404
+    assert "no <such>" in Page(missing).text(".//main")
