@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt docs bench soak coverage lock
+.PHONY: help setup demo test campaigns browser lint fmt docs bench soak coverage lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -27,6 +27,9 @@ test: setup ## the tests, about three minutes on two cores; ARGS="-k leaderboard
 
 campaigns: setup ## faults under traffic, services killed and stopped: about three minutes, mostly waiting
 	$(BIN)/pytest -n 3 --dist worksteal -m campaign $(ARGS)
+
+browser: setup ## every page in a real browser (needs chromium)
+	$(BIN)/pytest -n 2 --dist loadgroup -m browser $(ARGS)
 
 lint: setup ## format check, ruff, mypy, import-linter
 	$(BIN)/ruff format --check .

@@ -19,6 +19,7 @@ pytest_plugins = [
     "tests.fixtures.service",
     "tests.fixtures.loop",
     "tests.fixtures.cluster",
+    "tests.fixtures.browser",
 ]
 
 gc.disable()  # until everything is imported and collected
