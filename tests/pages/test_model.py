@@ -32,9 +32,7 @@ def test_places_stability_and_opponents(client: Client, three: int) -> None:
         "rank by am-ELO": "2", "points, 980 to 1,020": "1,000", "votes that count": "60", "of them ties": "25%",
     }  # fmt: skip
     above, below = page.texts(".//main/ul/li")
-    assert above == (
-        "ant: 100.0 points above. Without about 40 votes the two would swap, or without 3 annotators."
-    )
+    assert above == ("ant: 100.0 points above. Without about 40 votes the two would swap, or without 3 annotators.")
     assert below == "cat: 100.0 points below. Without about 3 votes the two would swap: as good as tied."
     assert rows_of(page, 0) == [
         ["am-ELO", "2", "2", "1,000.0", "980 to 1,020", "60"],
@@ -61,7 +59,7 @@ def test_score_over_time(client: Client, publish: Publish) -> None:
     assert len(chart.findall("circle")) == 1
     heights = [float(pair.split(",")[1]) for pair in chart.findall("polyline")[0].get("points", "").split()]
     assert heights[0] > heights[1], "a higher score is drawn higher"
-    assert [text_of(label) for label in chart.findall("text[@class='tick']")][0] == "1,050"
+    assert text_of(chart.findall("text[@class='tick']")[0]) == "1,050"
 
 
 def test_by_another_method(client: Client, three: int) -> None:

@@ -16,15 +16,15 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 # Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.
-@router.get("/models/{path:path}")
+@router.get("/models/{name:path}")
 def get_model(
     request: Request,
-    path: str,
+    name: str,
     _reader: OptionalReader,
     conn: ReadView,
-    name: Annotated[str | None, Query(description="The name, where it cannot stand in the path.")] = None,
+    in_query: Annotated[str | None, Query(alias="name")] = None,  # a name that cannot stand in the path
     method: LeaderboardMethod = "am-elo",
 ) -> Response:
     """Show a model: its place, its score over time, its results against each other model."""
-    model = describe_model(conn, find_model(conn, name if name is not None and not path else path), method)
+    model = describe_model(conn, find_model(conn, name or in_query or ""), method)
     return render(request, "model/page.html", **view_model(model, method))
