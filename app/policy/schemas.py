@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from app.http.texts import Reason
+from app.rating.sampling.settings import PairPolicy, SamplingSettings
 from app.rating.settings import (
     EVIDENCE_RATIO,
     EVIDENCE_TESTS,
@@ -107,6 +108,31 @@ class Policy(BaseModel):
     max_tag_boards: StrictInt = Field(
         20, ge=0, le=MOST_TAGS, description="How many tags get a leaderboard of their own: those with the most votes."
     )
+    battle_policy: PairPolicy = Field(
+        "mixed",
+        description="Which pairs of models battles show. uniform: all alike. balanced: models with few votes. lmarena: "
+        "Chatbot Arena's rule. information: pairs whose next vote narrows the intervals of all scores most. top_k: "
+        "pairs that tell the first battle_top_k models from the others. mixed: half information, half top_k.",
+    )
+    battle_floor: _Number = Field(
+        0.1, ge=0.01, le=1, description="Share of the battles that is drawn uniformly over all pairs."
+    )
+    battle_top_k: StrictInt = Field(
+        3,
+        ge=1,
+        le=1000,
+        description="How many leading models the battle policies top_k and mixed tell from the others.",
+    )
+    battle_repeat_gap: StrictInt = Field(
+        20, ge=0, le=1000, description="A pair is not among an annotator's next battles, this many, after it was shown."
+    )
+    calibration_share: _Number = Field(
+        0.2,
+        ge=0,
+        le=0.9,
+        description="Share of an annotator's battles that is drawn to learn about the annotator, until they have more "
+        "than min_votes votes.",
+    )
 
     @field_validator("evidence_tests")
     @classmethod
@@ -150,6 +176,10 @@ class Policy(BaseModel):
             interval=self.interval,
             base=self.base,
         )
+
+    def sampling_settings(self) -> SamplingSettings:
+        """Return how pairs of models are chosen under this policy."""
+        return SamplingSettings(policy=self.battle_policy, floor=self.battle_floor, k=self.battle_top_k)
 
 
 class PolicyVersion(BaseModel):

@@ -33,6 +33,11 @@ DEFAULTS = {
     "max_votes_per_day": None,
     "stale_after_seconds": 7200,
     "max_tag_boards": 20,
+    "battle_policy": "mixed",
+    "battle_floor": 0.1,
+    "battle_top_k": 3,
+    "battle_repeat_gap": 20,
+    "calibration_share": 0.2,
 }
 
 

@@ -1,0 +1,106 @@
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from app.rating.data.arrays import Floats
+from app.rating.sampling.alias import AliasTable, Random, alias_table
+from app.rating.sampling.calibration import calibration_weights
+from app.rating.sampling.pair_weights import PairWeights, pair_positions, pair_row
+
+LEAST_LEFT = 0.5  # mass of the pairs that may be drawn, above which the others are drawn too and rejected
+
+
+class DrawnPair(NamedTuple):
+    """The pair of the next battle; the caller draws which model is on the left.
+
+    Attributes
+    ----------
+    model_a, model_b : identities
+    propensity : probability with which exactly this pair was drawn, all circumstances of the draw given
+    calibrating : whether it was drawn to learn about the annotator
+    """
+
+    model_a: int
+    model_b: int
+    propensity: float
+    calibrating: bool
+
+
+class PairSampler:
+    """Draws pairs from a table of weights in constant time. It never changes, so threads may share it.
+
+    Parameters
+    ----------
+    weights : of at least two models
+    """
+
+    def __init__(self, weights: PairWeights) -> None:
+        if not len(weights.weight):
+            raise ValueError("a battle needs at least two models")
+        self.weights = weights
+        first, second = pair_positions(len(weights.models))
+        self._model_a, self._model_b = weights.models[first], weights.models[second]
+        self._policy = alias_table(weights.weight.astype(np.float64))
+        informative = calibration_weights(weights.R)
+        self._calibration = alias_table(informative) if informative.any() else None
+        self._place = {int(model): i for i, model in enumerate(weights.models)}
+
+    def draw(self, random: Random, *, avoid: Collection[tuple[int, int]] = (), calibration: float = 0.0) -> DrawnPair:
+        """Draw the pair of the next battle.
+
+        Parameters
+        ----------
+        avoid : pairs of identities, in either order, that must not be drawn; ignored where no other pair is left
+        calibration : probability that the pair is drawn for its information on the annotator
+        """
+        avoided = self._rows(avoid)
+        if len(avoided) == len(self._model_a):
+            avoided = []
+        policy, informative = _Rest(self._policy, avoided), None
+        if self._calibration is not None and calibration > 0.0:
+            informative = _Rest(self._calibration, avoided)
+        if informative is None or informative.mass <= 0.0:
+            row = policy.draw(random)
+            return self._drawn(row, policy.propensity(row), calibrating=False)
+        calibrating = random.random() < calibration
+        row = (informative if calibrating else policy).draw(random)
+        propensity = (1.0 - calibration) * policy.propensity(row) + calibration * informative.propensity(row)
+        return self._drawn(row, propensity, calibrating=calibrating)
+
+    def _drawn(self, row: int, propensity: float, *, calibrating: bool) -> DrawnPair:
+        return DrawnPair(int(self._model_a[row]), int(self._model_b[row]), propensity, calibrating)
+
+    def _rows(self, pairs: Collection[tuple[int, int]]) -> list[int]:
+        """Return the rows of the pairs that are in the table, each once."""
+        places = {(self._place.get(one, -1), self._place.get(other, -1)) for one, other in pairs}
+        found = {(min(pair), max(pair)) for pair in places if -1 not in pair and pair[0] != pair[1]}
+        i, j = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T
+        rows: list[int] = pair_row(i, j, len(self._place)).tolist()
+        return rows
+
+
+class _Rest:
+    """A distribution over the rows that are not avoided."""
+
+    def __init__(self, table: AliasTable, avoided: list[int]) -> None:
+        self._table, self._avoided = table, frozenset(avoided)
+        self._rest: Floats | None = None
+        self.mass = 1.0 - float(table.probability[avoided].sum()) if avoided else 1.0
+        if self.mass < LEAST_LEFT:
+            rest = table.probability.copy()
+            rest[avoided] = 0.0
+            self._rest = np.cumsum(rest)
+            self.mass = float(self._rest[-1])
+
+    def draw(self, random: Random) -> int:
+        """Draw a row: reject and repeat, or where that would take long, from the rest alone."""
+        if self._rest is not None:
+            return int(np.searchsorted(self._rest, random.random() * self.mass, side="right"))
+        while (row := self._table.draw(random)) in self._avoided:
+            pass
+        return row
+
+    def propensity(self, row: int) -> float:
+        """Return the probability of a row that is not avoided."""
+        return float(self._table.probability[row]) / self.mass

@@ -1,0 +1,118 @@
+"""The table of pair probabilities that a snapshot publishes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.data.arrays import AnyInts, Floats, Indices
+from app.rating.sampling.newcomers import find_newcomers
+from app.rating.sampling.policies import POLICIES
+from app.rating.sampling.scored_models import ScoredModels
+from app.rating.sampling.settings import SamplingSettings
+
+LARGEST = 60_000.0  # that the half-precision floats of the table can hold
+
+Halves = NDArray[np.float16]
+
+
+@dataclass(frozen=True)
+class PairWeights:
+    """How likely each pair of models is to be the next battle, up to a factor.
+
+    Attributes
+    ----------
+    models : identities of the models, each once, shape (n_models,)
+    weight : of the pairs (0, 1), (0, 2), … (1, 2), … of positions, positive, shape (n_models (n_models − 1)/2,).
+        Half-precision, so that a table of 500 models has 250 kB. These are the probabilities of a battle, not an
+        approximation of them
+    R : natural units, NaN for models without a score, shape (n_models,)
+    """
+
+    models: AnyInts
+    weight: Halves
+    R: Floats
+
+    def among(self, models: AnyInts) -> "PairWeights":
+        """Return the table of these models alone, in this order.
+
+        A model that is not in the table came after its snapshot. Its pairs get the largest weight that any model's
+        pairs have on average, until the next snapshot knows it.
+
+        Parameters
+        ----------
+        models : identities, each once
+        """
+        place = {int(model): i for i, model in enumerate(self.models)}
+        at = np.array([place.get(int(model), -1) for model in models], dtype=np.int64)
+        first, second = pair_positions(len(models))
+        i, j = np.minimum(at[first], at[second]), np.maximum(at[first], at[second])
+        known = i >= 0
+        weight = np.full(len(i), 0.0 if known.all() else self._of_new_models())
+        weight[known] = self.weight[pair_row(i[known], j[known], len(self.models))]
+        R = np.where(at >= 0, self.R[at] if len(self.R) else np.nan, np.nan)
+        return PairWeights(np.asarray(models), weight.astype(np.float16), R)
+
+    def _of_new_models(self) -> float:
+        if not len(self.weight):
+            return 1.0
+        first, second = pair_positions(len(self.models))
+        size = len(self.models)
+        total = np.bincount(first, self.weight, size) + np.bincount(second, self.weight, size)
+        return float(total.max() / (size - 1))
+
+
+def uniform_weights(models: AnyInts) -> PairWeights:
+    """Return equal weights: what is known before the first snapshot."""
+    models = np.asarray(models)
+    pairs = len(models) * (len(models) - 1) // 2
+    return PairWeights(models, np.ones(pairs, dtype=np.float16), np.full(len(models), np.nan))
+
+
+def weigh_pairs(models: ScoredModels, identities: AnyInts, settings: SamplingSettings) -> PairWeights:
+    """Return P(pair) = f·uniform + (1 − f)·(b·boost + (1 − b)·policy), f the floor, b the newcomers' share.
+
+    Parameters
+    ----------
+    models : at least one
+    identities : of the models, shape (n_models,)
+
+    Raises
+    ------
+    ValueError
+        The floor is not in (0, 1], k is less than 1, or the policy is unknown.
+    """
+    if not 0.0 < settings.floor <= 1.0:
+        raise ValueError("floor must be greater than 0 and at most 1")
+    if settings.k < 1:
+        raise ValueError("k must be at least 1")
+    if settings.policy not in POLICIES:
+        raise ValueError(f"policy {settings.policy!r} is unknown; known are {', '.join(POLICIES)}")
+    if len(identities) <= 1 or not models.scored.any():
+        return uniform_weights(identities)
+    new = find_newcomers(models)
+    pair = pair_positions(len(identities))
+    weigh = POLICIES[settings.policy]
+    chosen = _normalised(weigh(new.R, new.covariance, models.pair_votes, settings.k)[pair])
+    rest = (1.0 - new.share) * chosen
+    if new.share:
+        rest += new.share * _normalised(new.weights[pair])
+    probability = settings.floor / len(pair[0]) + (1.0 - settings.floor) * rest
+    weight = (probability * (LARGEST / probability.max())).astype(np.float16)
+    return PairWeights(np.asarray(identities), weight, np.where(models.scored, models.R, np.nan))
+
+
+def pair_positions(n_models: int) -> tuple[Indices, Indices]:
+    """Return the positions of the models of each pair, in the order of a table."""
+    return np.triu_indices(n_models, 1)
+
+
+def pair_row(i: Indices, j: Indices, n_models: int) -> Indices:
+    """Return the rows of the pairs of positions i < j."""
+    return i * (2 * n_models - i - 1) // 2 + (j - i - 1)
+
+
+def _normalised(weights: Floats) -> Floats:
+    """Return weights with the sum 1; equal ones where all are 0."""
+    total = float(weights.sum())
+    return weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))

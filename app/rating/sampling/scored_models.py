@@ -1,0 +1,75 @@
+"""What the policies read of a leaderboard."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from app.rating.data.arrays import Floats, Indices, Mask
+from app.rating.data.compact import pool_annotators
+from app.rating.inference.estimate import Estimate
+
+MAIN = 0  # the component with the most votes
+
+
+@dataclass(frozen=True)
+class ScoredModels:
+    """The models that battles may show, with what their votes say of them.
+
+    Attributes
+    ----------
+    scored : models with a score that compares with the others', shape (n_models,)
+    R : natural units of the typical annotator, shape (n_models,); not read where a model is not scored
+    covariance : of R, shape (n_models, n_models); not read where a model is not scored
+    pair_votes : counted votes on each pair, symmetric, shape (n_models, n_models)
+    """
+
+    scored: Mask
+    R: Floats
+    covariance: Floats
+    pair_votes: Floats
+
+
+def scored_models(estimate: Estimate, shown: Indices) -> ScoredModels:
+    """Return the models at positions `shown` of an estimate.
+
+    A model outside the largest component is taken as not scored: its score does not compare with the others'. An
+    estimate without intervals gets the covariance that its votes would have if they were independent.
+    """
+    size, models = estimate.cells.n_models, estimate.small.models
+    pairs = pool_annotators(estimate.cells)
+    votes, R, covariance = np.zeros((size, size)), np.zeros(size), np.zeros((size, size))
+    votes[pairs.model_a, pairs.model_b] = pairs.n
+    votes += votes.T
+    scored = np.zeros(size, dtype=np.bool_)
+    scored[models] = estimate.components.label[models] == MAIN
+    R[models] = estimate.unit * estimate.fit.scores
+    here = np.ix_(models, models)
+    if estimate.covariance is not None:
+        covariance[here] = estimate.covariance.scores
+    else:
+        covariance[here] = information_covariance(R[models], votes[here])
+    return ScoredModels(scored[shown], R[shown], covariance[np.ix_(shown, shown)], votes[np.ix_(shown, shown)])
+
+
+def information_covariance(R: Floats, pair_votes: Floats, prior_sd: float | None = None) -> Floats:
+    """Return the inverse information of Bradley-Terry scores: H⁻¹, H = Σ_ij n_ij p_ij(1 − p_ij)(e_i−e_j)(e_i−e_j)ᵀ.
+
+    Parameters
+    ----------
+    R : natural units, shape (n_models,)
+    pair_votes : votes n_ij on each pair, symmetric, shape (n_models, n_models)
+    prior_sd : of a prior R_i ~ N(0, sd²), natural units; None for none: then the mean of the scores is known to be 0
+
+    Returns
+    -------
+    float array, shape (n_models, n_models)
+        The pseudo-inverse where votes leave a direction open.
+    """
+    p = expit(R[:, None] - R[None, :])
+    information = -pair_votes * p * (1.0 - p)
+    np.fill_diagonal(information, 0.0)
+    np.fill_diagonal(information, -information.sum(axis=1))
+    if prior_sd is not None:
+        information += np.eye(len(R)) / prior_sd**2
+    return np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
