@@ -33,6 +33,13 @@ def read_model_ids(conn: Connection) -> Sequence[int]:
     return conn.execute(select(models.c.id).order_by(models.c.id)).scalars().all()
 
 
+def read_archived_ids(conn: Connection) -> Sequence[int]:
+    """Return the ids of the archived models, in order."""
+    return (
+        conn.execute(select(models.c.id).where(models.c.archived_at.is_not(None)).order_by(models.c.id)).scalars().all()
+    )
+
+
 def read_model_names(conn: Connection) -> dict[int, str]:
     """Return the name of every model by its number."""
     return {row.id: row.name for row in conn.execute(select(models.c.id, models.c.name))}

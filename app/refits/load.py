@@ -9,7 +9,7 @@ from app.annotators.queries import last_actions
 from app.annotators.service import OVERRIDES
 from app.annotators.standings import read_standings
 from app.errors import ConflictError, StableArenaError
-from app.models.queries import read_model_ids
+from app.models.queries import read_archived_ids, read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, past_policy
 from app.rating.data.arrays import OUTCOME_VALUES, Mask
@@ -138,6 +138,7 @@ def _load(
     retracted = count_retracted(conn, only)
     votes = read_votes(conn, dated=per_day is not None, tags=tags, vote_set=only, any_retracted=retracted > 0)
     model_ids = _ids(read_model_ids(conn))
+    archived = _ids(read_archived_ids(conn))
     counts: Any = slice(None)
     if per_day is not None and votes.dates is not None:
         counts = ~over_quota(votes.annotator_id, votes.dates, per_day)
@@ -159,6 +160,8 @@ def _load(
         over_quota=len(votes.outcome) - len(annotator),
         tags=tuple(tags),
         tag_bits=None if votes.tags is None else votes.tags[counts],
+        archived=archived,
+        sampling=policy.settings.sampling_settings(),
     )
 
 

@@ -13,7 +13,8 @@ from app.models.queries import read_model_names
 from app.refits.fit.interface import FitInput, FitOutput, Ids
 from app.refits.guard import find_alarms
 from app.refits.rows import annotator_columns, count_rules, fragility_rows, leaderboard_rows, matchup_columns
-from app.snapshots.queries import insert_leaderboards, insert_matchups, insert_snapshot
+from app.snapshots.pair_weights import pair_weight_rows
+from app.snapshots.queries import insert_leaderboards, insert_matchups, insert_pair_weights, insert_snapshot
 from app.webhooks import events
 
 
@@ -54,6 +55,7 @@ def write_snapshot(
     _announce(conn, snapshot, values, alarms, annotators)
     insert_leaderboards(conn, snapshot["id"], leaderboard_rows(output, fit_input.model_ids))
     insert_matchups(conn, snapshot["id"], matchup_columns(output.matchups, fit_input.model_ids))
+    insert_pair_weights(conn, snapshot["id"], pair_weight_rows(output.pair_weights))
     insert_snapshot_annotators(conn, snapshot["id"], annotators)
     return UUID(str(snapshot["id"]))
 

@@ -23,7 +23,13 @@ from sqlalchemy.types import TypeEngine
 from app.audit.queries import Head
 from app.database.arrays import table_of_arrays
 from app.database.ids import new_id
-from app.database.tables import snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
+from app.database.tables import (
+    snapshot_annotators,
+    snapshot_matchups,
+    snapshot_models,
+    snapshot_pair_weights,
+    snapshots,
+)
 
 _PAIR_TYPES: dict[str, TypeEngine[Any]] = {
     **{name: Integer() for name in ("model_a_id", "model_b_id")},
@@ -50,6 +56,18 @@ def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, lis
     columns = [fresh.c[name] for name in _PAIR_TYPES]
     rows = select(literal(snapshot_id), *columns)
     conn.execute(insert(snapshot_matchups).from_select(["snapshot_id", *_PAIR_TYPES], rows))
+
+
+def insert_pair_weights(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add the tables of pair weights: rows of `snapshot_pair_weights` without the snapshot, at least one."""
+    conn.execute(insert(snapshot_pair_weights), [{"snapshot_id": snapshot_id, **row} for row in rows])
+
+
+def read_pair_weights(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
+    """Return the `tag, model_ids, scores, weights` of every table of pair weights; none of an old snapshot."""
+    table = snapshot_pair_weights
+    statement = select(*table.c[1:]).where(table.c.snapshot_id == snapshot_id)
+    return conn.execute(statement).mappings().all()
 
 
 def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:

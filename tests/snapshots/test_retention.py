@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
 
+import numpy as np
 import pytest
 from sqlalchemy import Connection, insert, text
 
@@ -23,9 +24,12 @@ from app.database.tables import (
 )
 from app.errors import ConflictError
 from app.leaderboard.diff.service import compare_snapshots
+from app.rating.sampling.pair_weights import uniform_weights
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
 from app.review.service import split_budget
+from app.snapshots.pair_weights import pair_weight_rows
+from app.snapshots.queries import insert_pair_weights
 from app.snapshots.retention.service import RETENTION_LEASE, Pruner, Retention
 from app.snapshots.service import find_snapshot
 
@@ -50,6 +54,7 @@ def publish(conn: Connection, published_at: str, standings: Sequence[str | None]
     conn.execute(insert(snapshot_models), {"snapshot_id": snapshot, "method": "am-elo", "model_id": 1, **board})
     pair = {"model_a_id": 1, "model_b_id": 2, "wins_a": 1, "ties": 0, "wins_b": 0}
     conn.execute(insert(snapshot_matchups), {"snapshot_id": snapshot, **pair})
+    insert_pair_weights(conn, snapshot, pair_weight_rows({"": uniform_weights(np.array([1, 2]))}))
     rows = [
         {"snapshot_id": snapshot, "annotator_id": i, "votes": 1, "rule_standing": standing, "standing": standing}
         for i, standing in enumerate(standings, 1)
@@ -91,7 +96,7 @@ def test_which_snapshots_stay_whole(database: Database, pruner: Pruner) -> None:
     whole = [len(kept(database, one)) == 5 for one in (*old, *daily, *young)]
     assert whole == [False, False, True, False, True, True, True, True]
     assert count(database, "snapshot_models") == 8
-    assert count(database, "snapshot_matchups") == 5
+    assert count(database, "snapshot_matchups") == count(database, "snapshot_pair_weights") == 5
     assert count(database, "snapshots WHERE crowd_pruned_at IS NOT NULL") == 3
     assert pruner.prune() == 0
 

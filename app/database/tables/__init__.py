@@ -11,6 +11,7 @@ from app.database.tables.snapshots import (
     snapshot_charts,
     snapshot_matchups,
     snapshot_models,
+    snapshot_pair_weights,
     snapshots,
 )
 from app.database.tables.votes import idempotency_keys, retracted_votes, retractions, votes
@@ -42,6 +43,7 @@ __all__ = [
     "snapshot_charts",
     "snapshot_matchups",
     "snapshot_models",
+    "snapshot_pair_weights",
     "snapshots",
     "votes",
     "webhook_deliveries",

@@ -1,7 +1,7 @@
 """What refits publish.
 
-`snapshot_annotators` and `snapshot_matchups` have no foreign keys, because checking them took half of a publication's
-time. Snapshots, annotators and models are never deleted; of the last two a trigger refuses it.
+`snapshot_annotators`, `snapshot_matchups` and `snapshot_pair_weights` have no foreign keys, because checking them took
+half of a publication's time. Snapshots, annotators and models are never deleted; of the last two a trigger refuses it.
 """
 
 from sqlalchemy import (
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     Table,
     Text,
     Uuid,
@@ -69,6 +70,16 @@ snapshot_annotators = Table(
     Column("standing", Text, nullable=False),
     Column("evidence", JSONB),
     Index("ix_snapshot_annotators_annotator_id", "annotator_id"),
+)
+
+snapshot_pair_weights = Table(
+    "snapshot_pair_weights",
+    metadata,
+    Column("snapshot_id", Uuid, primary_key=True),
+    Column("tag", Text, primary_key=True),  # "" for battles without a tag
+    Column("model_ids", ARRAY(Integer), nullable=False),
+    Column("scores", ARRAY(Double), nullable=False),  # natural units, NaN for none
+    Column("weights", LargeBinary, nullable=False),  # half-precision, little-endian, pairs (0, 1), (0, 2), … (1, 2), …
 )
 
 snapshot_matchups = Table(

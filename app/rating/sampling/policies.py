@@ -129,7 +129,8 @@ def mixed(R: Floats, covariance: Floats, k: int, *, top_k_share: float = TOP_K_S
     informative, top = information(R, covariance), top_k(R, covariance, k)
     if not top.any():
         return informative
-    return (1.0 - top_k_share) * informative / informative.sum() + top_k_share * top / top.sum()
+    both: Floats = (1.0 - top_k_share) * informative / informative.sum() + top_k_share * top / top.sum()
+    return both
 
 
 POLICIES: dict[PairPolicy, Callable[[Floats, Floats, Floats, int], Floats]] = {

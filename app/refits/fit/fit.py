@@ -13,6 +13,7 @@ from app.rating.robustness.fragility import Fragility, find_fragility
 from app.rating.settings import LoopSettings
 from app.refits.fit.comparisons import fit_other_methods, fit_tags
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
+from app.refits.fit.pair_tables import tabulate_pairs
 
 MOST_PREDICTED = 200
 """Up to this many models every pair is predicted; beyond it only pairs with votes."""
@@ -58,17 +59,21 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     fitted = fit_main(fit_input, cells)
     stages.skip()  # the round has timed itself
     leaderboards = {LeaderboardName(fit_input.settings.method): fitted.rating.models}
+    estimates = {"": fitted.estimate}
     notices: tuple[RatingNotice, ...] = ()
     if comparisons:
         tags, notices = fit_tags(fit_input, fitted)
         leaderboards |= fit_other_methods(fit_input, cells, fitted)
         leaderboards |= {LeaderboardName(fit_input.settings.method, tag): found.models for tag, found in tags.items()}
+        estimates |= {tag: found.estimate for tag, found in tags.items()}
     matchups = tabulate_matchups(fitted, fit_input.settings)
     stages.end("other_boards")
     fragility = _find_fragility(fitted) if comparisons else None
     stages.end("fragility")
+    pair_weights = tabulate_pairs(fit_input, estimates)
+    stages.end("pair_weights")
     seconds = {**stages.seconds, **fitted.rating.diagnostics.seconds}
-    return FitOutput(fitted.rating, leaderboards, matchups, fragility, votes_hash, seconds, notices)
+    return FitOutput(fitted.rating, leaderboards, matchups, fragility, votes_hash, seconds, notices, pair_weights)
 
 
 def fit_main(fit_input: FitInput, cells: Cells) -> LoopResult:

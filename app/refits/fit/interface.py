@@ -10,6 +10,8 @@ from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.votes import Cells, aggregate
 from app.rating.loop.results import ModelEstimates, Rating, RatingNotice
 from app.rating.robustness.fragility import Fragility
+from app.rating.sampling.pair_weights import PairWeights
+from app.rating.sampling.settings import SamplingSettings
 from app.rating.settings import LoopSettings
 
 Ids = NDArray[np.int32]
@@ -32,8 +34,10 @@ class FitInput:
     max_excluded_share : the policy's limit on votes that are newly excluded
     vote_set : names the votes exactly, so that they can be read again
     retracted, over_quota : how many votes on record are left out, by reason
-    tags : the tags that get a leaderboard of their own
+    tags : the tags that get a leaderboard of their own, those with the most votes first
     tag_bits : int32 array, shape (n_votes,); bit i is set where the vote has the i-th tag. None without tags
+    archived : ids of the models that battles no longer show
+    sampling : how the pairs of battles are chosen
     """
 
     annotator: Ids
@@ -52,6 +56,8 @@ class FitInput:
     over_quota: int = 0
     tags: tuple[str, ...] = ()
     tag_bits: NDArray[np.int32] | None = None
+    archived: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
@@ -125,6 +131,7 @@ class FitOutput:
     votes_hash : SHA-256 of the cells of every vote in the input
     seconds : stage → seconds
     notices : about the leaderboards by tag; those of the main leaderboard are in the rating
+    pair_weights : how likely each pair is to be a battle, by tag; "" for battles without a tag
     """
 
     rating: Rating
@@ -134,3 +141,4 @@ class FitOutput:
     votes_hash: str
     seconds: dict[str, float] = field(default_factory=dict)
     notices: tuple[RatingNotice, ...] = ()
+    pair_weights: dict[str, PairWeights] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Deletes rows of old snapshots: annotators, matchups, charts and leaderboards by tag.
+"""Deletes rows of old snapshots: annotators, matchups, charts, pair weights and leaderboards by tag.
 
 Leaderboards of all votes stay, and so do the rows that show when an annotator's standing changed.
 """
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, delete, func, select, text, update
 
-from app.database.tables import snapshot_charts, snapshot_matchups, snapshot_models, snapshots
+from app.database.tables import snapshot_charts, snapshot_matchups, snapshot_models, snapshot_pair_weights, snapshots
 
 # The last snapshot of a day is the one whose successor belongs to another day; the newest has no successor.
 _PRUNABLE = text(
@@ -79,14 +79,14 @@ def last_pruned(conn: Connection) -> UUID | None:
 
 
 def begin_pruning(conn: Connection, snapshot_id: UUID) -> None:
-    """Mark a snapshot as pruned, and delete its matchups, its charts and its leaderboards by tag."""
+    """Mark a snapshot as pruned, and delete its matchups, charts, pair weights and leaderboards by tag."""
     here = snapshots.c.id == snapshot_id
     conn.execute(
         update(snapshots)
         .where(here, snapshots.c.crowd_pruned_at.is_(None))
         .values(crowd_pruned_at=func.clock_timestamp())
     )
-    for table in (snapshot_matchups, snapshot_charts):
+    for table in (snapshot_matchups, snapshot_charts, snapshot_pair_weights):
         conn.execute(delete(table).where(table.c.snapshot_id == snapshot_id))
     of_tag = snapshot_models.c.tag != ""
     conn.execute(delete(snapshot_models).where(snapshot_models.c.snapshot_id == snapshot_id, of_tag))

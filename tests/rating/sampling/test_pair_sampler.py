@@ -1,6 +1,5 @@
 """Draws from a table of pairs: how often, with which propensity, and what is never drawn."""
 
-import random
 from collections import Counter
 
 import numpy as np
@@ -33,7 +32,7 @@ def test_every_bucket_of_an_alias_table_adds_up(weights: list[float]) -> None:
     [((), 0.0), ((), 0.4), ([(3, 7)], 0.4), ([(9, 4), (4, 3), (5, 9)], 0.0), ([(9, 7), (3, 7), (9, 3)], 0.4)],
 )
 def test_pairs_come_as_often_as_their_propensities_say(avoid: list[tuple[int, int]], calibration: float) -> None:
-    sampler, source = PairSampler(WEIGHTS), random.Random(1)
+    sampler, source = PairSampler(WEIGHTS), np.random.default_rng(1)
     drawn = [sampler.draw(source, avoid=avoid, calibration=calibration) for _ in range(20_000)]
     propensity = {(pair.model_a, pair.model_b): pair.propensity for pair in drawn}
     assert sum(propensity.values()) == pytest.approx(1.0, abs=1e-12)
@@ -44,7 +43,7 @@ def test_pairs_come_as_often_as_their_propensities_say(avoid: list[tuple[int, in
 
 
 def test_calibrating_battles_are_between_models_with_different_scores() -> None:
-    sampler, source = PairSampler(WEIGHTS), random.Random(2)
+    sampler, source = PairSampler(WEIGHTS), np.random.default_rng(2)
     drawn = [sampler.draw(source, calibration=0.5) for _ in range(4_000)]
     calibrating = [pair for pair in drawn if pair.calibrating]
     assert 0.46 < len(calibrating) / len(drawn) < 0.54
@@ -58,7 +57,7 @@ def test_calibrating_battles_are_between_models_with_different_scores() -> None:
 
 def test_pairs_to_avoid_are_shown_again_where_no_other_is_left() -> None:
     sampler = PairSampler(uniform_weights(np.array([5, 6])))
-    assert sampler.draw(random.Random(3), avoid=[(6, 5)]) == (5, 6, 1.0, False)
+    assert sampler.draw(np.random.default_rng(3), avoid=[(6, 5)]) == (5, 6, 1.0, False)
 
 
 def test_one_model_has_no_pair() -> None:
