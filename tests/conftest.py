@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.fixtures.loop",
     "tests.fixtures.cluster",
     "tests.fixtures.browser",
+    "tests.fixtures.arena",
 ]
 
 gc.disable()  # until everything is imported and collected
