@@ -14,6 +14,7 @@ from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.board import endpoints as board_page
 from app.pages.files import endpoints as page_files
+from app.pages.matchups import endpoints as matchups_page
 from app.pages.model import endpoints as model_page
 from app.pages.swagger import endpoints as swagger_page
 from app.policy import endpoints as policy
@@ -51,5 +52,5 @@ def install_routes(app: FastAPI) -> None:
         app.include_router(router, prefix=PREFIX, dependencies=[Depends(require_json)])
     app.include_router(imports.router, prefix=PREFIX)  # bodies of every kind
     app.include_router(monitoring.router)
-    for router in (page_files.router, swagger_page.router, board_page.router, model_page.router):
+    for router in (page_files.router, swagger_page.router, board_page.router, model_page.router, matchups_page.router):
         app.include_router(router)

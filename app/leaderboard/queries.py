@@ -1,6 +1,6 @@
 """What is published: leaderboards with their snapshot's current state, pairs of models, and one model's history."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -86,10 +86,11 @@ def list_matchups(
     snapshot_id: UUID,
     *,
     model_id: int | None = None,
+    among: Collection[int] | None = None,
     after: tuple[int, int] | None = None,
     limit: int | None = None,
 ) -> Sequence[RowMapping]:
-    """Return a snapshot's pairs, or those of one model, ordered by the models' numbers, those after a pair.
+    """Return a snapshot's pairs, or those of one model, or those among some models; by their numbers, after a pair.
 
     Each row has the columns of `snapshot_matchups` and the names `model_a` and `model_b`. Pairs with an archived model
     are left out, except where that model is `model_id`.
@@ -107,6 +108,8 @@ def list_matchups(
     )
     if model_id is not None:
         statement = statement.where(or_(c.model_a_id == model_id, c.model_b_id == model_id))
+    if among is not None:
+        statement = statement.where(c.model_a_id.in_(among), c.model_b_id.in_(among))
     if after is not None:
         statement = statement.where(tuple_(*pair) > after)
     return conn.execute(statement).mappings().all()

@@ -12,5 +12,6 @@ class Link(NamedTuple):
 
 NAVIGATION = (
     Link("/", "Leaderboard"),
+    Link("/matchups", "Matchups"),
     Link("/docs", "API"),
 )

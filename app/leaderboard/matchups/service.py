@@ -1,3 +1,4 @@
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -57,16 +58,19 @@ def list_matchups(
     snapshot: SnapshotHead,
     *,
     model_id: int | None = None,
+    among: Collection[int] | None = None,
     after: Position | None = None,
     limit: int | None = None,
 ) -> list[PlacedMatchup]:
     """Return a snapshot's pairs in a fixed order, those after a position. With `model_id`, that model is `model_a`.
 
+    With `among`, both models of a pair are among these numbers.
+
     Raises
     ------
     NoMatchupsError
     """
-    rows = store.list_matchups(conn, snapshot.id, model_id=model_id, after=after, limit=limit)
+    rows = store.list_matchups(conn, snapshot.id, model_id=model_id, among=among, after=after, limit=limit)
     if not rows and not store.has_matchups(conn, snapshot.id):
         raise NoMatchupsError(
             f"snapshot {snapshot.number} has no matchups: old snapshots drop them, and early versions of the service "

@@ -1,0 +1,52 @@
+"""What the page of matchups shows."""
+
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from app.leaderboard.matchups.grid import MatchupGrid
+from app.leaderboard.matchups.schemas import Matchup
+
+SIZE = 20
+"""How many models the page shows, unless they are chosen by name."""
+
+LEVELS = 10
+"""The darkest shade of a cell on either side: level 0 is even, level 10 a win, or a loss, in every vote."""
+
+
+def view_grid(grid: MatchupGrid, show: Literal["observed", "predicted"], snapshot: int | None) -> dict[str, Any]:
+    """Return what the template shows.
+
+    Parameters
+    ----------
+    snapshot : the number of the snapshot where one was asked for; None for the newest
+    """
+
+    def address(**changes: Any) -> str:
+        chosen: dict[str, Any] = {"model": grid.models} if grid.start is None else {"start": grid.start}
+        query = {"show": show, "snapshot": snapshot, **chosen, **changes}
+        kept = {name: value for name, value in query.items() if value not in (None, [])}
+        return "?" + urlencode(kept, doseq=True)
+
+    start = grid.start or 1
+    end = start + len(grid.models) - 1
+    return {
+        "grid": grid,
+        "show": show,
+        "asked_snapshot": snapshot,
+        "rows": [(name, [_cell(grid.pairs.get((name, other)), show) for other in grid.models]) for name in grid.models],
+        "end": end,
+        "tabs": [(kind, address(show=kind)) for kind in ("observed", "predicted")],
+        "before": address(start=max(start - SIZE, 1)) if grid.start is not None and start > 1 else None,
+        "after": address(start=end + 1) if grid.start is not None and end < len(grid.known) else None,
+        "top": "?" + urlencode({"show": show}),
+    }
+
+
+def _cell(matchup: Matchup | None, show: Literal["observed", "predicted"]) -> tuple[str, float | None, int]:
+    """Return a cell's shade (such as `won7`), its win rate and its votes."""
+    rate = None if matchup is None else getattr(matchup, show)
+    votes = 0 if matchup is None else matchup.votes
+    if rate is None:
+        return "", None, votes
+    level = round(abs(rate - 0.5) * 2 * LEVELS)
+    return f"{'won' if rate > 0.5 else 'lost'}{level}" if level else "", rate, votes  # noqa: PLR2004  even
