@@ -13,6 +13,8 @@ from app.leaderboard import endpoints as leaderboard
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.board import endpoints as board_page
+from app.pages.console.sessions import endpoints as sessions_page
+from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.files import endpoints as page_files
 from app.pages.matchups import endpoints as matchups_page
 from app.pages.model import endpoints as model_page
@@ -52,5 +54,13 @@ def install_routes(app: FastAPI) -> None:
         app.include_router(router, prefix=PREFIX, dependencies=[Depends(require_json)])
     app.include_router(imports.router, prefix=PREFIX)  # bodies of every kind
     app.include_router(monitoring.router)
-    for router in (page_files.router, swagger_page.router, board_page.router, model_page.router, matchups_page.router):
+    for router in (
+        page_files.router,
+        swagger_page.router,
+        board_page.router,
+        model_page.router,
+        matchups_page.router,
+        sign_in_page.router,
+        sessions_page.router,
+    ):
         app.include_router(router)

@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.fixtures.cluster",
     "tests.fixtures.browser",
     "tests.fixtures.arena",
+    "tests.fixtures.console",
 ]
 
 gc.disable()  # until everything is imported and collected

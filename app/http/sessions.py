@@ -43,7 +43,7 @@ def signed_in(scope: Scope | None = None) -> Any:
     """
 
     async def visitor(request: Request) -> SignedIn:
-        found = await _visitor(request)
+        found = await find_visitor(request)
         if found is None:
             raise SignInNeededError("sign in to see this page")
         if request.method not in _SAFE:
@@ -67,7 +67,7 @@ PageReader = Annotated[SignedIn | None, Depends(_page_reader)]
 """The reader of a page that shows the leaderboard: None where it is public, else signed in with the scope `read`."""
 
 
-async def _visitor(request: Request) -> SignedIn | None:
+async def find_visitor(request: Request) -> SignedIn | None:
     """Return the session whose cookie the request shows, None without one, and count the request."""
     services, secret = services_of(request), request.cookies.get(cookie_name(request))
     if secret is None:
@@ -80,6 +80,10 @@ async def _visitor(request: Request) -> SignedIn | None:
         return None
     services.rate_limits.count_caller(request.scope, found.caller)
     return found
+
+
+Visitor = Annotated[SignedIn | None, Depends(find_visitor)]
+"""The visitor of a page that is for everyone: None if the browser is not signed in."""
 
 
 async def check_form(request: Request, visitor: SignedIn) -> None:

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
+from app.auth.sessions.service import SIGN_IN_PATH
+from app.http.errors import SignInNeededError
 from app.pages.rendering import render
 
 _ADVICE = {
@@ -19,6 +22,7 @@ _ADVICE = {
     429: "Wait a moment, then reload the page.",
     503: "Reload the page in a few seconds.",
 }
+_SIGN_IN_NEEDED = f"/problems/{SignInNeededError.code}"
 _AFTER_A_FAILURE = "Reload the page. If it fails again, give the request id below to the people who run this arena."
 _OTHERWISE = "Go back and try again."
 
@@ -26,6 +30,8 @@ _OTHERWISE = "Go back and try again."
 def problem_page(scope: Scope, problem: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
     """Return a problem as a page, or as a notice on the page that asked for a part of itself by htmx."""
     request, status = Request(scope), int(problem["status"])
+    if problem["type"] == _SIGN_IN_NEEDED and (signing_in := _to_sign_in(request)) is not None:
+        return signing_in
     advice = _ADVICE.get(status, _AFTER_A_FAILURE if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _OTHERWISE)
     partial = "hx-request" in request.headers
     placed = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", "HX-Reselect": ".notice"} if partial else {}
@@ -37,3 +43,20 @@ def problem_page(scope: Scope, problem: Mapping[str, Any], headers: Mapping[str,
         problem=problem,
         advice=advice,
     )
+
+
+def _to_sign_in(request: Request) -> Response | None:
+    """Return the way to the sign-in page and back; None after a form, which would be lost."""
+    if "hx-request" in request.headers:
+        page = urlsplit(request.headers.get("hx-current-url", "")).path
+        return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": _sign_in_address(page)})
+    if request.method != "GET":
+        return None
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(
+        _sign_in_address(request.url.path + query), HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"}
+    )
+
+
+def _sign_in_address(page: str) -> str:
+    return f"{SIGN_IN_PATH}?after={quote(page)}"

@@ -14,4 +14,5 @@ NAVIGATION = (
     Link("/", "Leaderboard"),
     Link("/matchups", "Matchups"),
     Link("/docs", "API"),
+    Link("/console", "Console"),
 )

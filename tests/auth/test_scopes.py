@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,13 @@ from sqlalchemy import text
 
 from app.auth.callers import SCOPES
 from app.auth.keys import authenticate, create_key, revoke_key
+from app.auth.sessions.csrf import make_token
+from app.auth.sessions.schemas import Lifetimes
+from app.auth.sessions.service import sign_in
 from app.auth.tokens import create_token
 from app.database.engine import Database
+from app.errors import ScopeMissingError
+from app.http.sessions import CSRF_HEADER
 from app.main import create_app
 from app.settings import Settings
 
@@ -25,6 +31,7 @@ PREFIX = "/api/v1"
 WITHOUT_PREFIX = {"/healthz", "/readyz", "/metrics"}
 UNDESCRIBED = {("GET", f"{PREFIX}/openapi.json")}  # public
 WITHOUT_A_KEY = ("no key", "revoked", "expired", "made up")
+LIFETIMES = Lifetimes(timedelta(hours=1), timedelta(hours=1))
 CALLERS = (*WITHOUT_A_KEY, *SCOPES, "token")
 
 Verdict = str  # "in", or the status that keeps the caller out
@@ -62,6 +69,19 @@ def expected(rule: set[str], caller: str) -> Verdict:
     return "in" if caller == "admin" or caller in rule else "403"
 
 
+def expected_page(rule: set[str], caller: str) -> Verdict:
+    """Pages take sessions, and there are none for keys that may only send votes."""
+    if rule & {"none", "public"}:
+        return "in"
+    if caller not in ("read", "review", "admin"):
+        return "401"
+    return "in" if caller == "admin" or caller in rule else "403"
+
+
+def is_page(path: str) -> bool:
+    return not path.startswith(PREFIX) and path not in WITHOUT_PREFIX
+
+
 @pytest.fixture
 def headers(database: Database) -> dict[str, dict[str, str]]:
     """The header that each caller shows."""
@@ -76,15 +96,46 @@ def headers(database: Database) -> dict[str, dict[str, str]]:
     return {"no key": {}, **{caller: {"Authorization": f"Bearer {secret}"} for caller, secret in shown.items()}}
 
 
+@pytest.fixture
+def cookies(database: Database, headers: dict[str, dict[str, str]]) -> Callable[[str, Client], dict[str, str]]:
+    """What the browser of each caller shows: a new session, if one can be opened with the key."""
+
+    def show(caller: str, client: Client) -> dict[str, str]:
+        secret = _open(caller)
+        url = client.base_url
+        cookie = {"Cookie": f"stable-arena-{url.port}={secret}"} if secret else {}
+        return {**cookie, "Origin": str(url).rstrip("/"), CSRF_HEADER: make_token(secret)}
+
+    def _open(caller: str) -> str:
+        if caller in ("no key", "made up"):
+            return "" if caller == "no key" else "made up"
+        with database.begin() as conn:
+            if caller in ("revoked", "expired"):
+                visitor = sign_in(conn, create_key(conn, caller, ["admin"])[1], LIFETIMES, browser="")
+                ended = "revoked_at" if caller == "revoked" else "expires_at"
+                conn.execute(text(f"UPDATE api_keys SET {ended} = now() WHERE id = :id"), {"id": visitor.caller.key_id})
+                return visitor.secret
+            with suppress(ScopeMissingError):
+                key = headers[caller]["Authorization"].removeprefix("Bearer ")
+                return sign_in(conn, key, LIFETIMES, browser="").secret
+        return ""
+
+    return show
+
+
 def verdict(client: Client, method: str, path: str, headers: dict[str, str]) -> Verdict:
     answer = client.request(method, re.sub(r"{[\w:]+}", str(uuid4()), path), headers=headers)
     assert answer.status_code < 500 or answer.status_code == 503, (method, path, answer.text)
+    if answer.headers.get("location", "").startswith("/console/sign-in?after="):
+        return "401"
     return str(answer.status_code) if answer.status_code in (401, 403) else "in"
 
 
 def test_every_route_accepts_the_callers_of_the_reference(client: Client, headers: dict[str, dict[str, str]]) -> None:
     rules, wrong = documented_rules(), []
     for route in routes(create_app(Settings())):
+        if is_page(route[1]):
+            continue
         if route not in rules:
             wrong.append(f"{' '.join(route)}: no rule is declared")
             continue
@@ -95,10 +146,42 @@ def test_every_route_accepts_the_callers_of_the_reference(client: Client, header
     assert not wrong, "\n".join(wrong)
 
 
+def test_every_page_accepts_the_visitors_of_the_reference(
+    client: Client, cookies: Callable[[str, Client], dict[str, str]]
+) -> None:
+    rules, wrong = documented_rules(), []
+    pages = [route for route in routes(create_app(Settings())) if is_page(route[1])]
+    assert ("GET", "/console/sessions") in pages
+    for route in pages:
+        if route not in rules:
+            wrong.append(f"{' '.join(route)}: no rule is declared")
+            continue
+        for caller in CALLERS:
+            found = verdict(client, *route, cookies(caller, client))
+            if found != expected_page(rules[route], caller):
+                wrong.append(f"{' '.join(route)}: {caller} is {found}, not {expected_page(rules[route], caller)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_page_takes_a_form_without_its_token(
+    client: Client, cookies: Callable[[str, Client], dict[str, str]]
+) -> None:
+    pages = [route for route in routes(create_app(Settings())) if is_page(route[1]) and route[0] != "GET"]
+    assert ("POST", "/console/sign-out") in pages
+    for method, path in pages:
+        shown, where = cookies("admin", client), re.sub(r"{[\w:]+}", str(uuid4()), path)
+        forged = [{**shown, "Origin": "https://evil.example"}, {**shown, "Sec-Fetch-Site": "cross-site"}]
+        if path != "/console/sign-in":  # there is no session yet that a token could belong to
+            forged += [{**shown, CSRF_HEADER: make_token("another")}, {**shown, CSRF_HEADER: ""}]
+        for headers in forged:
+            answer = client.request(method, where, headers=headers)
+            assert (answer.status_code, "did not come from this page" in answer.text) == (403, True), (path, headers)
+
+
 def test_every_route_s_description_names_its_scopes() -> None:
     paths = create_app(Settings()).openapi()["paths"]
     for (method, path), rule in documented_rules().items():
-        if not path.startswith(PREFIX) and path not in WITHOUT_PREFIX:
+        if is_page(path):
             continue  # a page has no description
         operation = paths[path][method.lower()]
         named = {scope for requirement in operation.get("security", []) for scope in requirement.get("apiKey", [])}
@@ -114,11 +197,15 @@ def test_a_route_without_a_rule_is_found() -> None:
 
 
 def test_a_closed_leaderboard_is_closed(
-    settings: Settings, serving: Callable[[FastAPI], Any], headers: dict[str, dict[str, str]]
+    settings: Settings,
+    serving: Callable[[FastAPI], Any],
+    headers: dict[str, dict[str, str]],
+    cookies: Callable[[str, Client], dict[str, str]],
 ) -> None:
     closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
     public = [route for route, rule in documented_rules().items() if "public" in rule]
     with serving(closed) as url, Client(base_url=url, timeout=120) as client:
         for route in public:
-            assert verdict(client, *route, headers["no key"]) == "401"
-            assert verdict(client, *route, headers["read"]) == "in"
+            for caller, found in (("no key", "401"), ("read", "in")):
+                shown = cookies(caller, client) if is_page(route[1]) else headers[caller]
+                assert verdict(client, *route, shown) == found, route

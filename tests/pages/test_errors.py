@@ -65,6 +65,9 @@ def test_a_failure_is_a_page_that_says_nothing_of_its_cause(
 def test_a_closed_leaderboard_asks_for_a_key(settings: Settings, serving: Callable[[FastAPI], Any]) -> None:
     closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
     with serving(closed) as url, Client(base_url=url) as client:
-        response = client.get("/")
-    assert response.status_code == 401
-    assert "Sign in" in Page(response).text(".//main")
+        response = client.get("/?tag=code")
+        part = client.get("/", headers={"HX-Request": "true", "HX-Current-URL": f"{url}/?tag=code"})
+        form = client.get(response.headers["location"])
+    assert (response.status_code, response.headers["location"]) == (303, "/console/sign-in?after=/%3Ftag%3Dcode")
+    assert (part.status_code, part.headers["hx-redirect"]) == (401, "/console/sign-in?after=/")
+    assert Page(form).one(".//input[@name='after']").get("value") == "/?tag=code"

@@ -15,6 +15,7 @@ from httpx import Client, Response
 from app.main import create_app
 from app.pages.rendering import templates
 from app.settings import Settings
+from tests.fixtures.console import SignIn
 from tests.fixtures.pages import Page, policy_of
 
 STATIC = Path(__file__).parents[2] / "app" / "pages" / "static"
@@ -50,12 +51,12 @@ def check_headers(path: str, response: Response) -> None:
     assert response.headers["Cache-Control"] in ("no-cache", "no-store")
 
 
-def test_every_page_is_strict_complete_and_loads_nothing_from_elsewhere(client: Client) -> None:
-    paths = page_paths()
+def test_every_page_is_strict_complete_and_loads_nothing_from_elsewhere(client: Client, sign_in: SignIn) -> None:
+    paths, visitor = page_paths(), sign_in("admin")
     assert {"/", "/docs"} <= set(paths)
     loads = set()
     for path in paths:
-        response = client.get(path)
+        response = visitor.get(path)
         if response.is_redirect:
             continue
         assert response.status_code in (200, 401, 403, 404, 405, 422), (path, response.text)

@@ -10,17 +10,17 @@ import secrets
 _RANDOM_BYTES = 12
 
 
-def make_token(session_secret: str) -> str:
-    """Return a new token for a form."""
+def make_token(session_secret: str, *, about: str = "form") -> str:
+    """Return a new token for a form, or for another text that the service gives to the browser and wants back."""
     random = secrets.token_hex(_RANDOM_BYTES)
-    return f"{random}.{_mac(session_secret, random)}"
+    return f"{random}.{_mac(session_secret, about, random)}"
 
 
-def is_token_of(session_secret: str, token: str) -> bool:
-    """Whether the token was made for this session."""
+def is_token_of(session_secret: str, token: str, *, about: str = "form") -> bool:
+    """Whether the token was made for this session, and about this."""
     random, _, mac = token.partition(".")
-    return hmac.compare_digest(_mac(session_secret, random).encode(), mac.encode("utf-8", "replace"))
+    return hmac.compare_digest(_mac(session_secret, about, random).encode(), mac.encode("utf-8", "replace"))
 
 
-def _mac(session_secret: str, random: str) -> str:
-    return hmac.digest(session_secret.encode(), f"form {random}".encode("utf-8", "replace"), "sha256").hex()
+def _mac(session_secret: str, about: str, random: str) -> str:
+    return hmac.digest(session_secret.encode(), f"{about} {random}".encode("utf-8", "replace"), "sha256").hex()

@@ -3,13 +3,13 @@
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import OptionalReader
+from app.http.sessions import PageReader
 from app.pages.rendering import render
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 @router.get("/")
-def get_board(request: Request, _reader: OptionalReader) -> Response:
+def get_board(request: Request, _reader: PageReader) -> Response:
     """Show the leaderboard."""
     return render(request, "board/page.html")

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import OptionalReader, ReadView
+from app.http.dependencies import ReadView
+from app.http.sessions import PageReader
 from app.leaderboard.charts.queries import read_charts
 from app.leaderboard.matchups.grid import read_grid
 from app.leaderboard.matchups.service import choose_matchups
@@ -20,7 +21,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 @router.get("/matchups")
 def get_matchups(
     request: Request,
-    _reader: OptionalReader,
+    _reader: PageReader,
     conn: ReadView,
     show: Literal["observed", "predicted"] = "observed",
     start: Annotated[int, Query(ge=1, le=10_000)] = 1,

@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import OptionalReader, ReadView
+from app.http.dependencies import ReadView
+from app.http.sessions import PageReader
 from app.leaderboard.model_page.service import describe_model
 from app.models.service import find_model
 from app.pages.model.view import view_model
@@ -20,7 +21,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 def get_model(
     request: Request,
     name: str,
-    _reader: OptionalReader,
+    _reader: PageReader,
     conn: ReadView,
     in_query: Annotated[str | None, Query(alias="name")] = None,  # a name that cannot stand in the path
     method: LeaderboardMethod = "am-elo",

@@ -1,0 +1,116 @@
+"""Signing in to the console, with an API key or a one-time link, and out of it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import HTMLResponse
+
+from app.auth.sessions.schemas import SignedIn
+from app.auth.sessions.service import SIGN_IN_PATH, end_session, find_link, sign_in, sign_in_by_link
+from app.errors import NotAuthenticatedError, ScopeMissingError
+from app.http.dependencies import ReadView, Transaction, services_of
+from app.http.sessions import (
+    Visitor,
+    check_origin,
+    delete_session_cookie,
+    lifetimes_of,
+    require_private_connection,
+    set_session_cookie,
+    signed_in,
+)
+from app.pages.console.navigation import first_page
+from app.pages.console.rendering import redirect
+from app.pages.rendering import render
+
+router = APIRouter(prefix="/console", include_in_schema=False, default_response_class=HTMLResponse)
+
+_NOT_STORED = {"Cache-Control": "no-store", "Vary": "Cookie"}
+
+
+@router.get("")
+def get_console(visitor: Annotated[SignedIn, signed_in()]) -> Response:
+    """Send the visitor to the first page of the console."""
+    return redirect(first_page(visitor.caller))
+
+
+@router.get("/sign-in")
+def get_sign_in(
+    request: Request,
+    visitor: Visitor,
+    conn: ReadView,
+    after: str = "",
+    ticket: str = "",
+    signed_out: bool = False,
+) -> Response:
+    """Show the form that takes an API key, or the question whether to use a one-time link.
+
+    The link is used by the form, not by this page: programs that preview links would use it up.
+    """
+    require_private_connection(request)
+    if not ticket and visitor is not None:
+        return redirect(_safe(after) or first_page(visitor.caller))
+    if not ticket:
+        return _show_form(request, 200, _safe(after), signed_out=signed_out)
+    try:
+        return _show_form(request, 200, _safe(after), ticket=ticket, key_name=find_link(conn, ticket).name)
+    except NotAuthenticatedError as error:
+        return _show_form(request, 401, _safe(after), reason=error.detail)
+
+
+@router.post("/sign-in")
+def post_sign_in(
+    request: Request,
+    conn: Transaction,
+    key: Annotated[str, Form(max_length=200)] = "",
+    ticket: Annotated[str, Form(max_length=200)] = "",
+    after: Annotated[str, Form(max_length=2000)] = "",
+) -> Response:
+    """Open a session and go on to the page that was asked for."""
+    services_of(request).rate_limits.count_sign_in(request.scope)
+    check_origin(request)
+    require_private_connection(request)
+    browser = request.headers.get("user-agent", "")
+    if not key.strip() and not ticket:
+        return _show_form(request, 422, _safe(after), reason="paste an API key")
+    try:
+        if ticket:
+            visitor = sign_in_by_link(conn, ticket, lifetimes_of(request), browser=browser)
+        else:
+            visitor = sign_in(conn, key.strip(), lifetimes_of(request), browser=browser)
+    except (NotAuthenticatedError, ScopeMissingError) as error:
+        status = 403 if isinstance(error, ScopeMissingError) else 401
+        return _show_form(request, status, _safe(after), reason=error.detail)
+    response = redirect(_safe(after) or first_page(visitor.caller))
+    set_session_cookie(request, response, visitor.secret)
+    return response
+
+
+@router.post("/sign-out")
+def post_sign_out(request: Request, visitor: Annotated[SignedIn, signed_in()], conn: Transaction) -> Response:
+    """End the session."""
+    end_session(conn, visitor.session_id, visitor.caller)
+    response = redirect(f"{SIGN_IN_PATH}?signed_out=true")
+    delete_session_cookie(request, response)
+    return response
+
+
+def _show_form(
+    request: Request,
+    status: int,
+    after: str,
+    *,
+    reason: str | None = None,
+    ticket: str = "",
+    key_name: str | None = None,
+    signed_out: bool = False,
+) -> Response:
+    return render(
+        request, "console/sign_in/page.html", headers=_NOT_STORED, status=status,
+        after=after, reason=reason, ticket=ticket, key_name=key_name, signed_out=signed_out,
+    )  # fmt: skip
+
+
+def _safe(address: str) -> str:
+    """Return where to go after signing in: a page of this service, or nothing for what may be another host."""
+    plain = address.isascii() and address.isprintable() and "\\" not in address
+    return address if plain and address.startswith("/") and not address.startswith("//") else ""
