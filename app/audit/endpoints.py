@@ -1,10 +1,12 @@
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
 from app.audit import service as audit
 from app.audit.service import AuditEntry
 from app.http.dependencies import ReadView, require
-from app.http.pagination import BigNumber, Cursor, Page, PageSize, paginate, read_cursor
+from app.http.pagination import BigNumber, Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 
 router = APIRouter(tags=["annotators"])
@@ -13,12 +15,24 @@ _Position = TypeAdapter(tuple[BigNumber])
 
 
 @router.get("/audit", dependencies=[require("review")], responses=problem_responses(401, 403, 422, 503))
-def list_audit(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[AuditEntry]:
-    """List every decision and policy change, the newest first.
+def list_audit(
+    conn: ReadView,
+    limit: PageSize = 50,
+    cursor: Cursor = None,
+    action: Annotated[
+        Name | None, Query(description="Only this action, or all that begin with it: decision, decision.exclude.")
+    ] = None,
+    actor: Annotated[Name | None, Query(description="Only what this key did, by its name.")] = None,
+    subject: Annotated[
+        Name | None, Query(description="Only what was done to this: an id, a name or a version.")
+    ] = None,
+) -> Page[AuditEntry]:
+    """List what admins and reviewers did, the newest first: decisions, policies, keys, models, webhooks and more.
 
     The hash of each entry covers the entry before. `stable-arena audit verify` checks all of them. Needs scope
     `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _Position)
-    items = audit.list_entries(conn, limit=limit + 1, before=position and position[0])
+    before = position and position[0]
+    items = audit.list_entries(conn, limit=limit + 1, before=before, action=action, actor=actor, subject=subject)
     return paginate(items, limit, lambda last: (last.number,))

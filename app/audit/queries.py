@@ -38,11 +38,23 @@ def append_entry(conn: Connection, values: dict[str, Any]) -> None:
     conn.execute(insert(audit_log).values(values))
 
 
-def list_entries(conn: Connection, *, limit: int, before: int | None) -> Sequence[RowMapping]:
-    """Return entries, the newest first, only those with a number below `before`."""
-    statement = select(audit_log).order_by(audit_log.c.number.desc()).limit(limit)
+def list_entries(
+    conn: Connection, *, limit: int, before: int | None, action: str | None, actor: str | None, subject: str | None
+) -> Sequence[RowMapping]:
+    """Return entries, the newest first, only those with a number below `before`, and of these, if they are given.
+
+    `action` is a whole action or its first part: `decision` finds `decision.exclude`.
+    """
+    c = audit_log.c
+    statement = select(audit_log).order_by(c.number.desc()).limit(limit)
     if before is not None:
-        statement = statement.where(audit_log.c.number < before)
+        statement = statement.where(c.number < before)
+    if action is not None:
+        statement = statement.where((c.action == action) | c.action.startswith(f"{action}.", autoescape=True))
+    if actor is not None:
+        statement = statement.where(c.actor == actor)
+    if subject is not None:
+        statement = statement.where(c.subject == subject)
     return conn.execute(statement).mappings().all()
 
 

@@ -63,9 +63,24 @@ def record(conn: Connection, *, actor: str, action: str, subject: str, detail: M
     store.append_entry(conn, {**values, "hash": entry_hash(values)})
 
 
-def list_entries(conn: Connection, *, limit: int, before: int | None = None) -> list[AuditEntry]:
-    """Return entries, the newest first, only those with a number below `before`."""
-    return [_public(dict(row)) for row in store.list_entries(conn, limit=limit, before=before)]
+def list_entries(
+    conn: Connection,
+    *,
+    limit: int,
+    before: int | None = None,
+    action: str | None = None,
+    actor: str | None = None,
+    subject: str | None = None,
+) -> list[AuditEntry]:
+    """Return entries, the newest first, only those with a number below `before`.
+
+    Parameters
+    ----------
+    action : `decision.exclude`, or `decision` for all decisions
+    actor, subject : who did it, and to what
+    """
+    rows = store.list_entries(conn, limit=limit, before=before, action=action, actor=actor, subject=subject)
+    return [_public(dict(row)) for row in rows]
 
 
 def audit_head(conn: Connection) -> dict[str, Any] | None:

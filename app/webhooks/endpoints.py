@@ -56,13 +56,31 @@ def delete_webhook(webhook_id: UUID, caller: Annotated[Caller, require("admin")]
     webhooks.delete_webhook(conn, webhook_id, deleted_by=caller.name)
 
 
+@router.post("/{webhook_id}/pause", responses=problem_responses(401, 403, 404, 422, 503))
+def post_pause(webhook_id: UUID, caller: Annotated[Caller, require("admin")], conn: Transaction) -> Webhook:
+    """Let a webhook's messages wait until it is resumed.
+
+    Pausing it again changes nothing. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    return webhooks.pause_webhook(conn, webhook_id, paused=True, changed_by=caller.name)
+
+
+@router.post("/{webhook_id}/resume", responses=problem_responses(401, 403, 404, 422, 503))
+def post_resume(webhook_id: UUID, caller: Annotated[Caller, require("admin")], conn: Transaction) -> Webhook:
+    """Send a paused webhook's messages again, those that waited first.
+
+    Resuming it again changes nothing. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    return webhooks.pause_webhook(conn, webhook_id, paused=False, changed_by=caller.name)
+
+
 @router.post("/{webhook_id}/test", status_code=202, responses=problem_responses(401, 403, 404, 422, 503))
 def post_test(webhook_id: UUID, conn: Transaction) -> TestMessage:
     """Send a webhook a test message.
 
     Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
-    webhooks.check_webhook(conn, webhook_id)
+    webhooks.find_webhook(conn, webhook_id)
     return TestMessage(id=announce_to(conn, webhook_id, {}))
 
 

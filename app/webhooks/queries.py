@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Interval, RowMapping, case, exists, func, ins
 from app.database.ids import new_id
 from app.database.tables import webhook_deliveries, webhooks
 
-_PUBLIC = (webhooks.c.id, webhooks.c.url, webhooks.c.events, webhooks.c.created_by, webhooks.c.created_at)
+_PUBLIC = [webhooks.c[name] for name in ("id", "url", "events", "created_by", "created_at", "paused_at")]
 
 
 def insert_webhook(conn: Connection, values: dict[str, Any]) -> RowMapping:
@@ -42,6 +42,13 @@ def delete_webhook(conn: Connection, webhook_id: UUID) -> bool:
     return True
 
 
+def set_paused(conn: Connection, webhook_id: UUID, *, paused: bool) -> bool:
+    """Let a webhook's messages wait, or no longer; False where it is so already."""
+    c = webhooks.c
+    statement = update(webhooks).where(c.id == webhook_id, c.paused_at.is_(None) == literal(paused))
+    return conn.execute(statement.values(paused_at=func.now() if paused else None)).rowcount > 0
+
+
 def list_subscribers(conn: Connection, event: str) -> Sequence[UUID]:
     """Return the ids of the webhooks that subscribed to an event."""
     wants = literal(event) == webhooks.c.events.any_()
@@ -71,10 +78,11 @@ def claim_due(conn: Connection, *, seconds: float) -> RowMapping | None:
     c = webhook_deliveries.c
     due = (
         select(c.id)
-        .where(c.status == "waiting", c.next_attempt_at <= func.clock_timestamp())
+        .join(webhooks, webhooks.c.id == c.webhook_id)
+        .where(c.status == "waiting", c.next_attempt_at <= func.clock_timestamp(), webhooks.c.paused_at.is_(None))
         .order_by(c.next_attempt_at)
         .limit(1)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, of=webhook_deliveries)
     )
     later = func.clock_timestamp() + literal(timedelta(seconds=seconds), Interval)
     statement = (

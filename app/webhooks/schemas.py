@@ -29,6 +29,7 @@ class Webhook(BaseModel):
     events: list[str]
     created_by: str = Field(description="Name of the key it was made with.")
     created_at: datetime
+    paused_at: datetime | None = Field(description="Since when its messages wait; null while they are sent.")
 
 
 class NewWebhook(Webhook):

@@ -47,15 +47,31 @@ def delete_webhook(conn: Connection, webhook_id: UUID, *, deleted_by: str) -> No
     audit.record(conn, actor=deleted_by, action="webhook.delete", subject=str(webhook_id), detail={})
 
 
-def check_webhook(conn: Connection, webhook_id: UUID) -> None:
-    """Check that there is such a webhook.
+def find_webhook(conn: Connection, webhook_id: UUID) -> Webhook:
+    """Return a webhook without its secret.
 
     Raises
     ------
     NotFoundError
     """
-    if store.get_webhook(conn, webhook_id) is None:
+    row = store.get_webhook(conn, webhook_id)
+    if row is None:
         raise NotFoundError("there is no such webhook")
+    return Webhook.model_validate(dict(row))
+
+
+def pause_webhook(conn: Connection, webhook_id: UUID, *, paused: bool, changed_by: str) -> Webhook:
+    """Let a webhook's messages wait, or send them again: those that waited first. Twice is as good as once.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    find_webhook(conn, webhook_id)
+    if store.set_paused(conn, webhook_id, paused=paused):
+        action = "webhook.pause" if paused else "webhook.resume"
+        audit.record(conn, actor=changed_by, action=action, subject=str(webhook_id), detail={})
+    return find_webhook(conn, webhook_id)
 
 
 def list_deliveries(conn: Connection, webhook_id: UUID, *, limit: int, before: UUID | None = None) -> list[Delivery]:
@@ -65,6 +81,6 @@ def list_deliveries(conn: Connection, webhook_id: UUID, *, limit: int, before: U
     ------
     NotFoundError
     """
-    check_webhook(conn, webhook_id)
+    find_webhook(conn, webhook_id)
     rows = store.list_deliveries(conn, webhook_id, limit=limit, before=before)
     return [Delivery.model_validate(dict(row)) for row in rows]

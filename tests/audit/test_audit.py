@@ -28,6 +28,21 @@ def test_pages(ask: Ask, change_policy: Ask) -> None:
     assert rest["next_cursor"] is None
 
 
+def test_entries_by_action_actor_and_subject(ask: Ask, crowd: list[str], change_policy: Ask) -> None:
+    change_policy(min_votes=20)
+    for action in ("trust", "exclude"):
+        ask("POST", f"/annotators/{crowd[0]}/decisions", scope="review", json={"action": action, "reason": "a test"})
+
+    def actions(**chosen: str) -> list[str]:
+        return [entry["action"] for entry in ask("GET", "/audit", params=chosen).json()["items"]]
+
+    assert actions(action="decision") == ["decision.exclude", "decision.trust"]
+    assert actions(action="decision.trust") == ["decision.trust"]
+    assert actions(action="decis") == actions(action="%") == []
+    assert actions(actor="admin key") == actions(subject="2") == ["policy.set"]
+    assert actions(actor="review key", subject="2") == []
+
+
 def test_a_refused_decision_leaves_no_trace(ask: Ask, crowd: list[str]) -> None:
     body = {"action": "dismiss", "reason": "no flag"}
     assert ask("POST", f"/annotators/{crowd[0]}/decisions", json=body).status_code == 409

@@ -113,6 +113,22 @@ def test_a_publication_is_told_of(
 
 
 @pytest.mark.usefixtures("crowd")
+def test_messages_wait_while_a_webhook_is_paused(
+    refit: Ask, subscribe: Ask, receiver: Receiver, deliverer: Deliverer, ask: Ask
+) -> None:
+    hook = subscribe("snapshot.published")
+    paused = ask("POST", f"/webhooks/{hook['id']}/pause").json()
+    assert paused["paused_at"] is not None
+    assert ask("POST", f"/webhooks/{hook['id']}/pause").json() == paused, "again changes nothing"
+    refit()
+    assert (deliverer.deliver_due(), receiver.messages) == (0, [])
+    assert ask("POST", f"/webhooks/{hook['id']}/resume").json()["paused_at"] is None
+    assert (deliverer.deliver_due(), len(receiver.messages)) == (1, 1)
+    entries = ask("GET", "/audit", params={"subject": hook["id"]}).json()["items"]
+    assert [entry["action"] for entry in entries] == ["webhook.resume", "webhook.pause", "webhook.create"]
+
+
+@pytest.mark.usefixtures("crowd")
 def test_a_refit_that_waits_is_told_of(
     refit: Ask, change_policy: Ask, subscribe: Ask, receiver: Receiver, deliverer: Deliverer
 ) -> None:

@@ -41,6 +41,7 @@ webhooks = Table(
     Column("created_by", Text, nullable=False),
     timestamp("created_at"),
     timestamp("deleted_at", nullable=True),
+    timestamp("paused_at", nullable=True),
 )
 
 webhook_deliveries = Table(
