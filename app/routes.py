@@ -13,6 +13,7 @@ from app.leaderboard import endpoints as leaderboard
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.board import endpoints as board_page
+from app.pages.compare import endpoints as compare_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.files import endpoints as page_files
@@ -60,6 +61,7 @@ def install_routes(app: FastAPI) -> None:
         board_page.router,
         model_page.router,
         matchups_page.router,
+        compare_page.router,
         sign_in_page.router,
         sessions_page.router,
     ):

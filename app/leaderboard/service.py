@@ -162,6 +162,11 @@ def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLe
     )
 
 
+def list_ranked(conn: Connection, snapshot: SnapshotHead) -> list[str]:
+    """Return the models of the am-elo leaderboard of all votes, best first within each component."""
+    return [row["model"] for row in store.read_rows(conn, snapshot.id, "am-elo")]
+
+
 def check_leaderboard(
     conn: Connection, snapshot: SnapshotHead, *methods: LeaderboardMethod, tag: str | None = None
 ) -> None:

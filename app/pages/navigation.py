@@ -13,6 +13,7 @@ class Link(NamedTuple):
 NAVIGATION = (
     Link("/", "Leaderboard"),
     Link("/matchups", "Matchups"),
+    Link("/compare", "Compare"),
     Link("/docs", "API"),
     Link("/console", "Console"),
 )

@@ -33,12 +33,12 @@ def test_observed_and_predicted(client: Client, three: int) -> None:
     assert page.texts(".//thead/tr/th") == ["ant", "bee", "cat"]
     assert cells_of(page) == [
         ["ant", "", "62% 40", "83% 24"],
-        ["bee", "38% 40", "", "– 0"],
-        ["cat", "17% 24", "– 0", ""],
+        ["bee", "38% 40", "", "–"],
+        ["cat", "17% 24", "–", ""],
     ]
     shades = [cell.get("class") for cell in page.all(".//tbody/tr[1]/td")]
-    assert shades == ["same", "won2", "won7"]
-    assert page.all(".//tbody/tr[3]/td")[0].get("class") == "lost7"
+    assert shades == ["same", "won3", "won8"]
+    assert page.all(".//tbody/tr[3]/td")[0].get("class") == "lost8"
     other = next(tab for tab in page.all(".//ul[@class='tabs']/li/a") if text_of(tab) == "Predicted")
     predicted = visit(client, "/matchups" + other.get("href", ""))
     assert cells_of(predicted)[1] == ["bee", "36% 40", "", "64% 0"]

@@ -46,6 +46,9 @@ class Standing(BaseModel):
     rank: int | None
     best_rank: int | None
     worst_rank: int | None
+    rank_set_best: int | None = Field(description="As on the leaderboard.")
+    rank_set_worst: int | None
+    component: int = Field(description="Models compare only within a component; component 0 has the most votes.")
     votes: int
 
 

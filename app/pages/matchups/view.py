@@ -9,8 +9,8 @@ from app.leaderboard.matchups.schemas import Matchup
 SIZE = 20
 """How many models the page shows, unless they are chosen by name."""
 
-LEVELS = 10
-"""The darkest shade of a cell on either side: level 0 is even, level 10 a win, or a loss, in every vote."""
+LEVELS, DARKEST = 10, 0.4
+"""How many shades a cell has on either side, and how far from one half the darkest begins."""
 
 
 def view_grid(grid: MatchupGrid, show: Literal["observed", "predicted"], snapshot: int | None) -> dict[str, Any]:
@@ -48,5 +48,5 @@ def _cell(matchup: Matchup | None, show: Literal["observed", "predicted"]) -> tu
     votes = 0 if matchup is None else matchup.votes
     if rate is None:
         return "", None, votes
-    level = round(abs(rate - 0.5) * 2 * LEVELS)
+    level = min(round(abs(rate - 0.5) / DARKEST * LEVELS), LEVELS)
     return f"{'won' if rate > 0.5 else 'lost'}{level}" if level else "", rate, votes  # noqa: PLR2004  even

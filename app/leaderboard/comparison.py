@@ -1,0 +1,87 @@
+"""Two models side by side: their places, their record, what is predicted, and how each did against the same others."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from app.leaderboard import queries as store
+from app.leaderboard.matchups.schemas import Matchup
+from app.leaderboard.matchups.service import list_matchups
+from app.leaderboard.model_page.schemas import Standing
+from app.models.schemas import FoundModel
+from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
+
+
+@dataclass(frozen=True)
+class CommonOpponent:
+    """A model that both have met, and the result of each against it."""
+
+    opponent: str
+    a: Matchup
+    b: Matchup
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models in one snapshot.
+
+    Attributes
+    ----------
+    a, b : each model's place on every leaderboard of all votes
+    matchup : their votes on each other, and the prediction, from the side of the first
+    comparable : whether votes link the two, so that their scores are on one scale
+    common : opponents of both, those with the most votes first
+    """
+
+    a: dict[LeaderboardMethod, Standing]
+    b: dict[LeaderboardMethod, Standing]
+    matchup: Matchup
+    comparable: bool
+    common: list[CommonOpponent]
+
+
+def compare_models(conn: Connection, snapshot: SnapshotHead, a: FoundModel, b: FoundModel) -> Comparison:
+    """Compare two models in a snapshot.
+
+    Raises
+    ------
+    NoMatchupsError
+    """
+    of_a, of_b = _results(conn, snapshot, a), _results(conn, snapshot, b)
+    places = _places(conn, snapshot, a), _places(conn, snapshot, b)
+    main = [one.get("am-elo") for one in places]
+    comparable = main[0] is not None and main[1] is not None and main[0].component == main[1].component
+    common = [CommonOpponent(name, of_a[name], of_b[name]) for name in of_a.keys() & of_b.keys()]
+    met = [one for one in common if one.a.votes and one.b.votes]
+    return Comparison(
+        *places,
+        matchup=of_a.get(b.name) or _unmet(a, b, *(main if comparable else (None, None))),
+        comparable=comparable,
+        common=sorted(met, key=lambda one: (-min(one.a.votes, one.b.votes), one.opponent)),
+    )
+
+
+def win_probability(score: float, other: float) -> float:
+    """Return how often a typical annotator prefers the model with the first score, both in Elo points."""
+    return float(1.0 / (1.0 + 10.0 ** ((other - score) / 400.0)))
+
+
+def _results(conn: Connection, snapshot: SnapshotHead, model: FoundModel) -> dict[str, Matchup]:
+    found = list_matchups(conn, snapshot, model_id=model.model_id)
+    return {one.matchup.model_b: one.matchup for one in found}
+
+
+def _places(conn: Connection, snapshot: SnapshotHead, model: FoundModel) -> dict[LeaderboardMethod, Standing]:
+    rows = store.list_places(conn, model.model_id, snapshot.id)
+    places = [Standing.model_validate({**row, "tag": None}) for row in rows if not row["tag"]]
+    return {one.method: one for one in places}
+
+
+def _unmet(a: FoundModel, b: FoundModel, place: Standing | None, other: Standing | None) -> Matchup:
+    """Return a pair without votes. Large leaderboards store no prediction for it: the scores give it, no interval."""
+    scores = [None if one is None else one.score for one in (place, other)]
+    predicted = None if scores[0] is None or scores[1] is None else win_probability(scores[0], scores[1])
+    return Matchup(
+        model_a=a.name, model_b=b.name, votes=0, wins_a=0, ties=0, wins_b=0,
+        observed=None, predicted=predicted, lower=None, upper=None,
+    )  # fmt: skip
