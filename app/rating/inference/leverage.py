@@ -9,6 +9,7 @@ from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
+from app.rating.solver.kernels import pair_of
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.residuals import moments
 
@@ -45,7 +46,7 @@ def find_leverage(likelihood: Likelihood, R: Floats, theta: Floats, information:
     information : Σ w θ² of each model, shape (n_models,)
     """
     c = likelihood.cells
-    scale, amount = np.ones(len(c.n)), np.zeros(len(c.n))
+    scale, amount = np.ones(len(c.n)), likelihood.exponentials(R, theta)
 
     def fill(part: tuple[int, int]) -> Floats:
         sums = np.zeros((2, len(R)))
@@ -75,23 +76,26 @@ def share_cells(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats,
     R: Floats, theta: Floats, information: Floats, scale: Floats, amount: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """Set scale and amount (n_cells,) of annotators first … last−1, and add their h² and their number to sums."""
+    """Set scale and amount (n_cells,) of annotators first … last−1, and add their h² and their number to sums.
+
+    `amount` holds e^−|x| of each cell before.
+    """
     own = np.zeros(len(R))
     for k in range(first, last):
         square = theta[k] ** 2
         for cell in range(starts[k], starts[k + 1]):
-            a, b = model_a[cell], model_b[cell]
-            _, variance, _ = moments(theta[k] * (R[a] - R[b]))
+            a, b = pair_of(model_a, model_b, cell)
+            _, variance, _ = moments(theta[k] * (R[a] - R[b]), amount[cell])
             amount[cell] = n[cell] * variance
             own[a] += amount[cell] * square
             own[b] += amount[cell] * square
         for cell in range(starts[k], starts[k + 1]):
-            a, b = model_a[cell], model_b[cell]
+            a, b = pair_of(model_a, model_b, cell)
             share = max(own[a] / max(information[a], TINY), own[b] / max(information[b], TINY))
             scale[cell] = 1.0 / math.sqrt(1.0 - min(share, LARGEST))
             amount[cell] *= min(max(SLOPE * (share - ENOUGH), 0.0), 1.0)
         for cell in range(starts[k], starts[k + 1]):
-            for model in (model_a[cell], model_b[cell]):
+            for model in pair_of(model_a, model_b, cell):
                 if own[model] > 0.0:
                     sums[0, model] += (own[model] / max(information[model], TINY)) ** 2
                     sums[1, model] += 1.0

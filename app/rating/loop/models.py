@@ -125,8 +125,12 @@ def _rank_sets(estimate: Estimate, settings: LoopSettings) -> tuple[Indices, Ind
         first[members], last[members] = 1, len(members)
         if spread is None or len(scored) == 0:
             continue
-        confidence = pairwise_confidence(settings.confidence, len(scored))
-        best, worst = simultaneous_ranks(R[scored], spread.contrast_half_widths(confidence, scored[:, None], scored))
+        confidence, half = pairwise_confidence(settings.confidence, len(scored)), np.zeros((len(scored),) * 2)
+        i, j = np.triu_indices(
+            len(scored), 1
+        )  # of a difference and its negative one is enough: quantiles of t are slow
+        half[i, j] = half[j, i] = spread.contrast_half_widths(confidence, scored[i], scored[j])
+        best, worst = simultaneous_ranks(R[scored], half)
         first[models[scored]], last[models[scored]] = best, worst + len(members) - len(scored)
     return first, last
 

@@ -5,6 +5,7 @@ import numpy as np
 from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 from app.rating.data.threads import map_parts
+from app.rating.solver.kernels import pair_of
 from app.rating.solver.rows import CellRows
 
 
@@ -34,7 +35,8 @@ def follow(
     for k in range(first, last):
         total, followed = 0.0, 0.0
         for cell in range(starts[k], starts[k + 1]):
-            d = R[model_a[cell]] - R[model_b[cell]]
+            a, b = pair_of(model_a, model_b, cell)
+            d = R[a] - R[b]
             counted = n[cell] if d != 0.0 else 0.0  # conditional values compile to no branch
             won = s[cell] if d > 0.0 else n[cell] - s[cell]
             total += counted

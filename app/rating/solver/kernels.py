@@ -6,8 +6,26 @@ import numpy as np
 
 from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
+from app.rating.solver.residuals import moments
 
 PRODUCT_LIMIT = 1e290  # below which one more factor of at most 2 cannot overflow
+
+
+@compiled
+def pair_of(model_a: Ints, model_b: Ints, cell: int) -> tuple[np.uint32, np.uint32]:
+    """Return the models of a cell, unsigned: an index that could be negative costs a branch."""
+    return np.uint32(model_a[cell]), np.uint32(model_b[cell])
+
+
+@compiled
+def fill_distances(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, R: Floats, theta: Floats, out: Floats
+) -> None:
+    """Set out (n_cells,) to −|x|, x = θ_k (R_a − R_b), in the cells of annotators first … last−1."""
+    for k in range(first, last):
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            out[cell] = -abs(theta[k] * (R[a] - R[b]))
 
 
 @compiled
@@ -19,9 +37,10 @@ def expand_cells(
     """Add annotators first … last−1 to the sums of `Likelihood.expand`; return their −ℓ.
 
     Adds to gradient_scores (n_models,) and to stiffness (n_models²,), at a · n_models + b of the cell. Sets
-    gradient_abilities and D (n_annotators,), and cross (n_cells,) of the annotators' cells.
+    gradient_abilities and D (n_annotators,), and cross (n_cells,) of the annotators' cells, which holds their e^−|x|
+    before.
     """
-    n_models = len(R)
+    n_models = np.uint32(len(R))
     value = 0.0
     product = 1.0  # of the factors 1 + e^−|x|: one logarithm serves many cells
     for k in range(first, last):
@@ -29,10 +48,10 @@ def expand_cells(
         slope = 0.0
         curvature = 0.0
         for cell in range(starts[k], starts[k + 1]):
-            a, b = model_a[cell], model_b[cell]
+            a, b = pair_of(model_a, model_b, cell)
             d = R[a] - R[b]
             x = ability * d
-            u = math.exp(-abs(x))
+            u = cross[cell]
             near = 1.0 / (1.0 + u)  # σ(|x|)
             p = near if x >= 0.0 else u * near
             count = n[cell]
@@ -69,9 +88,10 @@ def fill_rows(
         row[:] = 0.0
         factor = scale[k]
         for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
             amount = factor * weight[cell]
-            row[model_a[cell]] += amount
-            row[model_b[cell]] -= amount
+            row[a] += amount
+            row[b] -= amount
 
 
 @compiled
@@ -122,7 +142,7 @@ def add_by_model(
         if not scales[:, k].any():
             continue
         for cell in range(starts[k], starts[k + 1]):
-            a, b = model_a[cell], model_b[cell]
+            a, b = pair_of(model_a, model_b, cell)
             for row in range(len(scales)):
                 amount = scales[row, k] * weight[cell]
                 total[row, a] += amount
@@ -137,7 +157,8 @@ def times_rows(
     for k in range(first, last):
         total = 0.0
         for cell in range(starts[k], starts[k + 1]):
-            total += weight[cell] * (vector[model_a[cell]] - vector[model_b[cell]])
+            a, b = pair_of(model_a, model_b, cell)
+            total += weight[cell] * (vector[a] - vector[b])
         out[k] = total
 
 
@@ -146,36 +167,34 @@ def contribute_by_cell(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
     R: Floats, theta: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """Set out (n_cells,) to θ_k·(s − n·p) in the cells of annotators first … last−1."""
+    """Set out (n_cells,), which holds e^−|x|, to θ_k·(s − n·p) in the cells of annotators first … last−1."""
     for k in range(first, last):
         for cell in range(starts[k], starts[k + 1]):
-            x = theta[k] * (R[model_a[cell]] - R[model_b[cell]])
-            u = math.exp(-abs(x))
-            p = (1.0 if x >= 0.0 else u) / (1.0 + u)
+            a, b = pair_of(model_a, model_b, cell)
+            p, _, _ = moments(theta[k] * (R[a] - R[b]), out[cell])
             out[cell] = theta[k] * (s[cell] - n[cell] * p)
 
 
 @compiled
 def update_abilities(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
-    R: Floats, precision: float, steps: int, furthest: float, theta: Floats,
+    R: Floats, precision: float, furthest: float, u: Floats, theta: Floats,
 ) -> None:  # fmt: skip
-    """Move theta of annotators first … last−1 by `steps` Newton steps at fixed R, each ability within ± furthest."""
+    """Move theta of annotators first … last−1 by a Newton step at fixed R, each ability within ± furthest.
+
+    u is e^−|x| of each cell, shape (n_cells,).
+    """
     for k in range(first, last):
         ability = theta[k]
-        for _ in range(steps):
-            slope, curvature = precision * (ability - 1.0), precision
-            for cell in range(starts[k], starts[k + 1]):
-                d = R[model_a[cell]] - R[model_b[cell]]
-                x = ability * d
-                u = math.exp(-abs(x))
-                near = 1.0 / (1.0 + u)
-                p = near if x >= 0.0 else u * near
-                slope -= (s[cell] - n[cell] * p) * d
-                curvature += n[cell] * near * near * u * d * d
-            if curvature > 0.0:
-                ability = min(max(ability - slope / curvature, -furthest), furthest)
-        theta[k] = ability
+        slope, curvature = precision * (ability - 1.0), precision
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            d = R[a] - R[b]
+            p, variance, _ = moments(ability * d, u[cell])
+            slope -= (s[cell] - n[cell] * p) * d
+            curvature += n[cell] * variance * d * d
+        if curvature > 0.0:
+            theta[k] = min(max(ability - slope / curvature, -furthest), furthest)
 
 
 @compiled
@@ -193,7 +212,7 @@ def balance_pairs(
             votes[model_a[cell]] += n[cell]
             votes[model_b[cell]] += n[cell]
         for cell in range(starts[k], starts[k + 1]):
-            a, b = model_a[cell], model_b[cell]
+            a, b = pair_of(model_a, model_b, cell)
             share = 1.0 / (votes[a] + votes[b] - n[cell])
             table[0, a * n_models + b] += share * n[cell]
             table[1, a * n_models + b] += share * s[cell]

@@ -88,7 +88,7 @@ class Likelihood:
         """Return gradient and observed Hessian at (R, θ)."""
         c = self.cells
         gradient_abilities, D = np.empty(c.n_annotators), np.empty(c.n_annotators)
-        cross = np.empty(len(c.n))
+        cross = self.exponentials(R, theta)
 
         def accumulate(part: tuple[int, int]) -> Sums:
             gradient, stiffness = np.zeros(c.n_models), np.zeros(c.n_models**2)
@@ -106,6 +106,10 @@ class Likelihood:
         A = laplacian(total.stiffness, c.n_models)
         return Curvature(value, total.gradient_scores, gradient_abilities, A, cross, D)
 
+    def exponentials(self, R: Floats, theta: Floats) -> Floats:
+        """Return e^−|x| of each cell, shape (n_cells,)."""
+        return self.rows.exponentials(R, theta, np.empty(len(self.cells.n)))
+
     def by_model(self, weight: Floats, scale: Floats) -> Floats:
         """Return Σ_cells scale_k·weight·(e_a − e_b), scale of shape (n_annotators,), shape (n_models,)."""
         total: Floats = self.rows.by_model(weight, scale)[0]
@@ -120,7 +124,7 @@ class Likelihood:
 
         Annotator k's gradient of ℓ by the scores is Σ c·(e_a − e_b) over the annotator's cells.
         """
-        c, out = self.cells, np.empty(len(self.cells.n))
+        c, out = self.cells, self.exponentials(R, theta)
         map_parts(
             lambda part: contribute_by_cell(*part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, out),
             self.rows.parts,

@@ -123,10 +123,12 @@ class Partition:
     def update_abilities(self, R: Floats, *, steps: int, furthest: float) -> None:
         """Take Newton steps on each ability from 1, at fixed scores, within ± furthest and up to the cap."""
         c, theta = self.cells, np.ones(self.cells.n_annotators)
-        update_abilities(
-            0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s,
-            R, self.precision, steps, furthest, theta,
-        )  # fmt: skip
+        for _ in range(steps):
+            self.rows.exponentials(R, theta, self.cross)
+            update_abilities(
+                0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s,
+                R, self.precision, furthest, self.cross, theta,
+            )  # fmt: skip
         self.begin(theta)
 
     def begin(self, theta: Floats) -> None:
@@ -185,6 +187,7 @@ class Partition:
         """
         c, size = self.cells, self.cells.n_models
         gradient, stiffness = np.zeros(size), np.zeros(size**2)
+        self.rows.exponentials(R, self.theta, self.cross)
         value = expand_cells(
             0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, self.theta, exact,
             gradient, stiffness, self.gradient, self.D, self.cross,
@@ -201,10 +204,10 @@ class Partition:
         self.curvature, self.inverse_D = D, np.where(D > NO_CURVATURE, 1.0 / np.maximum(D, NO_CURVATURE), 0.0)
         return Point(value, self._sum(bend), gradient, stiffness)
 
-    def eliminate(self) -> Eliminated:
-        """Return the sums over all annotators at the last point, where a step begins."""
+    def eliminate(self, *, products: bool = True) -> Eliminated:
+        """Return the sums over all annotators at the last point, where a step begins; `product` is 0 unless asked."""
         self.origin, self.departures = self.theta, np.zeros(len(self.theta), dtype=np.int64)
-        return self._eliminate((~self.held).astype(float), self.held.astype(float))
+        return self._eliminate((~self.held).astype(float), self.held.astype(float), products=products)
 
     def respond(self, scores: Floats, multiplier: Floats) -> Response:
         """Find the step of the abilities, and which of them come to the cap or leave it.
@@ -236,13 +239,14 @@ class Partition:
         """Move the abilities by this share of their step."""
         self.theta = np.minimum(self.origin + length * self.step, self.cap)
 
-    def _eliminate(self, free: Floats, held: Floats) -> Eliminated:
+    def _eliminate(self, free: Floats, held: Floats, *, products: bool = True) -> Eliminated:
         """Return the sums, each ability counted `free` times as a free one and `held` times as a held one."""
         share = free * self.inverse_D
         answer = share * self.gradient - held * np.where(held != 0.0, self.cap - self.origin, 0.0)
-        product = self.rows.products(self.cross, np.sqrt(np.maximum(share, 0.0)))
-        if (share < 0.0).any():
-            product -= self.rows.products(self.cross, np.sqrt(np.maximum(-share, 0.0)))
+        product = np.zeros((self.cells.n_models,) * 2)
+        for sign in (1.0, -1.0):
+            if products and (sign * share > 0.0).any():
+                product += sign * self.rows.products(self.cross, np.sqrt(np.maximum(sign * share, 0.0)))
         along, moved = self.rows.by_model(self.cross, share * self.v, answer)
         size, slack = self._sum(share * self.v**2), -self._sum(self.v * answer)
         return Eliminated(product, along, moved, self._sum(free), size, slack)

@@ -8,6 +8,7 @@ import numpy as np
 from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 from app.rating.data.threads import map_parts
+from app.rating.solver.kernels import pair_of
 from app.rating.solver.residuals import moments, squared_residual
 from app.rating.solver.rows import CellRows
 
@@ -87,11 +88,13 @@ def profile_annotators(
         for _ in range(MOST_STEPS):
             ability, own, slope, bend, skewness, squares = theta[k], 0.0, 0.0, 0.0, 0.0, 0.0
             for cell in range(starts[k], starts[k + 1]):
-                d = R[model_a[cell]] - R[model_b[cell]]
+                a, b = pair_of(model_a, model_b, cell)
+                d = R[a] - R[b]
                 x = ability * d
-                p, variance, skew = moments(x)
+                u = math.exp(-abs(x))
+                p, variance, skew = moments(x, u)
                 if valued:
-                    own += s[cell] * x - n[cell] * (max(x, 0.0) + math.log1p(math.exp(-abs(x))))
+                    own += s[cell] * x - n[cell] * (max(x, 0.0) + math.log1p(u))
                 slope += (s[cell] - n[cell] * p) * d
                 bend += n[cell] * variance * d * d
                 skewness += n[cell] * skew * d * d * d

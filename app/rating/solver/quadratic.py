@@ -1,6 +1,6 @@
 """One step of am-ELO's solver: the quadratic problem with the constraint on the scale and the cap."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -27,15 +27,17 @@ class Step:
     multiplier : λ of each group's constraint, at the end of the step
     slope : derivative of the objective along the step
     size : ΔRᵀAΔR + Σ D Δθ², the squared length of the step in standard errors, cross block left out
+    product : Σ BᵀB/D of the abilities that are free at the end, shape (n_models, n_models)
     """
 
     scores: Floats
     multiplier: Floats
     slope: float
     size: float
+    product: Floats
 
 
-def solve_quadratic(partitions: Partitions, point: Point) -> Step | None:
+def solve_quadratic(partitions: Partitions, point: Point, product: Floats | None = None) -> Step | None:
     """Minimise the quadratic model of the objective at a point, on the linearised constraint and below the cap.
 
     A primal-dual active set finds the abilities that the cap holds: solve with those held now, hold those that the step
@@ -45,6 +47,7 @@ def solve_quadratic(partitions: Partitions, point: Point) -> Step | None:
     Parameters
     ----------
     point : where the partitions were last expanded
+    product : Σ BᵀB/D of the abilities now free, from a point nearby; default: summed here
 
     Returns
     -------
@@ -54,7 +57,10 @@ def solve_quadratic(partitions: Partitions, point: Point) -> Step | None:
     ----------
     Hintermüller, Ito and Kunisch (2002).
     """
-    system, A = partitions.total(Partition.eliminate), laplacian(point.stiffness, len(point.gradient))
+    system = partitions.total(Partition.eliminate, products=product is None)
+    if product is not None:
+        system = replace(system, product=product)
+    A = laplacian(point.stiffness, len(point.gradient))
     for _ in range(MOST_ROUNDS):
         solution = _solve(partitions, point, A, system)
         if solution is None:
@@ -63,7 +69,7 @@ def solve_quadratic(partitions: Partitions, point: Point) -> Step | None:
         answer = partitions.total(Partition.respond, scores, multiplier)
         if answer.changed == 0:
             slope, size = float(point.gradient @ scores) + answer.slope, float(scores @ A @ scores) + answer.size
-            return Step(scores, multiplier, slope, size)
+            return Step(scores, multiplier, slope, size, system.product)
         system = system + partitions.total(Partition.exchange)
     return None
 

@@ -1,5 +1,3 @@
-import math
-
 from scipy.special import expit
 
 from app.rating.data.arrays import Floats
@@ -8,9 +6,8 @@ from app.rating.data.votes import Cells
 
 
 @compiled
-def moments(x: float) -> tuple[float, float, float]:
-    """Return p = σ(x), p(1 − p) and p(1 − p)(1 − 2p), accurate for large |x| too."""
-    u = math.exp(-abs(x))
+def moments(x: float, u: float) -> tuple[float, float, float]:
+    """Return p = σ(x), p(1 − p) and p(1 − p)(1 − 2p), accurate for large |x| too; u is e^−|x|."""
     near = 1.0 / (1.0 + u)  # σ(|x|)
     far = u * near
     p = near if x >= 0.0 else far

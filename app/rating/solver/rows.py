@@ -6,7 +6,7 @@ import numpy as np
 from app.rating.data.arrays import Floats, Indices
 from app.rating.data.threads import count_parts, map_parts
 from app.rating.data.votes import Cells
-from app.rating.solver.kernels import add_by_model, add_sparse_products, fill_rows, times_rows
+from app.rating.solver.kernels import add_by_model, add_sparse_products, fill_distances, fill_rows, times_rows
 
 WORTH_A_THREAD = 50_000  # cells; for fewer, starting a thread costs more than it saves
 CHUNK = 1024  # annotators whose rows are held at once
@@ -39,6 +39,21 @@ class CellRows:
         self.parts = [(a, b) for a, b in pairwise(edges) if b > a] or [(0, 0)]
         widest = np.minimum(2.0 * np.diff(self.starts), cells.n_models)
         self._dense = widest**2 * DENSE_GAIN > float(cells.n_models) ** 2
+
+    def exponentials(self, R: Floats, theta: Floats, out: Floats) -> Floats:
+        """Set `out`, shape (n_cells,), to e^−|x| with x = θ_k (R_a − R_b), and return it.
+
+        numpy takes many exponentials at once, several times faster than a compiled loop takes them one by one.
+        """
+        c = self.cells
+
+        def fill(part: tuple[int, int]) -> None:
+            fill_distances(*part, self.starts, c.model_a, c.model_b, R, theta, out)
+            here = out[self.starts[part[0]] : self.starts[part[1]]]
+            np.exp(here, out=here)
+
+        map_parts(fill, self.parts)
+        return out
 
     def by_model(self, weight: Floats, *scales: Floats) -> Floats:
         """Return Σ_cells scale_k·weight·(e_a − e_b) for each scale, shape (scales, n_models).

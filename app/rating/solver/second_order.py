@@ -5,6 +5,7 @@ import numpy as np
 from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 from app.rating.data.threads import map_parts
+from app.rating.solver.kernels import pair_of
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.residuals import moments, squared_residual
 
@@ -23,8 +24,9 @@ def mean_score_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Flo
     -------
     float array, shape (n_models,)
     """
-    noise, skewness = _moments(likelihood, R, theta)
-    return _mean_gradient(likelihood, R, theta, q, first_order_bias(skewness, noise, q), noise * q**2)
+    u = likelihood.exponentials(R, theta)
+    noise, skewness = _moments(likelihood, R, theta, u)
+    return _mean_gradient(likelihood, R, theta, u, q, first_order_bias(skewness, noise, q), noise * q**2)
 
 
 def mean_held_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, spread: Floats) -> Floats:
@@ -35,12 +37,14 @@ def mean_held_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floa
     likelihood : of some of the votes that the abilities were estimated from
     q, spread : inverse curvature and variance of the abilities in that fit
     """
-    return _mean_gradient(likelihood, R, theta, q, np.zeros(len(theta)), spread)
+    u = likelihood.exponentials(R, theta)
+    return _mean_gradient(likelihood, R, theta, u, q, np.zeros(len(theta)), spread)
 
 
 def ability_spread(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
     """Return the sampling variance V_k = q² Σ (W − p)² d² of each ability at fixed scores, shape (n_annotators,)."""
-    spread: Floats = _moments(likelihood, R, theta)[0] * q**2
+    noise, _ = _moments(likelihood, R, theta, likelihood.exponentials(R, theta))
+    spread: Floats = noise * q**2
     return spread
 
 
@@ -57,23 +61,38 @@ def first_order_bias(skewness: Floats, noise: Floats, q: Floats) -> Floats:
     return np.clip(-0.5 * skewness * spread * q, -most, most)
 
 
-def _moments(likelihood: Likelihood, R: Floats, theta: Floats) -> tuple[Floats, Floats]:
+def _moments(likelihood: Likelihood, R: Floats, theta: Floats, u: Floats) -> tuple[Floats, Floats]:
     c, (noise, skewness) = likelihood.cells, np.zeros((2, len(theta)))
 
     def fill(part: tuple[int, int]) -> None:
-        sum_moments(*part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, noise, skewness)
+        sum_moments(*part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, u, noise, skewness)
 
     map_parts(fill, likelihood.rows.parts)
     return noise, skewness
 
 
-def _mean_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats) -> Floats:
+def _mean_gradient(
+    likelihood: Likelihood, R: Floats, theta: Floats, u: Floats, q: Floats, beta: Floats, spread: Floats
+) -> Floats:
     c = likelihood.cells
 
     def accumulate(part: tuple[int, int]) -> Floats:
         gradient = np.zeros(len(R))
         add_score_gradients(
-            *part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, q, beta, spread, gradient
+            *part,
+            likelihood.rows.starts,
+            c.model_a,
+            c.model_b,
+            c.n,
+            c.s,
+            c.ties,
+            R,
+            theta,
+            u,
+            q,
+            beta,
+            spread,
+            gradient,
         )
         return gradient
 
@@ -85,14 +104,18 @@ def _mean_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, 
 @compiled
 def sum_moments(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
-    R: Floats, theta: Floats, noise: Floats, skewness: Floats,
+    R: Floats, theta: Floats, u: Floats, noise: Floats, skewness: Floats,
 ) -> None:  # fmt: skip
-    """Set noise and skewness (n_annotators,) of annotators first … last−1 to Σ (W − p)² d² and Σ w′d³."""
+    """Set noise and skewness (n_annotators,) of annotators first … last−1 to Σ (W − p)² d² and Σ w′d³.
+
+    u is e^−|x| of each cell, shape (n_cells,).
+    """
     for k in range(first, last):
         squares, cubes = 0.0, 0.0
         for cell in range(starts[k], starts[k + 1]):
-            d = R[model_a[cell]] - R[model_b[cell]]
-            p, _, skew = moments(theta[k] * d)
+            a, b = pair_of(model_a, model_b, cell)
+            d = R[a] - R[b]
+            p, _, skew = moments(theta[k] * d, u[cell])
             squares += squared_residual(p, n[cell], s[cell], ties[cell]) * d * d
             cubes += n[cell] * skew * d * d * d
         noise[k], skewness[k] = squares, cubes
@@ -101,18 +124,18 @@ def sum_moments(
 @compiled
 def add_score_gradients(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
-    R: Floats, theta: Floats, q: Floats, beta: Floats, spread: Floats, gradient: Floats,
+    R: Floats, theta: Floats, u: Floats, q: Floats, beta: Floats, spread: Floats, gradient: Floats,
 ) -> None:  # fmt: skip
-    """Add b_k of annotators first … last−1 to gradient (n_models,); b_k is 0 where q is."""
+    """Add b_k of annotators first … last−1 to gradient (n_models,); b_k is 0 where q is. u is e^−|x| of each cell."""
     for k in range(first, last):
         if q[k] <= 0.0:
             continue
         ability, variance_of = theta[k], spread[k]
         shift = ability * beta[k] + variance_of
         for cell in range(starts[k], starts[k + 1]):
-            a, b = model_a[cell], model_b[cell]
+            a, b = pair_of(model_a, model_b, cell)
             d = R[a] - R[b]
-            p, variance, skew = moments(ability * d)
+            p, variance, skew = moments(ability * d, u[cell])
             amount = squared_residual(p, n[cell], s[cell], ties[cell]) * q[k]
             amount -= n[cell] * (variance * shift + 0.5 * ability * d * skew * variance_of)
             gradient[a] += amount * d

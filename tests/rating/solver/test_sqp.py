@@ -15,7 +15,7 @@ from app.rating.settings import LEAST_CAP, LoopSettings
 from app.rating.solver import quadratic, sqp
 from app.rating.solver.fit import fit_am_elo
 from app.rating.solver.likelihood import Likelihood, laplacian
-from app.rating.solver.partition import Partition
+from app.rating.solver.partition import Partition, Point
 from app.rating.solver.partitions import Partitions
 from app.rating.solver.scale import find_scale
 
@@ -180,6 +180,33 @@ def test_the_step_solves_the_optimality_conditions() -> None:
     assert np.all(part.theta + part.step <= 1.2 + 1e-12)
     assert part.v @ part.step == pytest.approx(-0.3 * point.violation[0], abs=1e-9)
     assert step.size == pytest.approx(step.scores @ A @ step.scores + part.step**2 @ part.curvature)
+
+
+def test_the_last_step_takes_the_products_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the most expensive sum, and the optimum is the same."""
+    cells, known, solve_quadratic = crowd(0, spread=0.4), list[bool](), quadratic.solve_quadratic
+
+    def watched(partitions: Partitions, point: Point, product: np.ndarray | None) -> quadratic.Step | None:
+        known.append(product is not None)
+        return solve_quadratic(partitions, point, product)
+
+    monkeypatch.setattr(sqp, "solve_quadratic", watched)
+    ending = solve(cells, 1.75)
+    assert known == [False] * (len(known) - 1) + [True]
+    monkeypatch.setattr(sqp, "solve_quadratic", lambda partitions, point, _: solve_quadratic(partitions, point))
+    np.testing.assert_allclose(solve(cells, 1.75).R, ending.R, rtol=0, atol=1e-9)
+
+
+def test_products_that_are_known_are_not_summed() -> None:
+    cells = crowd(3, spread=0.4)
+    partitions = Partitions.of(cells, np.zeros(4, dtype=np.int64), find_scale(cells), prior_sd=1.0, cap=1.2)
+    R = partitions.normalise(np.linspace(-1, 1, 4))
+    point = partitions.total(Partition.expand, R, np.array([0.3]), exact=True)
+    step = quadratic.solve_quadratic(partitions, point)
+    assert step is not None
+    again = quadratic.solve_quadratic(partitions, point, step.product)  # those free at the end are free from the start
+    assert again is not None
+    np.testing.assert_allclose(again.scores, step.scores, rtol=0, atol=1e-12)
 
 
 def test_small_worlds_end_one_way_or_the_other() -> None:
