@@ -100,6 +100,13 @@ class ConflictError(StableArenaError):
     title = "Conflict with the record"
 
 
+class GoneError(StableArenaError):
+    """What the request is about existed, and its time is over."""
+
+    code = "gone"
+    title = "No longer available"
+
+
 class UnavailableError(StableArenaError):
     """The service cannot answer now. The same request may succeed later."""
 

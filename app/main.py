@@ -7,8 +7,10 @@ from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 import app as package
+from app.auth.battle_tokens import read_battle_tokens
 from app.auth.callers import KnownCallers
 from app.auth.tokens import authenticate_any
+from app.battles.queue import BattleQueue
 from app.database.engine import Database
 from app.database.schema import needed_revision
 from app.http.dependencies import refuse_unknown_parameters
@@ -105,6 +107,8 @@ async def running_services(app: FastAPI, database: Database) -> AsyncIterator[No
 def build_services(settings: Settings, database: Database) -> Services:
     """Build what a process holds, with empty caches. Needs a running event loop."""
     known_names, worker = KnownNames(database), settings.worker
+    with database.read() as conn:
+        battle_tokens = read_battle_tokens(conn)
     resources = FitResources(worker.fit_seconds, worker.fit_memory_bytes, settings.fit.scheduler)
     return Services(
         settings=settings,
@@ -115,6 +119,7 @@ def build_services(settings: Settings, database: Database) -> Services:
             per_key=settings.server.requests_per_minute,
             per_address=settings.server.anonymous_requests_per_minute,
             sign_ins=settings.sessions.sign_ins_per_minute,
+            per_token=settings.battles.requests_per_token,
         ),
         known_callers=KnownCallers(partial(authenticate_any, database)),
         known_names=known_names,
@@ -125,6 +130,15 @@ def build_services(settings: Settings, database: Database) -> Services:
             names=known_names,
             idempotency_hours=settings.ingest.idempotency_hours,
         ),
+        battle_queue=BattleQueue(
+            database,
+            token_seconds=settings.battles.token_seconds,
+            queue_size=settings.ingest.queue_size,
+            commit_size=settings.ingest.commit_size,
+            names=known_names,
+            idempotency_hours=settings.ingest.idempotency_hours,
+        ),
+        battle_tokens=battle_tokens,
         leaderboards=LeaderboardCache(database),
         impacts=Impacts(database, resources),
         previews=PolicyPreviews(database, resources),

@@ -5,6 +5,8 @@ from fastapi import Depends, FastAPI
 from app.annotators import endpoints as annotators
 from app.audit import endpoints as audit
 from app.auth import endpoints as auth
+from app.battles import endpoints as battles
+from app.battles.schemas import NewBattle
 from app.exports import endpoints as exports
 from app.http.dependencies import require_json
 from app.http.paths import PREFIX
@@ -26,18 +28,21 @@ from app.review import endpoints as review
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
 from app.votes.schemas import Vote, VoteBatch
+from app.votes.sealed.schemas import SealedVoteBody
 from app.webhooks import endpoints as webhooks
 
-BODIES = (Vote, VoteBatch)
+BODIES = (Vote, VoteBatch, SealedVoteBody, NewBattle)
 """Bodies that their endpoints parse themselves: FastAPI does not see them."""
 
 
 def install_routes(app: FastAPI) -> None:
     """Give the application its routes."""
     # Directly: FastAPI takes twice as long to find a route of an included router, and votes come thousands a second.
-    app.router.routes.extend(votes.router.routes)
+    for quick in (votes.router, votes.batch_router, battles.quick_router):
+        app.router.routes.extend(quick.routes)
     for router in (
         votes.retractions_router,
+        battles.router,
         refits.router,
         leaderboard.router,
         models.router,

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
+    from app.auth.battle_tokens import BattleTokens
     from app.auth.callers import KnownCallers
+    from app.battles.queue import BattleQueue
     from app.database.engine import Database
     from app.http.limits import RateLimits
     from app.leaderboard.cache import LeaderboardCache
@@ -36,6 +38,8 @@ class Services:
     known_callers: KnownCallers
     known_names: KnownNames
     vote_queue: VoteQueue
+    battle_queue: BattleQueue
+    battle_tokens: BattleTokens
     leaderboards: LeaderboardCache
     impacts: Impacts
     previews: PolicyPreviews
@@ -45,8 +49,9 @@ class Services:
     """Bytes of the vote batches that are being received or recorded now."""
 
     async def close(self) -> None:
-        """Record the votes that wait and stop every process and thread."""
+        """Record the votes and battles that wait and stop every process and thread."""
         self.figures.close()
         self.previews.stop()
         self.impacts.stop()
+        await self.battle_queue.close()
         await self.vote_queue.close()

@@ -64,7 +64,8 @@ class _OneInsertEach:
         for connection in connections:
             self._free.put_nowait(connection)
 
-    async def submit(self, vote: Vote, api_key_id: UUID | None) -> VoteReceipt:
+    async def submit(self, submission: tuple[Vote, UUID | None]) -> VoteReceipt:
+        vote, api_key_id = submission
         known = look_up_names(self._names, [vote])  # both servers have met all names before they are measured
         vote_id = new_id()
         values = (

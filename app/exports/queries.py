@@ -32,9 +32,19 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import Select
 
 from app.annotators.standings import standing_of
-from app.database.tables import annotators, exports, models, retracted_votes, snapshot_annotators, snapshots, votes
+from app.database.tables import (
+    annotators,
+    battles,
+    exports,
+    models,
+    retracted_votes,
+    snapshot_annotators,
+    snapshots,
+    votes,
+)
 from app.leaderboard.row_files import FORMULA
 from app.snapshots.vote_sets import seen_by
+from app.votes.queries import battle_of
 from app.votes.rules import WINNERS
 
 CopyForm = Literal["csv", "safe csv", "jsonl"]
@@ -67,13 +77,16 @@ def votes_query(
             side_a.c.name.label("model_a"),
             side_b.c.name.label("model_b"),
             case(dict(enumerate(WINNERS)), value=v.outcome).label("winner"),
-            v.battle_id,
+            battle_of(),
             _iso(v.voted_at).label("timestamp"),
             case((func.cardinality(v.tags) > 0, func.to_json(v.tags))).label("tags"),
             v.metadata,
             _iso(v.received_at).label("received_at"),
+            v.sealed_battle_id.is_not(None).label("sealed"),
+            battles.c.propensity,
         )
         .join_from(votes, annotators, annotators.c.id == v.annotator_id)
+        .outerjoin(battles, battles.c.id == v.sealed_battle_id)
         .join(side_a, side_a.c.id == v.model_a_id)
         .join(side_b, side_b.c.id == v.model_b_id)
         .where(*conditions)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -137,7 +138,7 @@ class _Bucket:
 
 
 class RateLimits:
-    """Counts the requests of each key, and of each address without a valid key, in this process's memory.
+    """Counts the requests of each key, battle token and address without either, in this process's memory.
 
     Every process counts for itself: with four processes, a caller may make up to four times as many requests. The
     requests of a minute may come at once. If there are more than `size` callers, the one that was silent longest is
@@ -145,11 +146,18 @@ class RateLimits:
     """
 
     def __init__(
-        self, *, per_key: int | None, per_address: int | None, sign_ins: int | None = None, size: int = 100_000
+        self,
+        *,
+        per_key: int | None,
+        per_address: int | None,
+        sign_ins: int | None = None,
+        per_token: int | None = None,
+        size: int = 100_000,
     ) -> None:
         self._per_key = per_key
         self._sign_ins = sign_ins
         self._per_address = per_address
+        self._per_token = per_token
         self._buckets: LRUCache[Any, _Bucket] = LRUCache(size)
 
     def count_caller(self, scope: Scope, caller: Caller) -> None:
@@ -182,6 +190,16 @@ class RateLimits:
         """
         if self._sign_ins is not None:
             self._take(scope, "address", ("sign-in", _network(scope)), self._sign_ins)
+
+    def count_battle_token(self, scope: Scope, battle_id: UUID) -> None:
+        """Count a request that shows a genuine token of a battle and no key. The address' limit does not apply.
+
+        Raises
+        ------
+        RateLimitedError
+        """
+        if self._per_token is not None:
+            self._take(scope, "token", battle_id, self._per_token)
 
     def _take(self, scope: Scope, policy: str, who: Any, per_minute: int) -> None:
         now = time.monotonic()

@@ -14,9 +14,10 @@ from app.http.problems import Problem, problem_responses
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
 
-def documented_body(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the `openapi_extra` of a route that parses such a body itself."""
-    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+def documented_body(*models: type[BaseModel]) -> dict[str, Any]:
+    """Return the `openapi_extra` of a route that itself parses a body of one of these kinds."""
+    schemas: list[dict[str, Any]] = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in models]
+    schema = schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 

@@ -35,6 +35,7 @@ from app.database.tables import (
     snapshot_models,
     votes,
 )
+from app.votes.queries import battle_of
 
 MAX_LOG10_ODDS = 16.0
 """Odds beyond 10^16 all count as this: a float has no more digits."""
@@ -53,7 +54,7 @@ def list_votes(conn: Connection, annotator_id: int, *, limit: int, before: UUID 
     c, void = votes.c, retracted_votes.c
     statement = (
         select(
-            c.id, c.battle_id, c.model_a_id, c.model_b_id, c.outcome, c.voted_at, c.received_at,
+            c.id, battle_of(), c.model_a_id, c.model_b_id, c.outcome, c.voted_at, c.received_at,
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),
             c.import_id.is_not(None).label("imported"),

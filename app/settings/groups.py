@@ -120,6 +120,17 @@ class IngestSettings(Group):
     )
 
 
+class BattleSettings(Group):
+    """Sealed battles and their tokens."""
+
+    token_seconds: int = Field(3600, ge=1, le=604_800, description="Time that a battle waits for its vote.")
+    requests_per_token: Annotated[int | None, NO_LIMIT] = Field(
+        30,
+        ge=1,
+        description="Requests a minute that a battle's token may make without a key, per process; `none` for no limit.",
+    )
+
+
 class ImportSettings(Group):
     """Limits of uploaded files of votes."""
 

@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.settings.groups import (
+    BattleSettings,
     DatabaseSettings,
     ExportSettings,
     FitSettings,
@@ -69,6 +70,7 @@ class Settings(BaseSettings):
     sessions: SessionSettings = SessionSettings()
     database: DatabaseSettings = DatabaseSettings()
     ingest: IngestSettings = IngestSettings()
+    battles: BattleSettings = BattleSettings()
     imports: ImportSettings = ImportSettings()
     exports: ExportSettings = ExportSettings()
     worker: WorkerSettings = WorkerSettings()

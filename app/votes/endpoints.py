@@ -12,27 +12,33 @@ from pydantic_core import to_json
 from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
 from app.http.dependencies import (
+    WITHOUT_KEY,
+    OptionalIngest,
     ReadView,
     Transaction,
     authorise,
     bearer_secret,
     database_turn,
+    optional_ingest,
+    read_signed_body,
+    refuse_anonymous,
     refuse_unknown_parameters,
     require,
     require_any,
     require_json,
     services_of,
+    verify_battle_token,
 )
-from app.http.idempotency.headers import HEADER, REPLAYED, documented_key, read_claim
+from app.http.group_commit import IdempotentSubmission
+from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
 from app.http.idempotency.service import StoredResponse
 from app.http.middleware import note_votes
 from app.http.openapi import documented_body, operation_id
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.paths import PREFIX
-from app.http.problems import MEDIA_TYPE, invalid_input, problem_response, problem_responses
+from app.http.problems import problem_response, problem_responses
 from app.votes import retractions
 from app.votes.batches import record_batch, reserve_memory
-from app.votes.queue import IdempotentSubmission
 from app.votes.receipts import Status, VoteConflictError, VoteReceipt
 from app.votes.schemas import (
     BatchAnswer,
@@ -45,6 +51,8 @@ from app.votes.schemas import (
     VoteRetraction,
     parse_vote,
 )
+from app.votes.sealed.schemas import SealedVoteBody, parse_sealed_vote
+from app.votes.sealed.service import SealedVote
 
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
 
@@ -63,20 +71,36 @@ class VoteRoute(APIRoute):
             if request.scope["query_string"]:
                 await refuse_unknown_parameters(request)
             await require_json(request)
-            caller = await authorise(request, "ingest", bearer_secret(request), tokens=True)
-            response: Response = await self.endpoint(caller, request)
+            response: Response = await self.endpoint(await self.authorise(request), request)
             return response
 
         return handle
 
+    async def authorise(self, request: Request) -> Caller | None:
+        """Return the holder of the request's key or ingest token."""
+        return await authorise(request, "ingest", bearer_secret(request), tokens=True)
 
-router = APIRouter(
-    prefix=f"{PREFIX}/votes",
-    tags=["votes"],
-    route_class=VoteRoute,
-    generate_unique_id_function=operation_id,
-    dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
-)
+
+class SingleVoteRoute(VoteRoute):
+    """A route that a request without a key may reach: a battle's token in its body may authorise it."""
+
+    async def authorise(self, request: Request) -> Caller | None:
+        """Return the holder of the request's key or ingest token; None for a request without either."""
+        return await optional_ingest(request, bearer_secret(request))
+
+
+def _router(route_class: type[VoteRoute]) -> APIRouter:
+    return APIRouter(
+        prefix=f"{PREFIX}/votes",
+        tags=["votes"],
+        route_class=route_class,
+        generate_unique_id_function=operation_id,
+        dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
+    )
+
+
+router = _router(SingleVoteRoute)
+batch_router = _router(VoteRoute)
 retractions_router = APIRouter(tags=["votes"])
 
 _Position = TypeAdapter(tuple[UUID])
@@ -88,11 +112,11 @@ _Position = TypeAdapter(tuple[UUID])
     response_model=RecordedVoteAnswer,
     responses={
         200: {"model": RecordedVoteAnswer, "description": "The same vote is on record already."},
-        **problem_responses(400, 401, 403, 409, 413, 415, 422, 503),
+        **problem_responses(400, 401, 403, 404, 409, 410, 413, 415, 422, 503),
     },
-    openapi_extra={**documented_body(Vote), "parameters": [documented_key()]},
+    openapi_extra={**documented_body(Vote, SealedVoteBody), "parameters": [documented_key()], **WITHOUT_KEY},
 )
-async def post_vote(caller: Annotated[Caller, require("ingest", tokens=True)], request: Request) -> Response:
+async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     """Record one vote.
 
     201 means that the vote is stored durably. An annotator judges a battle (`battle_id`) once. The same verdict again,
@@ -100,13 +124,22 @@ async def post_vote(caller: Annotated[Caller, require("ingest", tokens=True)], r
     `on_conflict` says so, it replaces the vote on record (`replaces`). A vote without `battle_id` is always new, so it
     is safe to send again only with an `Idempotency-Key`: the same key and body get the first answer again.
 
-    Needs scope `ingest` or an ingest token. Problems: `not-authenticated`, `scope-missing`; `foreign-annotator` if the
-    token is bound to another annotator; `malformed-body`, `media-type`, `body-too-large`, `invalid`; `vote-conflict`,
-    with the `id` on record, if the annotator has judged the battle otherwise; `idempotency-key-reused`,
-    `idempotency-in-flight`. After `queue-full`, `shutting-down`, `database-unreachable` or `database-busy`, send it
-    again later.
+    A vote on a sealed battle (`POST /battles`) has the battle's `token` in place of models and annotator, and the
+    answer reveals the models, `left` and `right`. The token counts once. The same verdict again answers 200.
+
+    Needs scope `ingest`, an ingest token or the token of a battle. Problems: `not-authenticated`, `scope-missing`;
+    `foreign-annotator` if the token is bound to another annotator; `malformed-body`, `media-type`, `body-too-large`,
+    `invalid`; `vote-conflict`, with the `id` on record, if the annotator has judged the battle otherwise;
+    `forged-token`, `battle-expired`, `battle-skipped`, and `not-found` for a battle that is no longer on record;
+    `idempotency-key-reused`, `idempotency-in-flight`. After `queue-full`, `shutting-down`, `database-unreachable` or
+    `database-busy`, send it again later.
     """
-    body = await request.body()
+    body = await read_signed_body(request, caller)
+    sealed = parse_sealed_vote(body)
+    if sealed is not None:
+        return await _cast_sealed(request, sealed, caller)
+    if caller is None:
+        raise refuse_anonymous(request)
     vote = parse_vote(body)
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
@@ -114,15 +147,25 @@ async def post_vote(caller: Annotated[Caller, require("ingest", tokens=True)], r
     queue = services_of(request).vote_queue
     render = partial(_render, request)
     if claim is None:
-        receipt = await queue.submit(vote, caller.key_id)
+        receipt = await queue.submit((vote, caller.key_id))
         note_votes(request.scope, {receipt.status: 1})
-        return _respond(render(receipt))
-    response = await queue.submit_once(vote, caller.key_id, IdempotentSubmission(claim, render))
+        return respond(render(receipt))
+    response = await queue.submit_once((vote, caller.key_id), IdempotentSubmission(claim, render))
     note_votes(request.scope, {} if response.replayed else {_STATUS_ANSWERED[response.status]: 1})
-    return _respond(response)
+    return respond(response)
 
 
-@router.post(
+async def _cast_sealed(request: Request, body: SealedVoteBody, caller: Caller | None) -> Response:
+    battle_id = verify_battle_token(request, body.token, caller)
+    if caller is not None and caller.binding and (body.annotator is None or not caller.may_vote_as(body.annotator)):
+        raise ForeignAnnotatorError("this ingest token may vote for one annotator only: state it as `annotator`")
+    vote = SealedVote(battle_id, body.outcome, body.annotator)
+    receipt = await services_of(request).vote_queue.submit(vote)
+    note_votes(request.scope, {receipt.status: 1})
+    return respond(_render(request, receipt))
+
+
+@batch_router.post(
     "/batch",
     response_model=BatchAnswer,
     responses=problem_responses(400, 401, 403, 409, 413, 415, 422, 503),
@@ -147,25 +190,18 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
         async with database_turn(request):
             response, counts = await run_in_threadpool(record_batch, services, body, caller, claim)
     note_votes(request.scope, counts)
-    return _respond(response)
-
-
-def _respond(stored: StoredResponse) -> Response:
-    is_problem = stored.status >= 400  # noqa: PLR2004  where HTTP's errors begin
-    headers = {REPLAYED: "true"} if stored.replayed else None
-    return Response(stored.body, stored.status, headers, MEDIA_TYPE if is_problem else "application/json")
+    return respond(response)
 
 
 def _render(request: Request, receipt: VoteReceipt) -> StoredResponse:
-    if receipt.id is None:
-        raise invalid_input(receipt.errors)
+    assert receipt.id is not None  # noqa: S101  only an invalid vote has none, and the queue has refused it
     if receipt.status == "conflict":
         problem = problem_response(request.scope, VoteConflictError(receipt.detail or "", receipt.id))
         return StoredResponse(problem.status_code, bytes(problem.body))
-    if receipt.status == "created" and receipt.replaces is None:
+    if receipt.status == "created" and receipt.replaces is None and receipt.left is None:
         # Nearly every vote. An instance of `RecordedVoteAnswer` would take six times as long.
         return StoredResponse(201, to_json({"id": receipt.id, "status": "created"}))
-    answer = RecordedVoteAnswer(id=receipt.id, status=receipt.status, detail=receipt.detail, replaces=receipt.replaces)
+    answer = RecordedVoteAnswer.model_validate(receipt, from_attributes=True)
     status = 201 if receipt.status == "created" else 200
     return StoredResponse(status, answer.model_dump_json(exclude_none=True).encode())
 

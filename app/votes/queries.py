@@ -9,9 +9,24 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Uuid, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Label,
+    RowMapping,
+    Text,
+    Uuid,
+    cast,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from app.database.arrays import array_text
 from app.database.ids import new_id
 from app.database.tables import annotators, models, retracted_votes, retractions, votes
 
@@ -43,7 +58,6 @@ JOIN votes AS v ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.an
 LEFT JOIN retracted_votes AS r ON r.vote_id = v.id AND r.retraction_id IS NOT NULL
 ORDER BY v.battle_id, v.annotator_id, v.version DESC
 """
-_NO_TAGS = "{}"
 
 
 class VoteRow(NamedTuple):
@@ -85,7 +99,7 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
     """
     fields = zip(VoteRow._fields, zip(*rows, strict=True), strict=True)
     columns: dict[str, list[Any]] = {name: list(values) for name, values in fields}
-    columns["tags"] = [_array_text(tags) if tags else _NO_TAGS for tags in columns["tags"]]
+    columns["tags"] = [array_text(tags) for tags in columns["tags"]]
     # Nearly always every row is added, and the count shows it. Then no ids have to be sent back and compared.
     if conn.exec_driver_sql(_INSERT, {**columns, "import_id": import_id}).rowcount == len(rows):
         return set()
@@ -115,12 +129,6 @@ def most_voted_tags(conn: Connection, limit: int) -> list[str]:
     return list(conn.execute(statement).scalars())
 
 
-def _array_text(items: Sequence[str]) -> str:
-    """Return PostgreSQL's text form of an array. Arrays of unequal lengths cannot be sent as one of two dimensions."""
-    quoted = ('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in items)
-    return "{" + ",".join(quoted) + "}"
-
-
 # Locks a pair by the annotator's first vote on the battle, which is never deleted. FOR NO KEY UPDATE changes nothing.
 _LOCK = """
 SELECT 1 FROM votes AS v
@@ -146,6 +154,11 @@ def retract_replaced(conn: Connection, replaced: Sequence[tuple[UUID, UUID]]) ->
     conn.exec_driver_sql(_RETRACT, {"earlier": list(earlier), "later": list(later)})
 
 
+def battle_of() -> Label[str]:
+    """Return the battle that a vote answers: a sealed one, or the one that the sender named."""
+    return func.coalesce(cast(votes.c.sealed_battle_id, Text), votes.c.battle_id).label("battle_id")
+
+
 Target = Literal["vote", "battle", "model", "annotator"]
 
 
@@ -155,13 +168,20 @@ def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
     `key` is the id of a vote or a battle, or the number of a model or an annotator.
     """
     c = votes.c
-    meant: dict[Target, ColumnElement[bool]] = {
-        "vote": c.id == key,
-        "battle": c.battle_id == key,
-        "annotator": c.annotator_id == key,
-        "model": or_(c.model_a_id == key, c.model_b_id == key),
-    }
-    return meant[target]
+    meant: ColumnElement[bool]
+    match target:
+        case "vote":
+            meant = c.id == key
+        case "annotator":
+            meant = c.annotator_id == key
+        case "model":
+            meant = or_(c.model_a_id == key, c.model_b_id == key)
+        case "battle":
+            try:
+                meant = or_(c.battle_id == key, c.sealed_battle_id == UUID(key))
+            except ValueError:  # no sealed battle: those have UUIDs
+                meant = c.battle_id == key
+    return meant
 
 
 def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:
@@ -204,12 +224,14 @@ def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
     columns = [
         c[name]
         for name in (
-            "id", "outcome", "battle_id", "voted_at", "received_at", "tags", "metadata", "api_key_id", "import_id",
+            "id", "outcome", "voted_at", "received_at", "tags", "metadata", "api_key_id", "import_id",
         )
     ]  # fmt: skip
     statement = (
         select(
             *columns,
+            battle_of(),
+            c.sealed_battle_id.is_not(None).label("sealed"),
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),
             annotators.c.key.label("annotator"),

@@ -29,6 +29,7 @@ class VoteReceipt:
     detail : why it was not created, where there is more to say
     errors : the places that make it invalid
     replaces : the annotator's earlier vote whose place a created one has taken
+    left, right : names of the two models, which a vote on a sealed battle reveals
     """
 
     status: Status
@@ -36,6 +37,8 @@ class VoteReceipt:
     detail: str | None = None
     errors: tuple[FieldError, ...] = ()
     replaces: UUID | None = None
+    left: str | None = None
+    right: str | None = None
 
 
 def invalid_receipt(errors: tuple[FieldError, ...]) -> VoteReceipt:

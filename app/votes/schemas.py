@@ -89,6 +89,8 @@ class RecordedVoteAnswer(BaseModel):
     status: Status = Field(description="created or duplicate.")
     detail: str | None = Field(None, description="Says if the vote on record is retracted.")
     replaces: UUID | None = Field(None, description="The annotator's earlier vote that this one replaces.")
+    left: str | None = Field(None, description="Of a vote on a sealed battle: the model on the left.")
+    right: str | None = Field(None, description="Of a vote on a sealed battle: the model on the right.")
 
 
 class VoteResult(BaseModel):
@@ -211,5 +213,6 @@ class VoteOnRecord(BaseModel):
     metadata: dict[str, Any] | None
     api_key_id: UUID | None = Field(description="The key that sent it; null for an import.")
     import_id: UUID | None
+    sealed: bool = Field(description="Whether a battle's token cast it, on a pair that the service had drawn.")
     retraction: Retraction | None = Field(description="What retracted it; null for a vote that counts.")
     replaced_by: UUID | None = Field(description="The annotator's later verdict on the battle, if there is one.")

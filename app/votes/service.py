@@ -3,6 +3,7 @@
 import json
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -22,10 +23,10 @@ Submission = tuple[Vote, UUID | None]
 _OUTCOMES: dict[str, int] = {word: number for number, word in enumerate(WINNERS)}
 
 
-def look_up_names(names: KnownNames, votes: Sequence[Vote]) -> Known:
-    """Return the numbers of the names in these votes, as far as they are on record."""
+def look_up_names(names: KnownNames, votes: Sequence[Vote], annotators: AbstractSet[str] = frozenset()) -> Known:
+    """Return the numbers of the names in these votes and of further annotators, as far as they are on record."""
     models = {name for vote in votes for name in (vote.model_a, vote.model_b)}
-    return names.look_up(models, {vote.annotator for vote in votes})
+    return names.look_up(models, {*annotators, *(vote.annotator for vote in votes)})
 
 
 def record_votes(conn: Connection, submissions: Sequence[Submission], known: Known) -> list[VoteReceipt]:

@@ -9,9 +9,10 @@ from sqlalchemy.exc import DataError
 
 from app.database.engine import Database
 from app.database.errors import DatabaseContendedError
+from app.http.group_commit import QueueFullError, ShuttingDownError
 from app.naming.known_names import Known
 from app.votes import queue as ingest
-from app.votes.queue import QueueFullError, ShuttingDownError, VoteQueue
+from app.votes.queue import VoteQueue
 from app.votes.receipts import VoteReceipt
 from app.votes.schemas import Vote
 
@@ -53,7 +54,7 @@ async def until_writing(held: HeldDatabase) -> None:
 
 
 async def submit_all(queue: VoteQueue, votes: list[Vote]) -> list[VoteReceipt | BaseException]:
-    return await asyncio.gather(*(queue.submit(one, None) for one in votes), return_exceptions=True)
+    return await asyncio.gather(*(queue.submit((one, None)) for one in votes), return_exceptions=True)
 
 
 def statuses(results: list[VoteReceipt | BaseException]) -> list[str]:
@@ -63,7 +64,7 @@ def statuses(results: list[VoteReceipt | BaseException]) -> list[str]:
 def test_what_arrives_during_a_write_shares_the_next(held: HeldDatabase) -> None:
     async def run() -> None:
         queue = VoteQueue(held, queue_size=1000, commit_size=30)
-        first = asyncio.create_task(queue.submit(vote(0), None))
+        first = asyncio.create_task(queue.submit((vote(0), None)))
         await until_writing(held)
         rest = asyncio.create_task(submit_all(queue, [vote(i) for i in range(1, 51)]))
         await asyncio.sleep(0)
@@ -81,9 +82,9 @@ def test_requests_that_have_arrived_share_the_write_of_the_first(held: HeldDatab
     async def run() -> None:
         queue = VoteQueue(held, queue_size=100, commit_size=100)
         held.go.set()
-        first = asyncio.create_task(queue.submit(vote(0), None))
+        first = asyncio.create_task(queue.submit((vote(0), None)))
         await asyncio.sleep(0)  # it waits, and the second request is read
-        second = asyncio.create_task(queue.submit(vote(1), None))
+        second = asyncio.create_task(queue.submit((vote(1), None)))
         assert [(await one).status for one in (first, second)] == ["created"] * 2
         await queue.close()
 
@@ -94,12 +95,12 @@ def test_requests_that_have_arrived_share_the_write_of_the_first(held: HeldDatab
 def test_a_full_queue_refuses_at_once(held: HeldDatabase) -> None:
     async def run() -> None:
         queue = VoteQueue(held, queue_size=2, commit_size=2)
-        first = asyncio.create_task(queue.submit(vote(0), None))
+        first = asyncio.create_task(queue.submit((vote(0), None)))
         await until_writing(held)
-        waiting = [asyncio.create_task(queue.submit(vote(i), None)) for i in (1, 2)]
+        waiting = [asyncio.create_task(queue.submit((vote(i), None))) for i in (1, 2)]
         await asyncio.sleep(0)
         with pytest.raises(QueueFullError):
-            await queue.submit(vote(3), None)
+            await queue.submit((vote(3), None))
         held.go.set()
         assert {(await one).status for one in (first, *waiting)} == {"created"}
         await queue.close()
@@ -116,7 +117,7 @@ def test_closing_writes_what_was_taken(held: HeldDatabase) -> None:
         closing = asyncio.create_task(queue.close())
         await asyncio.sleep(0)
         with pytest.raises(ShuttingDownError):
-            await queue.submit(vote(99), None)
+            await queue.submit((vote(99), None))
         held.go.set()
         await closing
         assert statuses(await taken) == ["created"] * 25
@@ -128,10 +129,10 @@ def test_closing_writes_what_was_taken(held: HeldDatabase) -> None:
 def test_a_caller_who_leaves_before_the_write_leaves_no_vote(held: HeldDatabase) -> None:
     async def run() -> None:
         queue = VoteQueue(held, queue_size=100, commit_size=10)
-        writing, waiting, other = (asyncio.create_task(queue.submit(vote(i), None)) for i in range(3))
+        writing, waiting, other = (asyncio.create_task(queue.submit((vote(i), None))) for i in range(3))
         await until_writing(held)
         # The first group took all three; what comes now waits for the next.
-        late, staying = (asyncio.create_task(queue.submit(vote(i), None)) for i in (3, 4))
+        late, staying = (asyncio.create_task(queue.submit((vote(i), None))) for i in (3, 4))
         await asyncio.sleep(0)
         waiting.cancel()
         late.cancel()
@@ -146,7 +147,7 @@ def test_a_caller_who_leaves_before_the_write_leaves_no_vote(held: HeldDatabase)
 @pytest.mark.parametrize(
     ("failure", "outcome"),
     [
-        (DataError("INSERT", {}, ValueError("no")), "invalid"),
+        (DataError("INSERT", {}, ValueError("no")), "BadInputError"),
         (ZeroDivisionError("a bug"), "ZeroDivisionError"),
         (DatabaseContendedError("deadlock"), "DatabaseContendedError"),
     ],

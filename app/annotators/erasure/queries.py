@@ -7,6 +7,7 @@ from sqlalchemy import Connection, delete, func, or_, select, text, update
 from app.database.tables import (
     annotators,
     appeals,
+    battles,
     exports,
     file_chunks,
     import_faults,
@@ -45,6 +46,13 @@ def clear_metadata_of_erased(conn: Connection) -> int:
     all erased annotators, at every erasure and every publication.
     """
     return conn.execute(_CLEAR_METADATA).rowcount
+
+
+def expire_battles(conn: Connection, annotator_id: int) -> None:
+    """Let the annotator's open battles expire: their tokens would add votes of the person to the erased annotator."""
+    c = battles.c
+    open_ones = (c.annotator_id == annotator_id, c.vote_id.is_(None), c.expires_at > func.now())
+    conn.execute(update(battles).where(*open_ones).values(expires_at=func.now()))
 
 
 def clear_appeals(conn: Connection, annotator_id: int) -> None:

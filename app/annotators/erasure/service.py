@@ -50,6 +50,7 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
 def _forget(conn: Connection, found: FoundAnnotator, named: set[str]) -> None:
     replacement = f"erased_{base32(secrets.token_bytes(32))}"
     store.set_erased_key(conn, found.annotator_id, replacement)
+    store.expire_battles(conn, found.annotator_id)
     store.clear_appeals(conn, found.annotator_id)
     store.delete_import_faults(conn, found.annotator_id, sorted(named))
     store.clear_import_details(conn, sorted(named))

@@ -1,5 +1,6 @@
 """The tables, as SQLAlchemy Core sees them. `migrations/` creates them; a test holds the two together."""
 
+from app.database.tables.battles import battles, candidate_sets, service_secrets
 from app.database.tables.columns import Xid8, metadata
 from app.database.tables.files import exports, file_chunks, import_faults, imports
 from app.database.tables.keys import api_keys, ingest_tokens, sessions, sign_in_links
@@ -22,6 +23,8 @@ __all__ = [
     "api_keys",
     "appeals",
     "audit_log",
+    "battles",
+    "candidate_sets",
     "decisions",
     "exports",
     "file_chunks",
@@ -37,6 +40,7 @@ __all__ = [
     "refits",
     "retracted_votes",
     "retractions",
+    "service_secrets",
     "sessions",
     "sign_in_links",
     "snapshot_annotators",

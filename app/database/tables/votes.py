@@ -42,6 +42,7 @@ votes = Table(
     Column("api_key_id", Uuid),
     Column("import_id", Uuid),
     Column("version", SmallInteger, nullable=False, server_default="0"),
+    Column("sealed_battle_id", Uuid),  # the battle whose token cast the vote; null for a vote that names its models
     CheckConstraint("model_a_id <> model_b_id", name="two_models"),
     CheckConstraint("outcome BETWEEN 0 AND 3", name="outcome_known"),
     Index(
@@ -51,6 +52,12 @@ votes = Table(
         "version",
         unique=True,
         postgresql_where=text("battle_id IS NOT NULL"),
+    ),
+    Index(
+        "uq_votes_sealed_battle_id",
+        "sealed_battle_id",
+        unique=True,
+        postgresql_where=text("sealed_battle_id IS NOT NULL"),
     ),
     Index("ix_votes_annotator_id", "annotator_id"),
     Index("ix_votes_recorded_in", "recorded_in"),

@@ -4,11 +4,12 @@ import hashlib
 import re
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, Response
 
 from app.auth.callers import Caller
 from app.errors import BadInputError, FieldError
-from app.http.idempotency.service import IdempotencyClaim
+from app.http.idempotency.service import IdempotencyClaim, StoredResponse
+from app.http.problems import MEDIA_TYPE
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -33,6 +34,13 @@ def read_claim(request: Request, caller: Caller, body: bytes) -> IdempotencyClai
     digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
     digest.update(body)
     return IdempotencyClaim(caller.key_id, form[1] or form[2], digest.digest())
+
+
+def respond(stored: StoredResponse) -> Response:
+    """Return the response to send: the one just made, or the one to an earlier request, which the header says."""
+    is_problem = stored.status >= 400  # noqa: PLR2004  where HTTP's errors begin
+    headers = {REPLAYED: "true"} if stored.replayed else None
+    return Response(stored.body, stored.status, headers, MEDIA_TYPE if is_problem else "application/json")
 
 
 def documented_key() -> dict[str, Any]:

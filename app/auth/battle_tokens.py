@@ -1,0 +1,64 @@
+"""The token of a sealed battle: a browser holds it and nothing else, and votes with it."""
+
+import base64
+import binascii
+import hmac
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from sqlalchemy import Connection, select
+
+from app.database.tables import service_secrets
+from app.errors import BadInputError, FieldError
+
+_ID_BYTES = 16
+_MAC_BYTES = 17  # 136 bits; with the id 33 bytes, which base64 writes as 44 characters without padding
+_LENGTH = (_ID_BYTES + _MAC_BYTES) * 4 // 3
+_PURPOSE = b"battle token"
+_SECRET = "battle-tokens"  # noqa: S105  the row's name
+
+
+class ForgedTokenError(BadInputError):
+    """The token was not made by this service."""
+
+    code = "forged-token"
+    title = "The battle token is not genuine"
+
+
+@dataclass(frozen=True)
+class BattleTokens:
+    """Makes and checks tokens: base64url(id ‖ HMAC-SHA256(secret, id)), the HMAC cut to 17 bytes.
+
+    All replicas share the secret, so each accepts the tokens of the others, and none has to ask the database whether a
+    token is genuine.
+    """
+
+    secret: bytes = field(repr=False)
+
+    def issue(self, battle_id: UUID) -> str:
+        """Return the token of a battle."""
+        mac = hmac.digest(self.secret, _PURPOSE + battle_id.bytes, "sha256")
+        return base64.urlsafe_b64encode(battle_id.bytes + mac[:_MAC_BYTES]).decode()
+
+    def verify(self, token: str) -> UUID:
+        """Return the battle that the token belongs to.
+
+        Raises
+        ------
+        ForgedTokenError
+        """
+        if len(token) == _LENGTH and token.isascii():
+            try:
+                battle_id = UUID(bytes=base64.urlsafe_b64decode(token)[:_ID_BYTES])
+            except (binascii.Error, ValueError):
+                battle_id = None
+            # Texts are compared, not bytes: base64 may have several texts for the same bytes.
+            if battle_id is not None and hmac.compare_digest(self.issue(battle_id), token):
+                return battle_id
+        raise ForgedTokenError("this is not a token of this service", (FieldError("/token", "is not genuine"),))
+
+
+def read_battle_tokens(conn: Connection) -> BattleTokens:
+    """Return what makes and checks the tokens of all processes on this database."""
+    statement = select(service_secrets.c.secret).where(service_secrets.c.name == _SECRET)
+    return BattleTokens(bytes(conn.execute(statement).scalar_one()))

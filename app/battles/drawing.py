@@ -1,0 +1,72 @@
+"""Which pair an annotator sees next, and with which probability it was drawn."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from cachetools import LRUCache
+
+from app.battles.queries import History, ModelIds
+from app.battles.roster import Roster
+from app.rating.sampling.alias import Random
+from app.rating.sampling.pair_sampler import PairSampler
+from app.rating.sampling.pair_weights import uniform_weights
+
+_MOST_PAIRS = 1_000_000  # of all tables that are kept, about 60 bytes each
+
+_Key = tuple[str, ModelIds]
+
+
+class DrawnBattle(NamedTuple):
+    """Two models in random order, the probability of this pair, sides aside, and what drew it: a policy's name."""
+
+    left_id: int
+    right_id: int
+    propensity: float
+    drawn_by: str
+
+
+class BattleDraws:
+    """Draws battles from the newest snapshot's tables of pairs, before the first snapshot uniformly.
+
+    It keeps what makes draws quick, for each tag and list of candidates. Belongs to one thread.
+
+    Parameters
+    ----------
+    random : unpredictable, so that an annotator who knows past battles cannot tell the next ones
+    """
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._snapshot: object = None
+        self._samplers: LRUCache[_Key, PairSampler] = LRUCache(
+            _MOST_PAIRS, getsizeof=lambda sampler: min(len(sampler.weights.weight), _MOST_PAIRS)
+        )
+
+    def draw(self, roster: Roster, candidates: ModelIds, tags: Sequence[str], history: History) -> DrawnBattle:
+        """Draw a battle of two of the candidates for an annotator.
+
+        The table is that of the first tag that has one. The annotator's last pairs are left out while there are
+        others. A share of the battles of an annotator with δ votes or fewer is drawn to learn about the annotator.
+        """
+        policy = roster.policy.settings
+        sampler = self._sampler(roster, next((tag for tag in tags if tag in roster.tables), ""), candidates)
+        drawn = sampler.draw(
+            self._random,
+            avoid=history.pairs,
+            calibration=policy.calibration_share if history.votes <= policy.min_votes else 0.0,
+        )
+        sides = (drawn.model_a, drawn.model_b) if self._random.random() < 1 / 2 else (drawn.model_b, drawn.model_a)
+        return DrawnBattle(*sides, drawn.propensity, "calibration" if drawn.calibrating else roster.drawn_by)
+
+    def _sampler(self, roster: Roster, tag: str, candidates: ModelIds) -> PairSampler:
+        if roster.snapshot_id != self._snapshot:
+            self._samplers.clear()
+            self._snapshot = roster.snapshot_id
+        sampler = self._samplers.get((tag, candidates))
+        if sampler is None:
+            models = np.array(candidates, dtype=np.int64)
+            table = roster.tables.get(tag)
+            sampler = PairSampler(uniform_weights(models) if table is None else table.among(models))
+            self._samplers[tag, candidates] = sampler
+        return sampler

@@ -1,0 +1,177 @@
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
+from pydantic_core import to_json
+
+from app.auth.callers import Caller
+from app.battles import service
+from app.battles.schemas import (
+    Battle,
+    BattleState,
+    BattleWithCandidates,
+    NewBattle,
+    OfferedBattle,
+    Skip,
+    SkippedBattle,
+    parse_battle,
+)
+from app.battles.service import BattleReceipt
+from app.http.dependencies import (
+    WITHOUT_KEY,
+    OptionalKey,
+    ReadView,
+    Transaction,
+    authorise,
+    bearer_secret,
+    read_signed_body,
+    refuse_anonymous,
+    refuse_unknown_parameters,
+    require,
+    require_json,
+    services_of,
+    verify_battle_token,
+)
+from app.http.group_commit import IdempotentSubmission
+from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
+from app.http.idempotency.service import StoredResponse
+from app.http.openapi import documented_body, operation_id
+from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.http.paths import PREFIX
+from app.http.problems import problem_responses
+from app.votes.sealed.schemas import object_with_token
+
+
+class BattleRoute(APIRoute):
+    """A route whose dependencies are called directly, as those of votes are."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that answers a request."""
+
+        async def handle(request: Request) -> Response:
+            if request.scope["query_string"]:
+                await refuse_unknown_parameters(request)
+            await require_json(request)
+            caller = await authorise(request, "ingest", bearer_secret(request))
+            response: Response = await self.endpoint(caller, request)
+            return response
+
+        return handle
+
+
+quick_router = APIRouter(
+    prefix=f"{PREFIX}/battles",
+    tags=["battles"],
+    route_class=BattleRoute,
+    generate_unique_id_function=operation_id,
+    dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
+)
+router = APIRouter(prefix="/battles", tags=["battles"])
+
+_Position = TypeAdapter(tuple[UUID])
+
+
+@quick_router.post(
+    "",
+    status_code=201,
+    response_model=OfferedBattle,
+    responses=problem_responses(400, 401, 403, 409, 413, 415, 422, 503),
+    openapi_extra={**documented_body(NewBattle), "parameters": [documented_key()]},
+)
+async def post_battle(caller: Annotated[Caller, require("ingest")], request: Request) -> Response:
+    """Draw the next battle for an annotator.
+
+    The service chooses the pair and the sides. The arena's backend gets the models' names and a token. The browser gets
+    the two answers and the token: `POST /votes` with the token casts the vote and reveals the models. The battle takes
+    one vote, within the time of `STABLE_ARENA_BATTLES__TOKEN_SECONDS`.
+
+    Asking again draws another battle; with an `Idempotency-Key`, the same request gets the first answer again. Needs
+    scope `ingest`; ingest tokens are not enough. Problems: `not-authenticated`, `scope-missing`; `malformed-body`,
+    `media-type`, `body-too-large`; `invalid`, also for a candidate that is unknown or archived; `too-few-models` if the
+    arena has fewer than two models; `idempotency-key-reused`, `idempotency-in-flight`. After `queue-full`,
+    `shutting-down`, `database-unreachable` or `database-busy`, ask again later.
+    """
+    body = await request.body()
+    battle = parse_battle(body)
+    queue = services_of(request).battle_queue
+    render = partial(_render, request)
+    if HEADER not in request.headers:
+        return respond(render(await queue.submit((battle, caller.key_id))))
+    idempotent = IdempotentSubmission(read_claim(request, caller, body), render)
+    return respond(await queue.submit_once((battle, caller.key_id), idempotent))
+
+
+def _render(request: Request, receipt: BattleReceipt) -> StoredResponse:
+    # An instance of `OfferedBattle` would take several times as long.
+    offered = {
+        "battle_id": receipt.id,
+        "left": receipt.left,
+        "right": receipt.right,
+        "token": services_of(request).battle_tokens.issue(receipt.id),
+        "expires_at": receipt.expires_at,
+    }
+    return StoredResponse(201, to_json(offered))
+
+
+async def _token_battle(request: Request, caller: OptionalKey) -> UUID | None:
+    """Require a key or a battle's token in the body; return the token's battle, if there is a token."""
+    content = object_with_token(await read_signed_body(request, caller))
+    if content is not None and isinstance(content["token"], str):
+        return verify_battle_token(request, content["token"], caller)
+    if caller is None:
+        raise refuse_anonymous(request)
+    return None
+
+
+TokenBattle = Annotated[UUID | None, Depends(_token_battle)]
+
+
+@router.post(
+    "/{battle_id}/skip",
+    responses=problem_responses(401, 403, 404, 409, 410, 422, 503),
+    openapi_extra=WITHOUT_KEY,
+)
+def skip_battle(battle_id: UUID, body: Skip, token_battle: TokenBattle, conn: Transaction) -> SkippedBattle:
+    """End a battle without a vote.
+
+    A skipped battle is on record and counts as exposure. Skipping it again changes nothing. The answer does not reveal
+    the models. Needs scope `ingest` or, in the body, the battle's `token`. Problems: `not-authenticated`,
+    `scope-missing`; `forged-token`, also for the token of another battle; `not-found`; `battle-voted`;
+    `battle-expired`; `invalid` for an unknown reason.
+    """
+    if token_battle is not None:
+        service.require_own_token(token_battle, battle_id)
+    return service.skip_battle(conn, battle_id, body.reason)
+
+
+@router.get("", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+def list_battles(
+    conn: ReadView,
+    annotator: Annotated[str | None, Query(description="Only those of this annotator, by id or key.")] = None,
+    state: Annotated[BattleState | None, Query(description="Only those in this state.")] = None,
+    limit: PageSize = 50,
+    cursor: Cursor = None,
+) -> Page[Battle]:
+    """List battles, the newest first.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `not-found` for an unknown annotator;
+    `invalid` for an unknown state or cursor.
+    """
+    position = read_cursor(cursor, _Position)
+    items = service.list_battles(
+        conn, limit=limit + 1, before=position and position[0], annotator=annotator, state=state
+    )
+    return paginate(items, limit, lambda last: (last.battle_id,))
+
+
+@router.get("/{battle_id}", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+def get_battle(battle_id: UUID, conn: ReadView) -> BattleWithCandidates:
+    """Show a battle: what was drawn, from which models, with which probability, and how it ended.
+
+    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    """
+    return service.find_battle(conn, battle_id)

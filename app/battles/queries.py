@@ -1,0 +1,167 @@
+"""Battles and the sets of models they are drawn from: added in groups, ended once, listed."""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, select, update
+
+from app.database.tables import annotators, battles, candidate_sets, models
+
+ModelIds = tuple[int, ...]
+
+_ADD_SETS = """
+INSERT INTO candidate_sets (digest, model_ids)
+SELECT s.digest, s.model_ids::int[] FROM unnest(%(digests)b::bytea[], %(model_ids)b::text[]) AS s(digest, model_ids)
+ON CONFLICT (digest) DO NOTHING
+"""
+_FIND_SETS = "SELECT digest, id FROM candidate_sets WHERE digest = ANY(%(digests)b::bytea[])"
+_HISTORY = """
+SELECT wanted.annotator_id, recent.left_ids, recent.right_ids, counted.votes
+FROM unnest(%(annotators)b::int[]) AS wanted(annotator_id)
+CROSS JOIN LATERAL (
+    SELECT array_agg(b.left_id) AS left_ids, array_agg(b.right_id) AS right_ids
+    FROM (SELECT left_id, right_id FROM battles WHERE battles.annotator_id = wanted.annotator_id
+          ORDER BY id DESC LIMIT %(gap)s) AS b
+) AS recent
+CROSS JOIN LATERAL (
+    SELECT count(*) AS votes
+    FROM (SELECT FROM votes WHERE votes.annotator_id = wanted.annotator_id LIMIT %(most)s) AS v
+) AS counted
+"""
+_INSERT = """
+WITH added AS (
+    INSERT INTO battles (id, annotator_id, left_id, right_id, candidate_set_id, tags, drawn_by, propensity,
+                         snapshot_id, policy_version, api_key_id, expires_at)
+    SELECT b.id, b.annotator_id, b.left_id, b.right_id, b.candidate_set_id, b.tags::text[], b.drawn_by, b.propensity,
+           b.snapshot_id, b.policy_version, b.api_key_id, now() + make_interval(secs => %(seconds)s)
+    FROM unnest(%(id)b::uuid[], %(annotator_id)b::int[], %(left_id)b::int[], %(right_id)b::int[],
+                %(candidate_set_id)b::int[], %(tags)b::text[], %(drawn_by)b::text[], %(propensity)b::float8[],
+                %(snapshot_id)b::uuid[], %(policy_version)b::int[], %(api_key_id)b::uuid[])
+         AS b(id, annotator_id, left_id, right_id, candidate_set_id, tags, drawn_by, propensity, snapshot_id,
+              policy_version, api_key_id)
+    RETURNING expires_at
+)
+SELECT max(expires_at) FROM added
+"""
+
+
+class BattleRow(NamedTuple):
+    """A battle as the table stores it. `tags` is PostgreSQL's text form of an array."""
+
+    id: UUID
+    annotator_id: int
+    left_id: int
+    right_id: int
+    candidate_set_id: int
+    tags: str
+    drawn_by: str
+    propensity: float
+    snapshot_id: UUID | None
+    policy_version: int
+    api_key_id: UUID | None
+
+
+class History(NamedTuple):
+    """What an annotator has seen: the pairs of the last battles, the latest first, and the number of votes."""
+
+    pairs: tuple[tuple[int, int], ...] = ()
+    votes: int = 0
+
+
+def add_candidate_sets(conn: Connection, sets: Collection[ModelIds]) -> dict[ModelIds, int]:
+    """Return the number of each set of models, after adding those that are new. The models are in order."""
+    of_digest = {hashlib.sha256(repr(ids).encode()).digest(): ids for ids in sorted(sets)}
+    values = {"digests": list(of_digest), "model_ids": [f"{{{','.join(map(str, x))}}}" for x in of_digest.values()]}
+    conn.exec_driver_sql(_ADD_SETS, values)
+    found = conn.exec_driver_sql(_FIND_SETS, {"digests": list(of_digest)})
+    return {of_digest[bytes(digest)]: number for digest, number in found}
+
+
+def read_histories(
+    conn: Connection, annotator_ids: Collection[int], *, gap: int, most_votes: int
+) -> dict[int, History]:
+    """Return annotators' last `gap` pairs, and how many votes they have on record, counted up to `most_votes`."""
+    if not annotator_ids:
+        return {}
+    values = {"annotators": list(annotator_ids), "gap": gap, "most": most_votes}
+    return {
+        number: History(tuple(zip(left or (), right or (), strict=True)), votes)
+        for number, left, right, votes in conn.exec_driver_sql(_HISTORY, values)
+    }
+
+
+def insert_battles(conn: Connection, rows: Sequence[BattleRow], *, seconds: int) -> datetime:
+    """Add battles that wait so many seconds for their votes; return when they expire."""
+    fields = zip(BattleRow._fields, zip(*rows, strict=True), strict=True)
+    columns: dict[str, list[Any]] = {name: list(values) for name, values in fields}
+    expires_at: datetime = conn.exec_driver_sql(_INSERT, {**columns, "seconds": seconds}).scalar_one()
+    return expires_at
+
+
+def state_of() -> ColumnElement[str]:
+    """Return a battle's state: open, voted, skipped or expired."""
+    c = battles.c
+    return case(
+        (c.vote_id.is_not(None), "voted"),
+        (c.skip_reason.is_not(None), "skipped"),
+        (c.expires_at <= func.now(), "expired"),
+        else_="open",
+    )
+
+
+def lock_battle(conn: Connection, battle_id: UUID) -> RowMapping | None:
+    """Return `state, skip_reason` of a battle and lock it until the transaction ends; None if there is none."""
+    statement = select(state_of().label("state"), battles.c.skip_reason).where(battles.c.id == battle_id)
+    return conn.execute(statement.with_for_update(key_share=True)).mappings().one_or_none()
+
+
+def skip_battle(conn: Connection, battle_id: UUID, reason: str) -> None:
+    """End a battle that is open."""
+    statement = update(battles).where(battles.c.id == battle_id)
+    conn.execute(statement.values(skip_reason=reason, ended_at=func.now()))
+
+
+def get_battle(conn: Connection, battle_id: UUID) -> RowMapping | None:
+    """Return a battle with the present names, as `schemas.Battle` has it, and the ids of its candidates."""
+    statement = _listed().add_columns(candidate_sets.c.model_ids).where(battles.c.id == battle_id)
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def list_battles(
+    conn: Connection, *, limit: int, before: UUID | None, annotator_id: int | None, state: str | None
+) -> Sequence[RowMapping]:
+    """Return battles, the newest first, those with an id below `before`. Ids grow with time."""
+    conditions = [
+        *([battles.c.id < before] if before is not None else []),
+        *([battles.c.annotator_id == annotator_id] if annotator_id is not None else []),
+        *([state_of() == state] if state is not None else []),
+    ]
+    statement = _listed().where(and_(True, *conditions)).order_by(battles.c.id.desc()).limit(limit)
+    return conn.execute(statement).mappings().all()
+
+
+def _listed() -> Select[Any]:
+    left, right = models.alias("left_model"), models.alias("right_model")
+    c = battles.c
+    return (
+        select(
+            c.id.label("battle_id"), state_of().label("state"), annotators.c.key.label("annotator"),
+            annotators.c.public_id.label("annotator_id"), left.c.name.label("left"), right.c.name.label("right"),
+            c.tags, c.drawn_by, c.propensity, c.candidate_set_id.label("candidate_set"),
+            func.cardinality(candidate_sets.c.model_ids).label("candidates"), c.snapshot_id, c.policy_version,
+            c.created_at, c.expires_at, c.ended_at, c.vote_id, c.skip_reason,
+        )
+        .join_from(battles, annotators, annotators.c.id == c.annotator_id)
+        .join(left, left.c.id == c.left_id)
+        .join(right, right.c.id == c.right_id)
+        .join(candidate_sets, candidate_sets.c.id == c.candidate_set_id)
+    )  # fmt: skip
+
+
+def names_of(conn: Connection, model_ids: Sequence[int]) -> Mapping[int, str]:
+    """Return the present names of models by number."""
+    statement = select(models.c.id, models.c.name).where(models.c.id.in_(model_ids))
+    return {row.id: row.name for row in conn.execute(statement)}

@@ -1,0 +1,62 @@
+from collections.abc import Sequence
+from functools import partial
+from random import SystemRandom
+
+from app.battles.drawing import BattleDraws
+from app.battles.roster import Rosters
+from app.battles.service import (
+    BattleReceipt,
+    Preparation,
+    Submission,
+    find_candidates,
+    names_of,
+    offer_battles,
+)
+from app.database.engine import Database
+from app.errors import StableArenaError
+from app.http.group_commit import GroupCommit
+from app.naming.aliases import read_names
+from app.naming.known_names import KnownNames
+
+
+class BattleQueue(GroupCommit[Submission, BattleReceipt]):
+    """Battles that are asked for, which share commits."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        token_seconds: int,
+        queue_size: int,
+        commit_size: int,
+        names: KnownNames,
+        idempotency_hours: int,
+    ) -> None:
+        self._database = database
+        self._names = names
+        self._rosters = Rosters(database)
+        self._seconds = token_seconds
+        self._draws = BattleDraws(SystemRandom())
+        super().__init__(
+            database,
+            self._look_up,
+            what="battles",
+            queue_size=queue_size,
+            commit_size=commit_size,
+            idempotency_hours=idempotency_hours,
+        )
+
+    def _look_up(self, group: Sequence[Submission]) -> "partial[list[BattleReceipt | StableArenaError]]":
+        listed = {names_of(battle) for battle, _ in group}
+        named = {name for names in listed if names is not None for name in names}
+        known = self._names.look_up(named, {battle.annotator for battle, _ in group})
+        numbers = {name: number for name in named if (number := known.models.get(name)) is not None}
+        if unknown := named - numbers.keys():  # those with aliases, whose number depends on the time
+            with self._database.read() as conn:
+                found = read_names(conn, unknown)
+            numbers |= {name: number for name in unknown if (number := found.number(name, None)) is not None}
+        roster = self._rosters.current(numbers.values())
+        candidates = {names: find_candidates(names, numbers, roster) for names in listed}
+        sets = self._rosters.set_numbers({pool for pool in candidates.values() if isinstance(pool, tuple)})
+        prepared = Preparation(roster, candidates, sets, known.annotators)
+        return partial(offer_battles, prepared=prepared, draws=self._draws, seconds=self._seconds)

@@ -1,0 +1,95 @@
+"""Votes on sealed battles: the token names the battle, and the battle names the models and the annotator."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from app.auth.tokens import ForeignAnnotatorError
+from app.database.ids import new_id
+from app.errors import ConflictError, GoneError, NotFoundError, StableArenaError
+from app.votes.receipts import VoteReceipt
+from app.votes.sealed.queries import LockedBattle, Verdict, find_outcomes, insert_verdicts, lock_battles
+
+
+class BattleExpiredError(GoneError):
+    """The battle's time is over, and no vote was cast."""
+
+    code = "battle-expired"
+    title = "The battle has expired"
+
+
+class BattleSkippedError(ConflictError):
+    """The battle was skipped."""
+
+    code = "battle-skipped"
+    title = "The battle was skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class SealedVote:
+    """A verdict on the battle of a genuine token.
+
+    Attributes
+    ----------
+    outcome : as votes store it, with the left model as the first
+    annotator : the raw key of the annotator, if the request states it
+    """
+
+    battle_id: UUID
+    outcome: int
+    annotator: str | None = None
+
+
+def cast_sealed_votes(
+    conn: Connection, votes: Sequence[SealedVote], annotators: Mapping[str, int]
+) -> list[VoteReceipt | StableArenaError]:
+    """Record votes on sealed battles and return what became of each, in order; an error for one that is refused.
+
+    A battle takes one vote. The same verdict again is a duplicate, another one a conflict: the policy's `on_conflict`
+    does not apply. Each receipt that is no conflict reveals the models. Needs a READ COMMITTED transaction.
+
+    Parameters
+    ----------
+    annotators : raw key → number, for the annotators that the votes state and that are on record
+    """
+    battles = lock_battles(conn, {vote.battle_id for vote in votes})
+    recorded = {battle.vote_id for battle in battles.values() if battle.vote_id is not None}
+    outcomes = find_outcomes(conn, recorded)
+    verdicts: list[Verdict] = []
+    results: list[VoteReceipt | StableArenaError] = []
+    for vote in votes:
+        battle = battles.get(vote.battle_id)
+        if battle is None:
+            results.append(NotFoundError("the token's battle is not on record"))
+        elif refusal := _refusal(vote, battle, annotators):
+            results.append(refusal)
+        elif battle.vote_id is not None:
+            results.append(_compare(vote, battle, battle.vote_id, outcomes[battle.vote_id]))
+        else:
+            verdict = Verdict(battle.id, new_id(), vote.outcome)
+            verdicts.append(verdict)
+            outcomes[verdict.vote_id] = vote.outcome
+            battles[battle.id] = battle._replace(vote_id=verdict.vote_id)
+            results.append(VoteReceipt("created", verdict.vote_id, left=battle.left, right=battle.right))
+    if verdicts:
+        insert_verdicts(conn, verdicts)
+    return results
+
+
+def _refusal(vote: SealedVote, battle: LockedBattle, annotators: Mapping[str, int]) -> StableArenaError | None:
+    """Return why the vote is neither added nor compared with the one on record, or None."""
+    if vote.annotator is not None and annotators.get(vote.annotator) != battle.annotator_id:
+        return ForeignAnnotatorError("the battle was drawn for another annotator")
+    if battle.vote_id is not None:
+        return None
+    if battle.skip_reason is not None:
+        return BattleSkippedError(f"the battle was skipped: {battle.skip_reason}")
+    return BattleExpiredError("the battle has expired: ask for another one") if battle.expired else None
+
+
+def _compare(vote: SealedVote, battle: LockedBattle, vote_id: UUID, outcome: int) -> VoteReceipt:
+    if vote.outcome == outcome:
+        return VoteReceipt("duplicate", vote_id, left=battle.left, right=battle.right)
+    return VoteReceipt("conflict", vote_id, "the annotator has voted in this battle already, with another verdict")
