@@ -44,6 +44,7 @@ COMMANDS = {
     "refit": Listed("app.cli.refit:refit", "Refit now and print the new leaderboard."),
     "leaderboard": Listed("app.cli.leaderboard:leaderboard", "Print a published leaderboard."),
     "annotators": Listed("app.cli.annotators:annotators", "List annotators, see the evidence, and decide on them."),
+    "battles": Listed("app.cli.battles:battles", "See the battles that the service drew."),
     "policy": Listed("app.cli.policy:policy", "Show the policy in force, change it, or see what a change would do."),
     "models": Listed("app.cli.models:models", "List, add, rename and archive models, and record facts about them."),
     "audit": Listed("app.cli.audit:audit", "Show and verify the audit log."),
