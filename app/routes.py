@@ -19,7 +19,9 @@ from app.pages.compare import endpoints as compare_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.files import endpoints as page_files
+from app.pages.history import endpoints as history_page
 from app.pages.matchups import endpoints as matchups_page
+from app.pages.method import endpoints as method_page
 from app.pages.model import endpoints as model_page
 from app.pages.swagger import endpoints as swagger_page
 from app.policy import endpoints as policy
@@ -67,6 +69,8 @@ def install_routes(app: FastAPI) -> None:
         model_page.router,
         matchups_page.router,
         compare_page.router,
+        history_page.router,
+        method_page.router,
         sign_in_page.router,
         sessions_page.router,
     ):

@@ -14,6 +14,8 @@ NAVIGATION = (
     Link("/", "Leaderboard"),
     Link("/matchups", "Matchups"),
     Link("/compare", "Compare"),
+    Link("/history", "History"),
+    Link("/method", "Method"),
     Link("/docs", "API"),
     Link("/console", "Console"),
 )

@@ -131,3 +131,11 @@ def read_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]
     whole = select(snapshots.c.id).where(snapshots.c.id == snapshot_id, snapshots.c.crowd_pruned_at.is_(None))
     c = snapshot_annotators.c
     return conn.execute(select(snapshot_annotators).where(c.snapshot_id.in_(whole))).mappings().all()
+
+
+def count_standings(conn: Connection, snapshot_id: UUID) -> dict[str, RowMapping]:
+    """Return `annotators` and their `votes` by standing."""
+    c = snapshot_annotators.c
+    counts = func.count().label("annotators"), func.sum(c.votes).label("votes")
+    statement = select(c.standing, *counts).where(c.snapshot_id == snapshot_id).group_by(c.standing)
+    return {row["standing"]: row for row in conn.execute(statement).mappings()}

@@ -12,7 +12,7 @@ from app.leaderboard.diff.schemas import ModelChange, SnapshotDiff
 from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow
 from app.leaderboard.service import check_leaderboard
-from app.snapshots.schemas import LeaderboardMethod, Snapshot, SnapshotHead
+from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
 from app.snapshots.service import find_snapshot
 
 _SHOWN = ("score", "rank", "component", "identified", "votes")
@@ -28,7 +28,7 @@ def compare_snapshots(
     NotFoundError, NoSuchLeaderboardError
     """
     old, new = find_snapshot(conn, before), find_snapshot(conn, after)
-    models = list(compare_leaderboards(_rows(conn, old, method), _rows(conn, new, method)))
+    models = list(compare_leaderboards(read_models(conn, old, method), read_models(conn, new, method)))
     causes = find_causes(conn, old, new)
     return SnapshotDiff(
         before=SnapshotHead.model_validate(old.model_dump()),
@@ -40,7 +40,15 @@ def compare_snapshots(
     )
 
 
-def _rows(conn: Connection, snapshot: Snapshot, method: LeaderboardMethod) -> dict[str, LeaderboardRow]:
+def read_models(
+    conn: Connection, snapshot: SnapshotHead, method: LeaderboardMethod = "am-elo"
+) -> dict[str, LeaderboardRow]:
+    """Return the models of a snapshot's leaderboard of all votes by name.
+
+    Raises
+    ------
+    NoSuchLeaderboardError
+    """
     check_leaderboard(conn, snapshot, method)
     return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot.id, method)}
 

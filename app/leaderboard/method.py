@@ -1,0 +1,82 @@
+"""How the newest leaderboard came about, in this arena's own numbers. It names no annotator."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.leaderboard.charts.queries import Chart, read_charts
+from app.policy.schemas import Policy
+from app.policy.service import past_policy
+from app.rating.settings import Standing
+from app.snapshots.queries import count_standings
+from app.snapshots.schemas import Snapshot
+from app.snapshots.service import find_snapshot
+
+
+@dataclass(frozen=True)
+class StandingCount:
+    """How many annotators have a standing, and their votes."""
+
+    annotators: int = 0
+    votes: int = 0
+
+
+@dataclass(frozen=True)
+class MethodFigures:
+    """The numbers behind a leaderboard.
+
+    Attributes
+    ----------
+    policy : that was in force
+    standings : of annotators with votes; every standing is there, with zeros
+    votes : votes read, used, and left out by reason; empty for snapshots of early versions
+    rules : annotators and votes that each rule flags or excludes: "ability", or a test's name
+    charts : by name; none before the worker has drawn them
+    """
+
+    snapshot: Snapshot
+    policy: Policy
+    standings: dict[Standing, StandingCount]
+    votes: dict[str, int]
+    rules: dict[str, dict[str, int]]
+    charts: dict[str, Chart]
+
+    @property
+    def annotators(self) -> int:
+        """How many annotators have votes."""
+        return sum(one.annotators for one in self.standings.values())
+
+    @property
+    def counting(self) -> int:
+        """How many annotators the scores rest on: active, trusted and flagged ones."""
+        return sum(self.standings[name].annotators for name in ("active", "trusted", "flagged"))
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What the refit reports of the fit."""
+        return self.snapshot.diagnostics
+
+
+def find_figures(conn: Connection) -> MethodFigures:
+    """Return the numbers behind the newest leaderboard.
+
+    Raises
+    ------
+    NoSnapshotError
+    """
+    snapshot = find_snapshot(conn)
+    found = count_standings(conn, snapshot.id)
+    names: tuple[Standing, ...] = ("active", "trusted", "flagged", "pending", "excluded")
+    return MethodFigures(
+        snapshot=snapshot,
+        policy=past_policy(conn, snapshot.policy_version).settings,
+        standings={name: StandingCount(**_without_name(found.get(name))) for name in names},
+        votes=snapshot.diagnostics.get("votes") or {},
+        rules=snapshot.diagnostics.get("rules") or {},
+        charts=read_charts(conn, snapshot.id),
+    )
+
+
+def _without_name(row: Any) -> dict[str, int]:
+    return {} if row is None else {"annotators": int(row["annotators"]), "votes": int(row["votes"])}

@@ -1,0 +1,75 @@
+"""What the pages of the history show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.leaderboard.diff.schemas import SnapshotDiff
+from app.pages.formatting import change
+from app.snapshots.schemas import Snapshot
+
+MOST_SENTENCES = 3
+
+
+@dataclass(frozen=True)
+class PublishedChange:
+    """A snapshot and what it changed against the one before; without that for the first on record.
+
+    Attributes
+    ----------
+    moves : the first sentences on models that moved
+    more_moves : how many sentences there are beside
+    causes : what else changed, in short sentences
+    """
+
+    snapshot: Snapshot
+    before: Snapshot | None
+    moves: list[str]
+    more_moves: int
+    causes: list[str]
+
+
+def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> list[PublishedChange]:
+    """Return each snapshot with what it changed.
+
+    Parameters
+    ----------
+    snapshots : the newest first
+    moves : of each snapshot but the last, sentences on what moved against the one before
+    """
+    changes = [
+        PublishedChange(
+            snapshot=after,
+            before=before,
+            moves=said[:MOST_SENTENCES],
+            more_moves=max(len(said) - MOST_SENTENCES, 0),
+            causes=_causes(before, after),
+        )
+        for after, before, said in zip(snapshots, snapshots[1:], moves, strict=False)
+    ]
+    return [*changes, *(PublishedChange(one, None, [], 0, []) for one in snapshots[-1:])]
+
+
+def view_difference(difference: SnapshotDiff) -> dict[str, Any]:
+    """Return what the template shows of the difference between two snapshots."""
+    stayed = [one for one in difference.models if one.kind == "stayed"]
+    climbed = sum(1 for one in stayed if one.comparable and (one.rank_after or 0) < (one.rank_before or 0))
+    fell = sum(1 for one in stayed if one.comparable and (one.rank_after or 0) > (one.rank_before or 0))
+    return {
+        "difference": difference,
+        "figures": [
+            ("models rose", climbed),
+            ("models fell", fell),
+            ("models entered", sum(1 for one in difference.models if one.kind == "entered")),
+            ("models left", sum(1 for one in difference.models if one.kind == "left")),
+        ],
+    }
+
+
+def _causes(before: Snapshot, after: Snapshot) -> list[str]:
+    found = [f"{change(after.votes_used - before.votes_used)} votes that count."]
+    if before.policy_version != after.policy_version:
+        found.append(f"The policy changed from version {before.policy_version} to {after.policy_version}.")
+    if before.code_version != after.code_version:
+        found.append(f"The service's version changed from {before.code_version} to {after.code_version}.")
+    return found

@@ -1,0 +1,85 @@
+"""The history, and the difference between two snapshots."""
+
+from collections.abc import Callable
+
+from httpx import Client
+
+from tests.fixtures.pages import Page, text_of
+
+Publish = Callable[..., int]
+
+
+def visit(client: Client, address: str = "/history", status: int = 200) -> Page:
+    response = client.get(address)
+    assert response.status_code == status, response.text
+    return Page(response)
+
+
+def test_each_snapshot_says_what_it_changed(client: Client, publish: Publish) -> None:
+    publish({("am-elo", ""): {"ant": {}, "bee": {}}})
+    publish(
+        {("am-elo", ""): {"bee": {"score": 1150.0}, "ant": {"score": 1000.0}, "cat": {}}}, diagnostics={"alarms": [{}]}
+    )
+    page = visit(client)
+    newest, first = page.all(".//ol/li")
+    assert text_of(newest.findall("h2/a")[0]) == "Snapshot 2"
+    assert [text_of(one) for one in newest.findall("ul/li")] == [
+        "bee rose from rank 2 to 1, +150.0 points, beyond its interval.",
+        "ant fell from rank 1 to 2, -100.0 points, beyond its interval.",
+        "cat is new, at rank 3.",
+    ]
+    assert "unusually many annotators" in text_of(newest)
+    assert "200 votes count, of 300 on record. +0 votes that count." in text_of(newest)
+    assert "The first leaderboard on record" in text_of(first)
+    assert newest.findall("h2/a")[0].get("href") == "/?snapshot=2"
+
+
+def test_a_snapshot_with_many_moves_names_the_largest(client: Client, publish: Publish) -> None:
+    names = [f"m{i}" for i in range(8)]
+    publish({("am-elo", ""): {name: {} for name in names}})
+    publish({("am-elo", ""): {name: {} for name in reversed(names)}})
+    moves = [text_of(one) for one in visit(client).all(".//ol/li[1]/ul/li")]
+    assert len(moves) == 4
+    assert moves[3] == "and 5 more changes."
+
+
+def test_older_snapshots(client: Client, publish: Publish) -> None:
+    for _ in range(12):
+        publish({("am-elo", ""): {"ant": {}}})
+    page = visit(client)
+    assert len(page.all(".//ol/li")) == 10
+    older = visit(client, page.one(".//a[@rel='next']").get("href", ""))
+    assert [text_of(one) for one in older.all(".//ol/li/h2/a")] == ["Snapshot 2", "Snapshot 1"]
+    assert older.all(".//a[@rel='next']") == []
+    assert "There is no earlier snapshot" in visit(client, "/history?before=1").text(".//main")
+
+
+def test_any_two_snapshots(client: Client, publish: Publish, ask: Callable[..., object]) -> None:
+    publish({("am-elo", ""): {"ant": {}, "bee": {}, "old": {}}})
+    publish({("am-elo", ""): {"ant": {}}})
+    publish({("am-elo", ""): {"bee": {}, "ant": {"votes": 90}, "cat": {}}})
+    page = visit(client, "/history/difference?before=3&after=1")
+    assert page.text(".//h1") == "From snapshot 1 to 3", "the earlier one comes first"
+    figures = dict(zip(page.texts(".//dl/div/dt"), page.texts(".//dl/div/dd"), strict=True))
+    assert figures == {"models rose": "1", "models fell": "1", "models entered": "1", "models left": "1"}
+    table = [[text_of(cell) for cell in row] for row in page.all(".//tbody/tr")]
+    assert table == [
+        ["bee", "2", "1", "1,000", "1,100", "+100.0", "60", "60"],
+        ["ant", "1", "2", "1,100", "1,000", "−100.0", "60", "90"],
+        ["cat new", "–", "3", "–", "900", "–", "0", "60"],
+        ["old left", "3", "–", "900", "–", "–", "60", "0"],
+    ]
+    assert "Both were made from exactly the same votes." in page.texts(".//section/ul/li")
+    ask("PATCH", "/models/bee", json={"name": "wasp"})
+    assert "wasp" in visit(client, "/history/difference?before=1&after=3").text(".//tbody"), (
+        "what is kept is up to date"
+    )
+
+
+def test_what_does_not_exist(client: Client, publish: Publish) -> None:
+    assert "No leaderboard has been published yet" in visit(client).text(".//main")
+    publish({("am-elo", ""): {"ant": {}}})
+    assert "no snapshot 9" in visit(client, "/history/difference?before=1&after=9", 404).text(".//main")
+    assert "m-elo" in visit(client, "/history/difference?before=1&after=1&method=m-elo", 404).text(".//main")
+    visit(client, "/history/difference?before=1", 422)
+    visit(client, "/history?before=0", 422)
