@@ -3,9 +3,12 @@ from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 
+from app.rating.decision.confidence import measure_confidence
+from app.rating.decision.verdict import DecisionRule
 from app.rating.detection.evidence import weigher_by_rule
 from app.rating.errors import NoFiniteMaximumError, counted
 from app.rating.estimators.chart import Spec, leaderboard_chart
+from app.rating.estimators.decided import Decided, say_decided
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table
 from app.rating.inference.matchups import predict_matchups
@@ -30,6 +33,7 @@ class JointEstimator(Estimator):
     """An estimator that maximises the likelihood of all votes together: one round of the loop."""
 
     interval: Interval
+    confidence: float
     result_: LoopResult
 
     _method: ClassVar[Method]
@@ -109,6 +113,32 @@ class JointEstimator(Estimator):
         """
         self._check_fitted()
         return make_table(self._rows(), RankSetRow, self._kind)
+
+    def decided(self, k: int = 1, *, margin: float = DecisionRule.margin) -> Decided:
+        """Say whether the votes are enough to know the best k models.
+
+        It may be asked for again after more votes: "decided" is wrong at none of the looks with the `confidence` given.
+
+        Parameters
+        ----------
+        k : from 1 to the number of models with a score less 1
+        margin : Elo points; models this close or closer are practically equal
+
+        Returns
+        -------
+        Decided
+            The verdict, each model's probabilities, and a forecast of how many more votes settle it.
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, the estimator is not fitted, or it has no intervals.
+        """
+        self._check_fitted()
+        known = measure_confidence(self.result_.estimate, DecisionRule(self.confidence, margin))
+        if known is None:
+            raise ValueError("the verdict needs intervals, and 2 to 500 models with a score that votes connect")
+        return say_decided(known, k, self.votes_.models, self._kind)
 
     def plot(self) -> Spec:
         """Return a Vega-Lite chart of the leaderboard: scores with their intervals, best first."""

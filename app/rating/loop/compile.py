@@ -7,6 +7,8 @@ import numpy as np
 
 from app.rating.data.arrays import Floats, Ints
 from app.rating.data.votes import aggregate
+from app.rating.decision.confidence import measure_confidence
+from app.rating.decision.verdict import DecisionRule
 from app.rating.detection.evidence import weigh
 from app.rating.inference.influence import find_influence
 from app.rating.loop.round import run_round
@@ -46,6 +48,8 @@ def _steps() -> Iterator[str]:
     weigh(cells, np.zeros(8), left_wins=np.zeros(30))
     yield "slices"
     estimate_slice(cells, hold_abilities(result.estimate, SETTINGS), SETTINGS)
+    yield "confidence"
+    measure_confidence(result.estimate, DecisionRule())
     yield "fragility"
     find_fragility(result.estimate)
     find_influence(result.estimate).of_votes(np.zeros(8))

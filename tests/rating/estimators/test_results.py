@@ -12,6 +12,7 @@ import vl_convert
 from scipy.special import expit
 
 from app.rating import AmElo, BradleyTerry, Elo, read_votes
+from app.rating.decision.verdict import DecisionRule
 from app.rating.errors import VotesError
 from app.rating.inference.contrasts import pairwise_confidence, simultaneous_ranks
 
@@ -208,3 +209,24 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content:
         read_votes(path)
     with pytest.raises(FileNotFoundError):
         read_votes(tmp_path / "none.csv")
+
+
+def test_whether_the_votes_are_enough(votes: pl.DataFrame, am_elo: AmElo) -> None:
+    board = am_elo.leaderboard
+    found = {k: am_elo.decided(k) for k in range(1, len(board))}
+    assert {"decided", "not-yet"} <= {one.verdict for one in found.values()}
+    for k, one in found.items():
+        assert one.models["model"].to_list() == board["model"].to_list()
+        assert one.models["p_top_k"].sum() == pytest.approx(k)
+        assert (one.more_votes == (0.0, 0.0, 0.0)) is (one.verdict != "not-yet")
+    assert am_elo.decided(3, margin=1000.0).verdict in {"decided", "equal"}
+    assert BradleyTerry().fit(votes).decided().models.height == len(board)
+    for k in (0, len(board), 51):
+        with pytest.raises(ValueError, match="k must be"):
+            am_elo.decided(k)
+    with pytest.raises(ValueError, match="margin must not be negative"):
+        am_elo.decided(margin=-1.0)
+    with pytest.raises(ValueError, match="needs intervals"):
+        AmElo(interval="none").fit(votes).decided()
+    with pytest.raises(ValueError, match="confidence must lie"):
+        DecisionRule(confidence=1.0)

@@ -1,0 +1,77 @@
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.data.arrays import Floats
+from app.rating.data.threads import one_blas_thread
+from app.rating.decision.forecast import forecast_decisions
+from app.rating.decision.growth import count_pairs_of, find_growth
+from app.rating.decision.joint import JointScores, join_scores
+from app.rating.decision.rank_probabilities import rank_probabilities
+from app.rating.decision.verdict import Decision, DecisionRule, decide
+from app.rating.inference.estimate import Estimate
+
+MOST_MODELS = 500
+MOST_RANKS = 50
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How sure the order of a leaderboard's largest component is.
+
+    Attributes
+    ----------
+    joint : the scores, best first, and their joint errors
+    doubled : standard errors of the differences after as many votes again, shape (n, n)
+    within : P(model is among the best k), k = 1 … 50 or n, shape (n, most)
+    forecasts : more votes until the best k are decided or practically equal, k = 1 … 50 or n − 1: the 10 %, 50 % and
+        90 % points, shape (most, 3)
+    votes : between these models
+    unscored : models of the component without a score
+    rule : what the forecasts ask for
+    """
+
+    joint: JointScores
+    doubled: Floats
+    within: Floats
+    forecasts: Floats
+    votes: float
+    unscored: int
+    rule: DecisionRule
+
+    def decide(self, k: int) -> Decision:
+        """Say whether the best k are decided.
+
+        Raises
+        ------
+        ValueError
+            k is not below the number of models with a score.
+        """
+        return decide(self.joint, k, self.rule, complete=self.unscored == 0)
+
+
+def measure_confidence(estimate: Estimate, rule: DecisionRule, design: Floats | None = None) -> Confidence | None:
+    """Return how sure the order of the largest component is.
+
+    None without intervals, and with fewer than 2 or more than 500 models with a score.
+
+    Parameters
+    ----------
+    design : probability that the next battle is of each pair, symmetric, shape (n_models, n_models); by default as
+        battles were chosen so far
+    """
+    joint = join_scores(estimate)
+    if joint is None or len(joint.score) > MOST_MODELS:
+        return None
+    n = len(joint.score)
+    votes = count_pairs_of(estimate, joint)
+    with one_blas_thread():
+        growth = find_growth(joint, votes, None if design is None else design[np.ix_(joint.models, joint.models)])
+        most = min(MOST_RANKS, n)
+        within = rank_probabilities(joint, most)
+        contenders = (within[:, -1] > 0.0) | (np.arange(n) <= most)
+        forecasts = forecast_decisions(joint, growth, min(most, n - 1), rule, contenders=contenders)
+        doubled = growth.errors(growth.votes)
+    label = estimate.components.label
+    unscored = int(((label == 0) & ~estimate.identified).sum())
+    return Confidence(joint, doubled, within, forecasts, growth.votes, unscored, rule)

@@ -1,0 +1,144 @@
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from app.rating.data.arrays import Floats, Mask
+from app.rating.decision.joint import JointScores, widen
+
+Verdict = Literal["decided", "not-yet", "equal"]
+
+TUNED_TO = 50.0
+"""Elo points τ: the criterion is tightest for differences of this size. It must not depend on the votes."""
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """What a verdict asks for.
+
+    Attributes
+    ----------
+    confidence : 1 − the probability that "decided" ever names wrong models, however often the leaderboard is looked at
+    margin : Elo points; two models this close or closer are practically equal
+    """
+
+    confidence: float = 0.95
+    margin: float = 20.0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where a value is out of range."""
+        if not 0.0 < self.confidence < 1.0:
+            raise ValueError("confidence must lie between 0 and 1")
+        if not 0.0 <= self.margin < math.inf:
+            raise ValueError("margin must not be negative, and finite")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the best k models are known, and what each pair across the border says; pairs have shape (k, n − k).
+
+    Attributes
+    ----------
+    k : 1 … n − 1
+    verdict : "decided": each of the best k is certainly above each other model; "equal": where that is not certain,
+        the two are certainly within the margin; "not-yet": neither
+    gap : S_i − S_j in Elo points, i among the best k and j not
+    half : half the width of the interval of the gap with which i is held against j, Elo points
+    above, equal : the pairs that are certainly in order; those that are certainly within the margin
+    """
+
+    k: int
+    verdict: Verdict
+    gap: Floats
+    half: Floats
+    above: Mask
+    equal: Mask
+
+    @property
+    def open(self) -> Mask:
+        """The pairs whose order is not certain, shape (k, n − k)."""
+        return ~self.above
+
+
+def decide(joint: JointScores, k: int, rule: DecisionRule, *, complete: bool = True) -> Decision:
+    """Say whether the best k models are decided, with an error rate that holds over all refits together.
+
+    Parameters
+    ----------
+    k : 1 … n − 1
+    complete : False where models of the component have no score: then the verdict is "not-yet"
+
+    Raises
+    ------
+    ValueError
+        k is not within 1 … n − 1.
+
+    Notes
+    -----
+    A set T is wrong if it has a model i that is not among the true best k, and then it lacks a model j that is, though
+    S_j ≥ S_i. So only the k(n − k) pairs of a model that is truly among the best k and one that is not can make
+    "decided" wrong, and each is tested at α/(k(n − k)) (Bonferroni). That two models are within the margin is tested
+    at α/(n(n − 1)/2), because any two may be wrongly called equal. The intervals are those of `sequential_half_widths`.
+    """
+    n = len(joint.score)
+    if not 1 <= k < n:
+        raise ValueError(f"k must be from 1 to {n - 1}: {n} models have a score")
+    errors, freedom = joint.errors[:k, k:], joint.contrast_freedom[:k, k:]
+    gap = joint.score[:k, None] - joint.score[k:]
+    half = sequential_half_widths(errors, freedom, order_level(rule, k, n))
+    above = (gap > half) & (errors > 0)
+    wider = sequential_half_widths(errors, freedom, equality_level(rule, n))
+    equal = (gap + wider <= rule.margin) & (errors > 0) & ~above
+    verdict: Verdict = "not-yet"
+    if complete and (above | equal).all():
+        verdict = "decided" if above.all() else "equal"
+    return Decision(k, verdict, gap, half, above, equal)
+
+
+def order_level(rule: DecisionRule, k: int, n: int) -> float:
+    """Return the error probability of each pair across the border of the best k of n models."""
+    return (1.0 - rule.confidence) / (k * (n - k))
+
+
+def equality_level(rule: DecisionRule, n: int) -> float:
+    """Return the error probability of the statement that two of n models are within the margin."""
+    return (1.0 - rule.confidence) / (n * (n - 1) / 2)
+
+
+def sequential_half_widths(errors: Floats, freedom: Floats, alpha: float) -> Floats:
+    """Return half the widths of intervals of differences that hold at every refit together: a confidence sequence.
+
+    With v the variance of an estimated difference, the interval is ± √(v (1 + v/τ²) (ln(1 + τ²/v) − 2 ln α)): Robbins'
+    normal mixture. It is where the likelihood ratio of N(δ, τ²), a mixture of all differences, to δ reaches 1/α.
+    Under δ the ratio is a martingale with mean 1 as votes arrive, so it ever reaches 1/α with probability α (Ville's
+    inequality).
+
+    Parameters
+    ----------
+    errors : √v, Elo points, any shape
+    freedom : degrees of freedom of v, same shape: v is estimated, so the multiple of √v becomes that of Student's t
+        with the same tail
+    alpha : probability that an interval ever misses its difference
+
+    Notes
+    -----
+    The scores are asymptotically normal around the truth with independent increments in 1/v, also where earlier votes
+    chose the pairs. The guarantee is therefore asymptotic, as that of every interval of the leaderboard. docs/math.md,
+    "Enough votes", has the error rates of simulated arenas.
+
+    References
+    ----------
+    Robbins, Statistical methods related to the law of the iterated logarithm, Annals of Mathematical Statistics 1970;
+    Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Time-uniform central limit theory and asymptotic confidence
+    sequences, Annals of Statistics 2024, Theorem 2.2, with t ρ² for τ²/v.
+    """
+    half: Floats = errors * widen(sequential_multiples(errors, alpha), freedom)
+    return half
+
+
+def sequential_multiples(errors: Floats, alpha: float) -> Floats:
+    """Return the multiples of the standard errors that `sequential_half_widths` takes, v being known."""
+    share = np.maximum((errors / TUNED_TO) ** 2, np.finfo(float).tiny)
+    multiple: Floats = np.sqrt((1.0 + share) * (np.log1p(1.0 / share) - 2.0 * math.log(alpha)))
+    return multiple
