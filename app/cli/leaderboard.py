@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from app.cli.confidence import TABLE_OR_JSON, TableOrJson, print_confidence
 from app.cli.outputs import choose_format, write_json, write_output, write_tables
 from app.cli.session import reading
 from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, make_table
@@ -17,6 +18,7 @@ from app.leaderboard.formats import make_catalog
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
+from app.rating.decision.confidence import MOST_RANKS
 from app.rating.errors import counted
 from app.snapshots.schemas import LeaderboardMethod
 
@@ -45,8 +47,20 @@ def leaderboard(
         Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
     ] = None,
     snapshot: Annotated[str | None, typer.Option(help="Id or number of a snapshot; the newest by default.")] = None,
+    confidence: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", min=1, max=MOST_RANKS, help="Say whether the votes are enough to know the best K models."
+        ),
+    ] = None,
 ) -> None:
     """Print a published leaderboard."""
+    if confidence is not None:
+        if method != "am-elo" or compare is not None:
+            raise BadInputError("--confidence goes with neither --method nor --compare: it is of am-elo alone")
+        shown = choose_format(_table_or_json(output_format), output, TABLE_OR_JSON)
+        print_confidence(confidence, tag, snapshot, shown, output)
+        return
     form: _Asked = choose_format(output_format, output, get_args(Format))
     others = _methods(compare)
     choose = partial(choose_leaderboard, method=method, tag=tag, compare=others, snapshot=snapshot)
@@ -73,6 +87,12 @@ def write_leaderboard(published: Leaderboard, form: Format, output: Path | None 
         if any(row.compared for row in published.models):
             parts += ["", _comparison(published)]
         write_tables([*parts, *_caption(published)], output)
+
+
+def _table_or_json(form: _Asked | None) -> TableOrJson | None:
+    if form in {None, *TABLE_OR_JSON}:
+        return form
+    raise BadInputError("--confidence is printed as table or json")
 
 
 def _methods(text: str | None) -> list[LeaderboardMethod]:

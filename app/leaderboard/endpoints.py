@@ -10,6 +10,8 @@ from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ProcessServices, ReadView, database_turn, require
 from app.http.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
+from app.leaderboard.confidence.schemas import LeaderboardConfidence
+from app.leaderboard.confidence.service import describe_confidence
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.matchups import service as matchups
@@ -19,6 +21,7 @@ from app.leaderboard.model_page.service import describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion
 from app.models.service import find_model
+from app.rating.decision.confidence import MOST_RANKS
 from app.snapshots.schemas import LeaderboardMethod
 
 router = APIRouter(tags=["leaderboard"])
@@ -93,6 +96,45 @@ async def get_leaderboard(
             state = await cache.past(snapshot, as_of)
     version, content = await cache.read(LeaderboardVersion(state, method, tag or None, others), format)
     return _respond(content, format, version.etag(format), if_none_match, _file_name(version))
+
+
+@router.get(
+    "/leaderboard/confidence",
+    response_model=LeaderboardConfidence,
+    responses={
+        304: {"description": "The answer is still the one that `If-None-Match` names."},
+        **problem_responses(401, 403, 404, 422, 503),
+    },
+)
+def get_confidence(
+    _reader: OptionalReader,
+    conn: ReadView,
+    services: ProcessServices,
+    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
+    as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
+    tag: Annotated[str | None, Query(description="Scores from only the votes with this tag.")] = None,
+    k: Annotated[int, Query(ge=1, le=MOST_RANKS, description="How many models are asked for: the best k.")] = 1,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Say whether the votes are enough: which models are the best k, how sure that is, and how many votes are missing.
+
+    The verdict may be looked at after every refit: over all refits together it is wrongly `decided` with a probability
+    of at most 1 − `confidence`. `sentence` is the verdict in words. The models' probabilities are from their joint
+    errors, and are for one look. A request whose `If-None-Match` names the current `ETag` is answered 304.
+
+    Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
+    `not-found` for an unknown snapshot; `no-such-board` where the snapshot has no leaderboard of the tag;
+    `no-confidence` where it does not say how sure its order is; `invalid` for a k that is not below the number of
+    models, an unknown time, or for both `snapshot` and `as_of`.
+    """
+    _refuse_two_choices(snapshot, as_of)
+    version = matchups.choose_matchups(conn, snapshot, as_of)
+    key = ("confidence", version.snapshot.id, version.models_hash, tag or None, k)
+    content = services.leaderboards.remember(
+        key, lambda: describe_confidence(conn, version.snapshot, k=k, tag=tag or None).model_dump_json().encode()
+    )
+    digest = hashlib.sha256(repr(key).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    return _respond(content, "json", f'"{digest}"', if_none_match, f"confidence-{version.snapshot.number}")
 
 
 @router.get(

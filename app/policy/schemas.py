@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from app.http.texts import Reason
+from app.rating.decision.verdict import DecisionRule
 from app.rating.sampling.settings import PairPolicy, SamplingSettings
 from app.rating.settings import (
     EVIDENCE_RATIO,
@@ -79,6 +80,18 @@ class Policy(BaseModel):
         0.1, ge=0, le=1, description="A refit that would newly exclude a larger share of the votes waits for an admin."
     )
     interval: Interval = Field("clustered", description="How the scores' intervals are made.")
+    decision_confidence: _Number = Field(
+        DecisionRule.confidence,
+        ge=0.5,
+        lt=1,
+        description="Confidence of the verdict that the best models are decided, over all refits together.",
+    )
+    equal_margin: _Number = Field(
+        DecisionRule.margin,
+        ge=0,
+        le=1000,
+        description="Elo points; two models that are certainly this close or closer are practically equal.",
+    )
     base: _Number = Field(1000.0, ge=-1e6, le=1e6, description="Elo points at which the models' mean sits.")
     refit_interval_seconds: _Number = Field(
         600,
@@ -157,6 +170,10 @@ class Policy(BaseModel):
         if self.flag_rule == "probability" and self.interval == "none":
             raise ValueError("flag_rule probability needs an interval other than none")
         return self
+
+    def decision_rule(self) -> DecisionRule:
+        """Return what the verdict on the leaderboard asks for."""
+        return DecisionRule(self.decision_confidence, self.equal_margin)
 
     def loop_settings(self, method: Method) -> LoopSettings:
         """Return the settings of a fit under this policy."""

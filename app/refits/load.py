@@ -162,6 +162,7 @@ def _load(
         tag_bits=None if votes.tags is None else votes.tags[counts],
         archived=archived,
         sampling=policy.settings.sampling_settings(),
+        decision_rule=policy.settings.decision_rule(),
     )
 
 

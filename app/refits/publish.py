@@ -12,9 +12,23 @@ from app.audit.service import audit_head
 from app.models.queries import read_model_names
 from app.refits.fit.interface import FitInput, FitOutput, Ids
 from app.refits.guard import find_alarms
-from app.refits.rows import annotator_columns, count_rules, fragility_rows, leaderboard_rows, matchup_columns
+from app.refits.rows import (
+    annotator_columns,
+    count_rules,
+    fragility_rows,
+    leaderboard_rows,
+    matchup_columns,
+    verdict_rows,
+)
+from app.snapshots.confidence import confidence_rows
 from app.snapshots.pair_weights import pair_weight_rows
-from app.snapshots.queries import insert_leaderboards, insert_matchups, insert_pair_weights, insert_snapshot
+from app.snapshots.queries import (
+    insert_confidence,
+    insert_leaderboards,
+    insert_matchups,
+    insert_pair_weights,
+    insert_snapshot,
+)
 from app.webhooks import events
 
 
@@ -41,6 +55,7 @@ def write_snapshot(
             "rules": rules,
             "alarms": alarms,
             "fragility": None if output.fragility is None else fragility_rows(output.fragility, names),
+            "verdicts": verdict_rows(output),
             "audit": audit_head(conn),
         },
         "held": fit_input.annotator_ids[output.rating.annotators.held].tolist(),
@@ -54,6 +69,7 @@ def write_snapshot(
     annotators = annotator_columns(fit_input, output, names)
     _announce(conn, snapshot, values, alarms, annotators)
     insert_leaderboards(conn, snapshot["id"], leaderboard_rows(output, fit_input.model_ids))
+    insert_confidence(conn, snapshot["id"], confidence_rows(output.confidence, fit_input.model_ids))
     insert_matchups(conn, snapshot["id"], matchup_columns(output.matchups, fit_input.model_ids))
     insert_pair_weights(conn, snapshot["id"], pair_weight_rows(output.pair_weights))
     insert_snapshot_annotators(conn, snapshot["id"], annotators)

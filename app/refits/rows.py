@@ -17,6 +17,8 @@ from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0
 """log10 of a test's likelihood ratio from which evidence on an annotator who is not flagged is kept: ten to one."""
+VERDICTS = 10
+"""For the best 1 to 10 models a snapshot's diagnostics say whether they are decided."""
 _SIDES = ("left", "right")
 
 
@@ -45,6 +47,14 @@ def model_rows(models: ModelEstimates, model_ids: Ids, *, rank_spread: bool = Tr
     if not rank_spread:
         columns["best_rank"] = columns["worst_rank"] = [None] * int(counted.sum())
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def verdict_rows(output: FitOutput) -> dict[str, str]:
+    """Return the verdicts on the best k models of the main leaderboard, k = 1 to 10."""
+    found = output.confidence.get("")
+    if found is None:
+        return {}
+    return {str(k): found.decide(k).verdict for k in range(1, min(VERDICTS + 1, len(found.joint.score)))}
 
 
 def matchup_columns(matchups: MatchupTable, model_ids: Ids) -> dict[str, list[Any]]:

@@ -25,6 +25,7 @@ from app.database.arrays import table_of_arrays
 from app.database.ids import new_id
 from app.database.tables import (
     snapshot_annotators,
+    snapshot_confidence,
     snapshot_matchups,
     snapshot_models,
     snapshot_pair_weights,
@@ -48,6 +49,19 @@ def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
 def insert_leaderboards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add the models of every leaderboard: rows of `snapshot_models` without the snapshot."""
     conn.execute(insert(snapshot_models), [{"snapshot_id": snapshot_id, **row} for row in rows])
+
+
+def insert_confidence(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add how sure the order of each leaderboard is: rows of `snapshot_confidence` without the snapshot."""
+    if rows:
+        conn.execute(insert(snapshot_confidence), [{"snapshot_id": snapshot_id, **row} for row in rows])
+
+
+def find_confidence(conn: Connection, snapshot_id: UUID, tag: str) -> RowMapping | None:
+    """Return how sure the order of one leaderboard is, or None where it is not kept."""
+    c = snapshot_confidence.c
+    statement = select(snapshot_confidence).where(c.snapshot_id == snapshot_id, c.tag == tag)
+    return conn.execute(statement).mappings().one_or_none()
 
 
 def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, list[Any]]) -> None:

@@ -163,3 +163,19 @@ def test_why_exclusions_are_accepted(arena: None, run_cli: RunCli) -> None:
     entry = json.loads(run_cli("audit", "list", "--format", "json").stdout)["entries"][0]
     assert (entry["actor"], entry["action"]) == ("command line", "refit.accept_exclusions")
     assert entry["detail"] == {"reason": "looked at them"}
+
+
+def test_whether_the_votes_are_enough(arena: None, run_cli: RunCli, tmp_path: Path) -> None:
+    assert run_cli("refit").exit_code == 0
+    shown = run_cli("leaderboard", "--confidence", "2")
+    assert shown.exit_code == 0, shown.stderr
+    found = json.loads(run_cli("leaderboard", "--confidence", "2", "--format", "json").stdout)
+    assert found["sentence"] in shown.stdout
+    assert "P(best 2)" in shown.stdout
+    assert ("Undecided" in shown.stdout) is bool(found["undecided"])
+    assert run_cli("leaderboard", "--confidence", "1", "--output", tmp_path / "enough.json").exit_code == 0
+    assert json.loads((tmp_path / "enough.json").read_text())["k"] == 1
+    for wrong in (["--method", "elo"], ["--compare", "m-elo"], ["--format", "csv"]):
+        refused = run_cli("leaderboard", "--confidence", "2", *wrong)
+        assert refused.exit_code == 2
+        assert "--confidence" in one_error_line(refused)

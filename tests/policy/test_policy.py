@@ -26,6 +26,8 @@ DEFAULTS = {
     "on_low_ability": "flag",
     "max_excluded_share": 0.1,
     "interval": "clustered",
+    "decision_confidence": 0.95,
+    "equal_margin": 20.0,
     "base": 1000.0,
     "refit_interval_seconds": 600,
     "refit_after_votes": None,

@@ -10,6 +10,7 @@ from app.database.tables.notices import audit_log, webhook_deliveries, webhooks
 from app.database.tables.snapshots import (
     snapshot_annotators,
     snapshot_charts,
+    snapshot_confidence,
     snapshot_matchups,
     snapshot_models,
     snapshot_pair_weights,
@@ -45,6 +46,7 @@ __all__ = [
     "sign_in_links",
     "snapshot_annotators",
     "snapshot_charts",
+    "snapshot_confidence",
     "snapshot_matchups",
     "snapshot_models",
     "snapshot_pair_weights",

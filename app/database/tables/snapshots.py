@@ -100,3 +100,18 @@ snapshot_charts = Table(
     Column("svg", Text, nullable=False),
     Column("description", Text, nullable=False),
 )
+
+# How sure the order of a leaderboard is. `app.snapshots.confidence` reads the bytes.
+snapshot_confidence = Table(
+    "snapshot_confidence",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("tag", Text, primary_key=True),  # "" for all votes
+    Column("model_ids", ARRAY(Integer), nullable=False),  # best first
+    *(Column(name, ARRAY(Double), nullable=False) for name in ("scores", "freedom")),
+    *(Column(name, LargeBinary, nullable=False) for name in ("errors", "doubled", "within")),
+    Column("forecasts", ARRAY(Double, dimensions=2), nullable=False),
+    Column("votes", BigInteger, nullable=False),
+    Column("unscored", Integer, nullable=False),
+    *(Column(name, Double, nullable=False) for name in ("confidence", "margin")),
+)

@@ -11,7 +11,8 @@ from app.rating.loop.results import LoopResult, RatingNotice
 from app.rating.loop.round import run_round
 from app.rating.robustness.fragility import Fragility, find_fragility
 from app.rating.settings import LoopSettings
-from app.refits.fit.comparisons import fit_other_methods, fit_tags
+from app.refits.fit.comparisons import TagLeaderboard, fit_other_methods, fit_tags
+from app.refits.fit.confidence import measure_leaderboards
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
 from app.refits.fit.pair_tables import tabulate_pairs
 
@@ -61,6 +62,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     leaderboards = {LeaderboardName(fit_input.settings.method): fitted.rating.models}
     estimates = {"": fitted.estimate}
     notices: tuple[RatingNotice, ...] = ()
+    tags: dict[str, TagLeaderboard] = {}
     if comparisons:
         tags, notices = fit_tags(fit_input, fitted)
         leaderboards |= fit_other_methods(fit_input, cells, fitted)
@@ -72,8 +74,12 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     stages.end("fragility")
     pair_weights = tabulate_pairs(fit_input, estimates)
     stages.end("pair_weights")
+    confidence = measure_leaderboards(fit_input, estimates, pair_weights)
+    stages.end("confidence")
     seconds = {**stages.seconds, **fitted.rating.diagnostics.seconds}
-    return FitOutput(fitted.rating, leaderboards, matchups, fragility, votes_hash, seconds, notices, pair_weights)
+    return FitOutput(
+        fitted.rating, leaderboards, matchups, confidence, fragility, votes_hash, seconds, notices, pair_weights
+    )
 
 
 def fit_main(fit_input: FitInput, cells: Cells) -> LoopResult:

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.votes import Cells, aggregate
+from app.rating.decision.confidence import Confidence
+from app.rating.decision.verdict import DecisionRule
 from app.rating.loop.results import ModelEstimates, Rating, RatingNotice
 from app.rating.robustness.fragility import Fragility
 from app.rating.sampling.pair_weights import PairWeights
@@ -38,6 +40,7 @@ class FitInput:
     tag_bits : int32 array, shape (n_votes,); bit i is set where the vote has the i-th tag. None without tags
     archived : ids of the models that battles no longer show
     sampling : how the pairs of battles are chosen
+    decision_rule : what the verdict on the leaderboard asks for
     """
 
     annotator: Ids
@@ -58,6 +61,7 @@ class FitInput:
     tag_bits: NDArray[np.int32] | None = None
     archived: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    decision_rule: DecisionRule = field(default_factory=DecisionRule)
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""
@@ -127,6 +131,8 @@ class FitOutput:
     rating : models, annotators, evidence and diagnostics of the main leaderboard's fit
     leaderboards : all of the snapshot's leaderboards, the main one among them
     matchups : of the votes that count in the main leaderboard
+    confidence : how sure the order of the main leaderboard ("") and of each tag's is; without those that have no
+        intervals, fewer than 2 or more than 500 models with a score
     fragility : how few votes decide the order of neighbours; None where it was left out
     votes_hash : SHA-256 of the cells of every vote in the input
     seconds : stage → seconds
@@ -137,6 +143,7 @@ class FitOutput:
     rating: Rating
     leaderboards: dict[LeaderboardName, ModelEstimates]
     matchups: MatchupTable
+    confidence: dict[str, Confidence]
     fragility: Fragility | None
     votes_hash: str
     seconds: dict[str, float] = field(default_factory=dict)

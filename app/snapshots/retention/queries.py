@@ -9,7 +9,14 @@ from uuid import UUID
 
 from sqlalchemy import Connection, delete, func, select, text, update
 
-from app.database.tables import snapshot_charts, snapshot_matchups, snapshot_models, snapshot_pair_weights, snapshots
+from app.database.tables import (
+    snapshot_charts,
+    snapshot_confidence,
+    snapshot_matchups,
+    snapshot_models,
+    snapshot_pair_weights,
+    snapshots,
+)
 
 # The last snapshot of a day is the one whose successor belongs to another day; the newest has no successor.
 _PRUNABLE = text(
@@ -79,14 +86,14 @@ def last_pruned(conn: Connection) -> UUID | None:
 
 
 def begin_pruning(conn: Connection, snapshot_id: UUID) -> None:
-    """Mark a snapshot as pruned, and delete its matchups, charts, pair weights and leaderboards by tag."""
+    """Mark a snapshot as pruned; delete its matchups, charts, pair weights, joint errors and leaderboards by tag."""
     here = snapshots.c.id == snapshot_id
     conn.execute(
         update(snapshots)
         .where(here, snapshots.c.crowd_pruned_at.is_(None))
         .values(crowd_pruned_at=func.clock_timestamp())
     )
-    for table in (snapshot_matchups, snapshot_charts, snapshot_pair_weights):
+    for table in (snapshot_matchups, snapshot_charts, snapshot_pair_weights, snapshot_confidence):
         conn.execute(delete(table).where(table.c.snapshot_id == snapshot_id))
     of_tag = snapshot_models.c.tag != ""
     conn.execute(delete(snapshot_models).where(snapshot_models.c.snapshot_id == snapshot_id, of_tag))

@@ -1,0 +1,78 @@
+"""How sure the order of a leaderboard is, as rows of the database."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from app.rating.data.arrays import Floats
+from app.rating.decision.confidence import Confidence
+from app.rating.decision.joint import JointScores
+from app.rating.decision.verdict import DecisionRule
+from app.snapshots import queries
+
+_ERRORS = np.dtype("<f2")  # to .05 % of each
+_SHARES, _STEPS = np.dtype("<u2"), 65_535  # of probabilities
+
+
+def confidence_rows(measured: Mapping[str, Confidence], model_ids: NDArray[np.int32]) -> list[dict[str, Any]]:
+    """Return the rows that a snapshot stores.
+
+    Parameters
+    ----------
+    measured : by tag, "" for the main leaderboard
+    model_ids : of the models by their index
+    """
+    return [
+        {
+            "tag": tag,
+            "model_ids": model_ids[found.joint.models].tolist(),
+            "scores": found.joint.score.tolist(),
+            "freedom": found.joint.freedom.tolist(),
+            "errors": _pack(found.joint.errors),
+            "doubled": _pack(found.doubled),
+            "within": np.rint(found.within * _STEPS).astype(_SHARES).tobytes(),
+            "forecasts": found.forecasts.tolist(),
+            "votes": round(found.votes),
+            "unscored": found.unscored,
+            "confidence": found.rule.confidence,
+            "margin": found.rule.margin,
+        }
+        for tag, found in measured.items()
+    ]
+
+
+def find_confidence(conn: Connection, snapshot_id: UUID, tag: str = "") -> Confidence | None:
+    """Return how sure the order of one leaderboard is; its models are their numbers. None where it is not kept."""
+    row = queries.find_confidence(conn, snapshot_id, tag)
+    if row is None:
+        return None
+    n = len(row["model_ids"])
+    return Confidence(
+        joint=JointScores(
+            models=np.array(row["model_ids"], dtype=np.int64),
+            score=np.array(row["scores"]),
+            errors=_unpack(row["errors"], n),
+            freedom=np.array(row["freedom"]),
+        ),
+        doubled=_unpack(row["doubled"], n),
+        within=np.frombuffer(row["within"], dtype=_SHARES).reshape(n, -1) / _STEPS,
+        forecasts=np.array(row["forecasts"]),
+        votes=row["votes"],
+        unscored=row["unscored"],
+        rule=DecisionRule(row["confidence"], row["margin"]),
+    )
+
+
+def _pack(errors: Floats) -> bytes:
+    return errors[np.triu_indices(len(errors), 1)].astype(_ERRORS).tobytes()
+
+
+def _unpack(packed: bytes, n: int) -> Floats:
+    errors = np.zeros((n, n))
+    errors[np.triu_indices(n, 1)] = np.frombuffer(packed, dtype=_ERRORS)
+    symmetric: Floats = errors + errors.T
+    return symmetric
