@@ -2,7 +2,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from app.rating.data.arrays import Floats, Indices, Ints, Mask
@@ -77,8 +77,8 @@ def find_identified(cells: Cells, components: Components, sign: NDArray[np.float
 def strong_classes(cells: Cells, sign: NDArray[np.floating]) -> Indices:
     """Label the strongly connected classes of the graph of wins (see `find_identified`), shape (n_models,)."""
     winner, loser = _wins(cells, np.asarray(sign, dtype=np.float64))
-    size_of_graph = (cells.n_models, cells.n_models)
-    graph = coo_array((np.ones(len(winner), dtype=np.int8), (winner, loser)), shape=size_of_graph).tocsr()
+    ends = np.cumsum(np.bincount(winner, minlength=cells.n_models))
+    graph = csr_array((np.ones(len(winner), dtype=np.int8), loser, np.append(0, ends)), shape=(cells.n_models,) * 2)
     strong: Indices = connected_components(graph, connection="strong")[1].astype(np.int64)
     return strong
 
@@ -89,7 +89,7 @@ def _votes_by_model(cells: Cells) -> Floats:
 
 
 def _wins(cells: Cells, sign: Floats) -> tuple[Indices, Indices]:
-    """Return winner and loser of every edge, each edge once."""
+    """Return winner and loser of every edge, each edge once, in ascending order."""
     size = cells.n_models
     if size**2 > TABLE_SIZE:
         direction = sign[cells.annotator]

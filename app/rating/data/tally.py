@@ -1,9 +1,12 @@
 """Compiled loops over votes. A vote is packed into one integer; these sort by annotator, pair and outcome."""
 
+import numpy as np
+
 from app.rating.data.arrays import AnyInts, Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 
 OUTCOME_BITS = 2  # the lowest bits: 0 the lower-numbered model lost, 1 a tie, 2 it won
+TWICE = 2.0  # W of a win, times two
 
 
 @compiled
@@ -71,24 +74,22 @@ def fill_cells(
 
 @compiled
 def tabulate_votes(
-    first: int, last: int, model_a: AnyInts, model_b: AnyInts, outcome: Floats, weight: Floats, n_models: int,
-    table: Floats,
+    first: int, last: int, model_a: AnyInts, model_b: AnyInts, outcome: Floats, weight: Ints | Floats, n_models: int,
+    table: Ints | Floats,
 ) -> bool:  # fmt: skip
-    """Add votes first … last−1 to `table`, shape (n_models², 3): lost, tied, won by the lower-numbered model.
+    """Add votes first … last−1 to `table`, shape (n_models², 3), at model_a · n_models + model_b: lost, tied, won.
 
     Returns False at the first malformed vote, else True. An empty `weight` counts every vote once.
     """
+    size = np.uint64(n_models)
     for vote in range(first, last):
-        a, b, W = model_a[vote], model_b[vote], outcome[vote]
-        if a < 0 or a >= n_models or b < 0 or b >= n_models or a == b:
+        a, b, twice = np.uint64(model_a[vote]), np.uint64(model_b[vote]), 2.0 * outcome[vote]
+        if a >= size or b >= size or a == b or not 0.0 <= twice <= TWICE:  # −1 is large; true of NaN too
             return False
-        if not 0.0 <= W <= 1.0:  # true of NaN too
+        code = np.uint64(twice)
+        if code != twice:
             return False
-        code = int(2.0 * W)
-        if code != 2.0 * W:
-            return False
-        code = code if a < b else 2 - code
-        table[min(a, b) * n_models + max(a, b), code] += weight[vote] if len(weight) else 1.0
+        table[a * size + b, code] += weight[vote] if len(weight) else 1
     return True
 
 
