@@ -16,8 +16,12 @@ from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.board import endpoints as board_page
 from app.pages.compare import endpoints as compare_page
+from app.pages.console.audit import endpoints as audit_page
+from app.pages.console.keys import endpoints as keys_page
+from app.pages.console.refits import endpoints as refits_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
+from app.pages.console.webhooks import endpoints as webhooks_page
 from app.pages.files import endpoints as page_files
 from app.pages.history import endpoints as history_page
 from app.pages.matchups import endpoints as matchups_page
@@ -73,5 +77,9 @@ def install_routes(app: FastAPI) -> None:
         method_page.router,
         sign_in_page.router,
         sessions_page.router,
+        refits_page.router,
+        keys_page.router,
+        webhooks_page.router,
+        audit_page.router,
     ):
         app.include_router(router)

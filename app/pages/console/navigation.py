@@ -17,6 +17,10 @@ SECTIONS = (
     Section("/console/reviews", "Review", "review"),
     Section("/console/appeals", "Appeals", "review"),
     Section("/console/annotators", "Annotators", "review"),
+    Section("/console/refits", "Refits", "review"),
+    Section("/console/keys", "Keys", "admin"),
+    Section("/console/webhooks", "Webhooks", "admin"),
+    Section("/console/audit", "Audit", "review"),
 )
 
 
