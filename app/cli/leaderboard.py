@@ -124,6 +124,8 @@ def _caption(published: Leaderboard) -> list[Text]:
     tag = f", tag {published.tag!r}" if published.tag is not None else ""
     stale = ", the leaderboard is stale" if published.stale else ""
     votes = f"{snapshot.votes_used:,} of {counted(snapshot.votes_read, 'vote')} counted"
+    if snapshot.votes_sealed:
+        votes += f", {snapshot.votes_sealed:,} of them sealed"
     since = f"{published.votes_not_in_board:,} arrived since{stale}"
     lines = [f"Snapshot {snapshot.number} ({published.method}{tag}), {at}: {votes}; {since}."]
     ties = sum(bool(row.tied) for row in published.models)

@@ -24,7 +24,7 @@ class SnapshotFigures:
     Attributes
     ----------
     published_at, age_seconds : by the database's clock
-    votes : votes read, by what became of them: used, pending, excluded, retracted, over_quota
+    votes : votes read, by what became of them: used, pending, excluded, retracted, unsealed, over_quota
     rules : rule → annotators that it flags or excludes, and their share of the votes read
     alarms : rules whose share had jumped at publication
     """

@@ -139,6 +139,9 @@ class Policy(BaseModel):
     battle_repeat_gap: StrictInt = Field(
         20, ge=0, le=1000, description="A pair is not among an annotator's next battles, this many, after it was shown."
     )
+    sealed_only: StrictBool = Field(
+        False, description="Whether refits count only votes that a battle's token cast, on pairs that the service drew."
+    )
     calibration_share: _Number = Field(
         0.2,
         ge=0,

@@ -18,8 +18,8 @@ from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held
 from app.snapshots.schemas import Snapshot
 from app.snapshots.vote_sets import count_retracted, holds_foreign_rows, read_vote_set
-from app.votes.arrays import NO_DAY, VoteDates, read_votes
-from app.votes.queries import most_voted_tags
+from app.votes.arrays import NO_DAY, VoteArrays, VoteDates, read_votes
+from app.votes.queries import any_sealed_vote, most_voted_tags
 
 
 class DanglingVotesError(StableArenaError):
@@ -132,22 +132,35 @@ def _load(
     vote_set: str,
     past: bool,
 ) -> FitInput:
-    """Read the votes that count: neither retracted nor over the quota. `past` asks for those of the vote set alone."""
+    """Read the votes that count: not retracted, sealed if the policy asks for it, within the quota.
+
+    `past` asks for those of the vote set alone.
+    """
     per_day = policy.settings.max_votes_per_day
     only = vote_set if past else None
     retracted = count_retracted(conn, only)
-    votes = read_votes(conn, dated=per_day is not None, tags=tags, vote_set=only, any_retracted=retracted > 0)
+    votes = read_votes(
+        conn,
+        dated=per_day is not None,
+        sealed=any_sealed_vote(conn),
+        tags=tags,
+        vote_set=only,
+        any_retracted=retracted > 0,
+    )
+    read = len(votes.outcome)
+    if policy.settings.sealed_only:
+        votes = votes.take(_sealed(votes))
+    unsealed = read - len(votes.outcome)
+    if per_day is not None and votes.dates is not None:
+        votes = votes.take(~over_quota(votes.annotator_id, votes.dates, per_day))
+    annotator = _positions(votes.annotator_id, annotator_ids, "annotator")
     model_ids = _ids(read_model_ids(conn))
     archived = _ids(read_archived_ids(conn))
-    counts: Any = slice(None)
-    if per_day is not None and votes.dates is not None:
-        counts = ~over_quota(votes.annotator_id, votes.dates, per_day)
-    annotator = _positions(votes.annotator_id, annotator_ids, "annotator")[counts]
     return FitInput(
         annotator=annotator,
-        model_a=_positions(votes.model_a_id, model_ids, "model")[counts],
-        model_b=_positions(votes.model_b_id, model_ids, "model")[counts],
-        outcome=OUTCOME_VALUES[votes.outcome[counts]],
+        model_a=_positions(votes.model_a_id, model_ids, "model"),
+        model_b=_positions(votes.model_b_id, model_ids, "model"),
+        outcome=OUTCOME_VALUES[votes.outcome],
         annotator_ids=annotator_ids,
         model_ids=model_ids,
         overrides=np.array([override or "" for override in overrides], dtype=np.str_),
@@ -157,13 +170,20 @@ def _load(
         max_excluded_share=policy.settings.max_excluded_share,
         vote_set=vote_set,
         retracted=retracted,
-        over_quota=len(votes.outcome) - len(annotator),
+        unsealed=unsealed,
+        over_quota=read - unsealed - len(votes.outcome),
+        sealed=np.bincount(annotator[_sealed(votes)], minlength=len(annotator_ids)),
         tags=tuple(tags),
-        tag_bits=None if votes.tags is None else votes.tags[counts],
+        tag_bits=None if votes.tags is None else votes.tags,
         archived=archived,
         sampling=policy.settings.sampling_settings(),
         decision_rule=policy.settings.decision_rule(),
     )
+
+
+def _sealed(votes: VoteArrays) -> Mask:
+    """Return which votes are sealed; none where none on record is."""
+    return np.zeros(len(votes.outcome), dtype=np.bool_) if votes.sealed is None else votes.sealed
 
 
 def _past_settings(snapshot: Snapshot) -> LoopSettings:

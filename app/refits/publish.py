@@ -3,6 +3,7 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from sqlalchemy import Connection, RowMapping
 
 from app import __version__
@@ -61,6 +62,7 @@ def write_snapshot(
         "held": fit_input.annotator_ids[output.rating.annotators.held].tolist(),
         "votes_read": fit_input.votes_read,
         "votes_used": round(output.rating.votes_used),
+        "votes_sealed": count_sealed(fit_input, output),
         "vote_set": fit_input.vote_set,
         "votes_hash": output.votes_hash,
         "code_version": __version__,
@@ -92,7 +94,8 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
     """Return how many of the votes read count, and how many do not, by reason. The reasons add up to `read`.
 
     pending: of annotators with δ votes or fewer. excluded: of annotators excluded by the rule or a decision.
-    retracted. over_quota: beyond the policy's votes per day.
+    retracted. unsealed: left out because the policy counts sealed votes alone. over_quota: beyond the policy's votes
+    per day.
     """
     used, votes = round(output.rating.votes_used), output.rating.annotators.votes
     pending = int(votes[(votes <= fit_input.settings.min_votes) & ~fit_input.keep_never].sum())
@@ -102,8 +105,15 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
         "pending": pending,
         "excluded": len(fit_input.outcome) - used - pending,
         "retracted": fit_input.retracted,
+        "unsealed": fit_input.unsealed,
         "over_quota": fit_input.over_quota,
     }
+
+
+def count_sealed(fit_input: FitInput, output: FitOutput) -> int:
+    """Return how many of the votes that count are sealed."""
+    counted = np.isfinite(output.rating.annotators.ability)  # annotators outside the fit have a shadow ability at most
+    return int(fit_input.sealed[counted].sum())
 
 
 def model_names(conn: Connection, model_ids: Ids) -> list[str]:

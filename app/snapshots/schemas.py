@@ -22,6 +22,9 @@ class SnapshotHead(BaseModel):
     policy_version: int
     votes_read: int = Field(description="Votes on record when it was made.")
     votes_used: int = Field(description="Votes that count in it.")
+    votes_sealed: int | None = Field(
+        description="How many of these are sealed, cast by a battle's token; null for snapshots from before there were."
+    )
     votes_hash: str = Field(description="SHA-256 of the votes read, the same for the same votes in any order.")
 
 

@@ -19,7 +19,7 @@ NO_DAY = np.iinfo(np.int32).max
 
 _COPY_VOTES = """
 COPY (
-    SELECT v.annotator_id, v.model_a_id, v.model_b_id, v.outcome {tags} {dates}
+    SELECT v.annotator_id, v.model_a_id, v.model_b_id, v.outcome {sealed} {tags} {dates}
     FROM votes AS v
     WHERE {conditions}
 ) TO STDOUT (FORMAT BINARY)
@@ -30,6 +30,7 @@ _NOT_RETRACTED = "NOT EXISTS (SELECT FROM retracted_votes AS r WHERE r.vote_id =
 _DATES = """
     , CASE WHEN v.import_id IS NULL THEN v.received_at ELSE coalesce(v.voted_at, 'infinity') END, v.id
 """
+_SEALED = ", v.sealed_battle_id IS NOT NULL"
 _TAGS = ", CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END"
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
 _NAMED = "pg_visible_in_snapshot({table}.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
@@ -39,6 +40,7 @@ _NAMED = "pg_visible_in_snapshot({table}.recorded_in, CAST(%(vote_set)s AS pg_sn
 _HEADER = 19
 _TRAILER = b"\xff\xff"
 _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
+_SEALED_COLUMNS = (("sealed", "?"),)
 _TAG_COLUMNS = (("tags", ">i4"),)
 _DATE_COLUMNS = (("timestamp", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
 _MESSAGES = 50_000  # parsed at once: a row each, so that a piece is a few megabytes
@@ -60,6 +62,10 @@ class VoteDates:
     id_high: NDArray[np.uint64]
     id_low: NDArray[np.uint64]
 
+    def take(self, picked: NDArray[np.bool_]) -> "VoteDates":
+        """Return the dates of the votes that a mask of shape (n_votes,) picks."""
+        return VoteDates(self.day[picked], self.id_high[picked], self.id_low[picked])
+
 
 @dataclass(frozen=True)
 class VoteArrays:
@@ -69,6 +75,7 @@ class VoteArrays:
     ----------
     annotator_id, model_a_id, model_b_id : int32 arrays, shape (n_votes,)
     outcome : int16 array, shape (n_votes,), as stored
+    sealed : bool array, shape (n_votes,); whether a battle's token cast the vote; None unless requested
     tags : int32 array, shape (n_votes,); bit i is set on votes with the i-th requested tag; None without tags
     dates : None unless requested
     """
@@ -77,14 +84,28 @@ class VoteArrays:
     model_a_id: NDArray[np.int32]
     model_b_id: NDArray[np.int32]
     outcome: NDArray[np.int16]
+    sealed: NDArray[np.bool_] | None = None
     tags: NDArray[np.int32] | None = None
     dates: VoteDates | None = None
+
+    def take(self, picked: NDArray[np.bool_]) -> "VoteArrays":
+        """Return the votes that a mask of shape (n_votes,) picks."""
+        return VoteArrays(
+            self.annotator_id[picked],
+            self.model_a_id[picked],
+            self.model_b_id[picked],
+            self.outcome[picked],
+            None if self.sealed is None else self.sealed[picked],
+            None if self.tags is None else self.tags[picked],
+            None if self.dates is None else self.dates.take(picked),
+        )
 
 
 def read_votes(
     conn: Connection,
     *,
     dated: bool = False,
+    sealed: bool = False,
     tags: Sequence[str] = (),
     vote_set: str | None = None,
     any_retracted: bool = True,
@@ -95,6 +116,7 @@ def read_votes(
     ----------
     conn : in a REPEATABLE READ transaction, so that votes and retractions are of the same time
     dated : read the dates too, which doubles the bytes that are sent
+    sealed : read too which votes are sealed
     tags : read which of these tags the votes have; at most `MOST_TAGS`
     vote_set : an earlier result of `read_vote_set`. Then the votes of that time are read: votes that were retracted
         later are included
@@ -112,13 +134,17 @@ def read_votes(
         conditions += f" AND {_NOT_RETRACTED.format(retraction_named=retraction_named)}"
     bits = " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags)))
     tagged = _TAGS.format(bits=bits) if tags else ""
-    statement = _COPY_VOTES.format(tags=tagged, dates=_DATES if dated else "", conditions=conditions)
+    statement = _COPY_VOTES.format(
+        sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "", conditions=conditions
+    )
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     with driver.cursor() as cursor, cursor.copy(statement, values or None) as copy:
-        return parse_copied_votes(copy, dated=dated, tagged=bool(tags))
+        return parse_copied_votes(copy, sealed=sealed, tagged=bool(tags), dated=dated)
 
 
-def parse_copied_votes(messages: Iterable[Message], *, dated: bool = False, tagged: bool = False) -> VoteArrays:
+def parse_copied_votes(
+    messages: Iterable[Message], *, sealed: bool = False, tagged: bool = False, dated: bool = False
+) -> VoteArrays:
     """Parse the bytes of `COPY … (FORMAT BINARY)`, a few megabytes at a time.
 
     Raises
@@ -126,11 +152,12 @@ def parse_copied_votes(messages: Iterable[Message], *, dated: bool = False, tagg
     ValueError
         The bytes are not rows of non-null columns of the expected widths.
     """
-    columns = _COLUMNS + (_TAG_COLUMNS if tagged else ()) + (_DATE_COLUMNS if dated else ())
-    pieces = [_columns(rows, dated=dated, tagged=tagged) for rows in _rows(iter(messages), columns)]
+    optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tagged else ())
+    columns = _COLUMNS + optional + (_DATE_COLUMNS if dated else ())
+    pieces = [_columns(rows, _COLUMNS + optional, dated=dated) for rows in _rows(iter(messages), columns)]
     annotator, model_a, model_b, outcome, *rest = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    tags = rest.pop(0) if tagged else None
-    return VoteArrays(annotator, model_a, model_b, outcome, tags, VoteDates(*rest) if dated else None)
+    is_sealed, tags = rest.pop(0) if sealed else None, rest.pop(0) if tagged else None
+    return VoteArrays(annotator, model_a, model_b, outcome, is_sealed, tags, VoteDates(*rest) if dated else None)
 
 
 def _rows(messages: Iterator[Message], columns: tuple[tuple[str, Any], ...]) -> Iterator[NDArray[Any]]:
@@ -168,11 +195,9 @@ def _checked(rows: NDArray[Any], columns: tuple[tuple[str, Any], ...]) -> NDArra
     return rows
 
 
-def _columns(rows: NDArray[Any], *, dated: bool, tagged: bool) -> list[NDArray[Any]]:
+def _columns(rows: NDArray[Any], plain: tuple[tuple[str, Any], ...], *, dated: bool) -> list[NDArray[Any]]:
     """Return the columns in this machine's byte order, in the order of the dataclasses' fields."""
-    columns = [rows[name].astype(np.dtype(kind).newbyteorder("=")) for name, kind in _COLUMNS]
-    if tagged:
-        columns.append(rows["tags"].astype(np.int32))
+    columns = [rows[name].astype(np.dtype(kind).newbyteorder("=")) for name, kind in plain]
     if dated:
         timestamp = rows["timestamp"].astype(np.int64)
         day = np.where(timestamp == _INFINITY, NO_DAY, timestamp // _DAY).astype(np.int32)

@@ -116,6 +116,11 @@ def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVo
     return {(battle, annotator): RecordedVote(*vote) for battle, annotator, *vote in rows}
 
 
+def any_sealed_vote(conn: Connection) -> bool:
+    """Whether any vote on record was cast by a battle's token."""
+    return any_vote(conn, votes.c.sealed_battle_id.is_not(None))
+
+
 def most_voted_tags(conn: Connection, limit: int) -> list[str]:
     """Return the tags with the most votes that are not retracted, in that order; tags with equal numbers by name."""
     if limit == 0:

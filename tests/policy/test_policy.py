@@ -40,6 +40,7 @@ DEFAULTS = {
     "battle_top_k": 3,
     "battle_repeat_gap": 20,
     "calibration_share": 0.2,
+    "sealed_only": False,
 }
 
 

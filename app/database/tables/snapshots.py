@@ -36,6 +36,7 @@ snapshots = Table(
     Column("diagnostics", JSONB, nullable=False),
     Column("votes_read", BigInteger, nullable=False),
     Column("votes_used", BigInteger, nullable=False),
+    Column("votes_sealed", BigInteger),
     Column("vote_set", Text, nullable=False),
     Column("votes_hash", Text, nullable=False),
     Column("code_version", Text, nullable=False),
