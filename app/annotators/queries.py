@@ -27,6 +27,7 @@ from app.database.ids import new_id
 from app.database.tables import annotators, decisions, retracted_votes, snapshot_annotators, snapshots, votes
 from app.snapshots.vote_sets import seen_by
 
+_LAST_CHARACTER: Final = "\U0010ffff"
 _QUANTILE: Final = 1.959964  # of the normal distribution, for 95 %
 
 
@@ -54,6 +55,21 @@ def list_annotators(
     if after is not None:
         statement = statement.where(tuple_(rows.c.evidence, rows.c.annotator_id) > after)
     return conn.execute(statement).mappings().all()
+
+
+def search_annotators(
+    conn: Connection, *, beginning: str, standing: str | None, limit: int, after: str | None
+) -> Sequence[RowMapping]:
+    """Return annotators whose key begins with this text, by key, as `list_annotators` does; keys after `after`."""
+    key = annotators.c.key  # of the collation "C": its index has the keys in the order of their bytes
+    found = select(annotators.c.id).where(key >= beginning, key < beginning + _LAST_CHARACTER)
+    if standing is not None:
+        c = annotators.c
+        found = found.where(standing_of(c.rule_standing, c.override, c.dismissed_below) == standing)
+    if after is not None:
+        found = found.where(key > after)
+    here = annotators.c.id.in_(found.order_by(key).limit(limit))
+    return conn.execute(with_newest_figures().where(here).order_by(key)).mappings().all()
 
 
 def find_annotator(conn: Connection, *, public_id: UUID | None, keys: Sequence[str]) -> RowMapping | None:

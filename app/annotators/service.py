@@ -1,3 +1,4 @@
+from contextlib import suppress
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -31,6 +32,29 @@ def list_annotators(
     keys = None if key is None else naming_of(conn).matching_keys(key)
     rows = store.list_annotators(conn, standing=standing, keys=keys, limit=limit, after=after)
     return [FoundAnnotator.model_validate(dict(row)) for row in rows]
+
+
+def search_annotators(
+    conn: Connection, text: str, *, limit: int, standing: Standing | None = None, after: str | None = None
+) -> list[FoundAnnotator]:
+    """Return annotators whose key, as it is shown, begins with this text, by key.
+
+    The first page also has the annotator with this id or this raw key, which comes first.
+
+    Parameters
+    ----------
+    after : key of the last annotator of the page before
+    """
+    if name_error(text) is not None:
+        return []
+    rows = store.search_annotators(conn, beginning=text, standing=standing, limit=limit, after=after)
+    found = [FoundAnnotator.model_validate(dict(row)) for row in rows]
+    if after is None:
+        with suppress(NotFoundError):
+            exact = find_annotator(conn, text)
+            if standing in (None, exact.standing):
+                found = [exact, *(one for one in found if one.id != exact.id)]
+    return found[:limit]
 
 
 def find_annotator(conn: Connection, reference: str) -> FoundAnnotator:
@@ -129,6 +153,32 @@ def decide(
         detail={"decision": str(row["id"]), "reason": reason, "ability": found.ability, "se": found.se},
     )
     return find_annotator(conn, str(found.id)), Decision.model_validate(dict(row))
+
+
+def undo_decision(
+    conn: Connection, reference: str, decision_id: UUID, *, decided_by: str
+) -> tuple[FoundAnnotator, Decision]:
+    """Take back the last decision on an annotator: a further decision, which brings back what held before it.
+
+    Raises
+    ------
+    NotFoundError
+    ConflictError
+        It is not the last decision: undoing it would undo what was decided since.
+    """
+    found = find_annotator(conn, reference)
+    store.lock_annotator(conn, found.annotator_id)
+    decisions = list_decisions(conn, found)
+    if not decisions or decisions[0].id != decision_id:
+        raise ConflictError("another decision was taken since: look at the annotator again")
+    last, before = decisions[0], decisions[1].action if len(decisions) > 1 else "withdraw"
+    reason = f"undo: {last.action} of {last.decided_at:%Y-%m-%d %H:%M}"
+    if before != "dismiss":
+        return decide(conn, str(found.id), before, reason=reason, decided_by=decided_by)
+    taken = decide(conn, str(found.id), "withdraw", reason=reason, decided_by=decided_by)
+    # Without an open flag there is nothing to dismiss: the rule found the annotator fit meanwhile.
+    again = taken[0].standing == "flagged" and taken[0].ability is not None
+    return decide(conn, str(found.id), "dismiss", reason=reason, decided_by=decided_by) if again else taken
 
 
 def list_decisions(conn: Connection, annotator: FoundAnnotator) -> list[Decision]:

@@ -20,7 +20,7 @@ annotators = Table(
     metadata,
     Column("id", Integer, Identity(), primary_key=True),
     Column("public_id", Uuid, nullable=False, unique=True),
-    Column("key", Text, nullable=False, unique=True),
+    Column("key", Text(collation="C"), nullable=False, unique=True),
     timestamp("created_at"),
     Column("rule_standing", Text, nullable=False, server_default="pending"),
     Column("override", Text),
