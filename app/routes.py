@@ -19,6 +19,9 @@ from app.pages.compare import endpoints as compare_page
 from app.pages.console.audit import endpoints as audit_page
 from app.pages.console.keys import endpoints as keys_page
 from app.pages.console.refits import endpoints as refits_page
+from app.pages.console.annotators import endpoints as annotators_page
+from app.pages.console.appeals import endpoints as appeals_page
+from app.pages.console.reviews import endpoints as reviews_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.console.webhooks import endpoints as webhooks_page
@@ -81,5 +84,8 @@ def install_routes(app: FastAPI) -> None:
         keys_page.router,
         webhooks_page.router,
         audit_page.router,
+        reviews_page.router,
+        appeals_page.router,
+        annotators_page.router,
     ):
         app.include_router(router)

@@ -1,6 +1,9 @@
 """How pages write numbers and times. Each function is a filter of the templates by its name."""
 
+import re
 from datetime import UTC, datetime
+
+from markupsafe import Markup, escape
 
 from app.snapshots.schemas import LeaderboardMethod
 
@@ -13,6 +16,7 @@ METHODS: dict[LeaderboardMethod, str] = {
 """What people call the methods, in the order in which pages list them."""
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_POWER = re.compile(r"\b10\^(\d+)")
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -73,4 +77,9 @@ def listed(names: list[str], most: int = 3) -> str:
     return f"{', '.join(shown)} and {last}" if shown else last
 
 
-FILTERS = (count, points, tick, change, percent, plural, moment, duration, listed, method_name)
+def powers(text: str) -> Markup:
+    """Write the powers of ten in a sentence, 10^27, as people write them."""
+    return Markup(_POWER.sub(r"10<sup>\1</sup>", str(escape(text))))  # noqa: S704  escaped above
+
+
+FILTERS = (count, points, tick, change, percent, plural, moment, duration, listed, method_name, powers)

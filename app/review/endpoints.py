@@ -15,7 +15,6 @@ from app.leaderboard.row_files import rows_csv
 from app.policy.schemas import PolicySettings
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
-from app.review.evidence.case import make_case
 from app.review.evidence.schemas import ListedVote
 from app.review.schemas import AnnotatorDetail, Appeal, AppealRequest, Impact, PolicyPreview, Review, Rewards
 
@@ -94,16 +93,7 @@ def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     preference, ties, pace, the most surprising votes, votes by model, and the results of the tests. Needs scope
     `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
-    found = annotators.find_annotator(conn, annotator)
-    case = make_case(conn, found)
-    return AnnotatorDetail(
-        **found.public().model_dump(),
-        decisions=annotators.list_decisions(conn, found),
-        appeals=reviews.list_appeals(conn, limit=reviews.MAX_OPEN, annotator=str(found.id)),
-        votes_summary=annotators.summarise_votes(conn, found),
-        agreement=case and case.agreement,
-        evidence=case,
-    )
+    return reviews.find_detail(conn, annotator)
 
 
 @router.post(

@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import Select
 
 from app.annotators.queries import with_newest_figures
+from app.annotators.standings import standing_of
 from app.database.ids import new_id
 from app.database.tables import (
     annotators,
@@ -137,6 +138,28 @@ def list_by_reason(
     `reason_strength` is a logarithm to base 10: of the strongest test's likelihood ratio, or of the odds that the
     ability is at or below ε, whichever is larger; 0 for neither.
     """
+    ranked = _with_reasons(standing).subquery()
+    statement = select(ranked).order_by(ranked.c.reason_strength.desc(), ranked.c.annotator_id).limit(limit)
+    if after is not None:
+        weaker, later = -ranked.c.reason_strength, ranked.c.annotator_id
+        statement = statement.where(tuple_(weaker, later) > (-after[0], after[1]))
+    return conn.execute(statement).mappings().all()
+
+
+def find_reason(conn: Connection, public_id: UUID) -> RowMapping | None:
+    """Return one annotator with an open flag, as `list_by_reason` does."""
+    ranked = _with_reasons("flagged").subquery()
+    return conn.execute(select(ranked).where(ranked.c.id == public_id)).mappings().one_or_none()
+
+
+def count_standing(conn: Connection, standing: str) -> int:
+    """Count the annotators of a standing."""
+    c = annotators.c
+    here = standing_of(c.rule_standing, c.override, c.dismissed_below) == standing
+    return conn.execute(select(func.count()).select_from(annotators).where(here)).scalar_one()
+
+
+def _with_reasons(standing: str) -> Select[Any]:
     found = with_newest_figures().subquery()
     figures = snapshot_annotators
     strongest = figures.c.evidence["strength"].as_float()
@@ -145,12 +168,7 @@ def list_by_reason(
     odds = func.log(func.greatest(low, least) / func.greatest(1.0 - low, least))
     strength: ColumnElement[float] = func.greatest(strongest, odds, literal(0.0, Double)).label("reason_strength")
     here = and_(figures.c.annotator_id == found.c.annotator_id, figures.c.snapshot_id == found.c.snapshot_id)
-    ranked = select(found, strength).outerjoin_from(found, figures, here).where(found.c.standing == standing).subquery()
-    statement = select(ranked).order_by(ranked.c.reason_strength.desc(), ranked.c.annotator_id).limit(limit)
-    if after is not None:
-        weaker, later = -ranked.c.reason_strength, ranked.c.annotator_id
-        statement = statement.where(tuple_(weaker, later) > (-after[0], after[1]))
-    return conn.execute(statement).mappings().all()
+    return select(found, strength).outerjoin_from(found, figures, here).where(found.c.standing == standing)
 
 
 def _seconds(moment: ColumnElement[Any]) -> ColumnElement[float]:
@@ -170,9 +188,11 @@ def insert_appeal(conn: Connection, annotator_id: int, note: str, submitted_by: 
     return appeal_id
 
 
-def count_open(conn: Connection, annotator_id: int) -> int:
-    """Count the annotator's appeals that no decision has followed yet."""
-    statement = select(func.count()).where(appeals.c.annotator_id == annotator_id, ~_later_decision)
+def count_open(conn: Connection, annotator_id: int | None = None) -> int:
+    """Count the appeals that no decision has followed yet, of all annotators or of one."""
+    statement = select(func.count()).select_from(appeals).where(~_later_decision)
+    if annotator_id is not None:
+        statement = statement.where(appeals.c.annotator_id == annotator_id)
     return conn.execute(statement).scalar_one()
 
 

@@ -79,6 +79,25 @@ class FoundReview(FoundAnnotator):
         return self.reason_strength, self.annotator_id
 
 
+class QueueState(BaseModel):
+    """What waits for a decision.
+
+    Attributes
+    ----------
+    published : whether there is a snapshot, and so a rule that has spoken
+    threshold : ε of the newest snapshot
+    min_votes : δ of the policy in force
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    published: bool
+    flagged: int
+    appeals: int
+    threshold: float | None
+    min_votes: int
+
+
 class Reward(BaseModel):
     """One annotator's share of the budget."""
 

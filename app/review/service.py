@@ -8,13 +8,15 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from app.annotators import service as annotators
 from app.annotators.queries import lock_annotator
-from app.annotators.service import find_annotator
 from app.errors import ConflictError
+from app.policy.service import current_policy
 from app.review import queries as store
+from app.review.evidence.case import make_case
 from app.review.evidence.reasons import describe_findings, describe_reasons
 from app.review.evidence.schemas import Findings
-from app.review.schemas import Appeal, FoundReview, Reason, Review, Reward, Rewards
+from app.review.schemas import AnnotatorDetail, Appeal, FoundReview, QueueState, Reason, Review, Reward, Rewards
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.schemas import SnapshotHead
 from app.snapshots.service import find_snapshot
@@ -44,6 +46,45 @@ def _review(found: FoundReview, findings: Findings, threshold: float | None) -> 
     return Review(**found.public().model_dump(), evidence=reason)
 
 
+def find_detail(conn: Connection, reference: str) -> AnnotatorDetail:
+    """Return an annotator, by id or by key, with decisions, open appeals, a summary of the votes, and the evidence.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    found = annotators.find_annotator(conn, reference)
+    case = make_case(conn, found)
+    return AnnotatorDetail(
+        **found.public().model_dump(),
+        decisions=annotators.list_decisions(conn, found),
+        appeals=list_appeals(conn, limit=MAX_OPEN, annotator=str(found.id)),
+        votes_summary=annotators.summarise_votes(conn, found),
+        agreement=case and case.agreement,
+        evidence=case,
+    )
+
+
+def queue_state(conn: Connection) -> QueueState:
+    """Count what waits for a decision, with the thresholds of the rule."""
+    newest = newest_snapshot(conn)
+    return QueueState(
+        published=newest is not None,
+        flagged=store.count_standing(conn, "flagged"),
+        appeals=store.count_open(conn),
+        threshold=None if newest is None else newest["settings"].get("min_ability"),
+        min_votes=current_policy(conn).settings.min_votes,
+    )
+
+
+def next_review(conn: Connection, annotator_id: UUID) -> Review | None:
+    """Return the open flag that follows this annotator's in the queue, or the first one for an annotator without."""
+    row = store.find_reason(conn, annotator_id)
+    after = None if row is None else (row["reason_strength"], row["annotator_id"])
+    found = list_reviews(conn, limit=1, after=after)
+    return found[0][1] if found else None
+
+
 MAX_OPEN = 5
 
 
@@ -57,7 +98,7 @@ def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: 
     ConflictError
         Five appeals of this annotator already wait.
     """
-    found = find_annotator(conn, reference)
+    found = annotators.find_annotator(conn, reference)
     lock_annotator(conn, found.annotator_id)
     if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
         raise ConflictError(f"{MAX_OPEN} appeals of this annotator already wait for a decision")
@@ -80,7 +121,7 @@ def list_appeals(
     NotFoundError
         There is no such annotator.
     """
-    number = None if annotator is None else find_annotator(conn, annotator).annotator_id
+    number = None if annotator is None else annotators.find_annotator(conn, annotator).annotator_id
     rows = store.list_appeals(conn, limit=limit, only_open=only_open, annotator_id=number, after=after)
     return [Appeal.model_validate(dict(row)) for row in rows]
 

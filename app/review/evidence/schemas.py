@@ -112,6 +112,15 @@ class Burst(BaseModel):
     seconds: float
 
 
+class Gap(BaseModel):
+    """How many votes came so long after the one before."""
+
+    model_config = ConfigDict(frozen=True)
+
+    seconds: float | None = Field(description="At most so long, and longer than in the row before; null: any longer.")
+    votes: int
+
+
 class Pace(BaseModel):
     """How fast the votes came, by `voted_at` where given, otherwise by the arrival of live votes."""
 
@@ -120,6 +129,7 @@ class Pace(BaseModel):
     votes: int = Field(description="Votes whose time is known; unknown is that of votes sent together, undated.")
     median_seconds: float | None = Field(description="Between one vote and the next.")
     hasty: float | None = Field(description="Share of votes within 5 seconds of the one before.")
+    gaps: list[Gap] = Field(description="How long after the one before votes came.")
     busiest_hour: BusiestHour | None
     longest_burst: Burst | None = Field(description="Null where no vote came within 5 seconds of the one before.")
 

@@ -1,0 +1,204 @@
+"""The reviewer's pages over HTTP, as a browser without JavaScript has them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.fixtures.console import SignIn, Visitor
+from tests.fixtures.pages import Page, text_of
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def reviewer(sign_in: SignIn) -> Visitor:
+    return sign_in("review")
+
+
+@pytest.fixture
+def published(crowd: list[str], refit: Ask) -> list[str]:
+    """12 honest annotators and 2 who vote against the truth, after a refit; returns their keys."""
+    refit()
+    return crowd
+
+
+def ids(ask: Ask) -> dict[str, str]:
+    """Return each annotator's id, by key."""
+    return {one["annotator"]: one["id"] for one in ask("GET", "/annotators").json()["items"]}
+
+
+def decide(visitor: Visitor, address: str, action: str, reason: str = "a test") -> Any:
+    page = visitor.page(address)
+    return visitor.submit(page, f"{address.partition('?')[0]}/decisions", action=action, reason=reason)
+
+
+def test_without_a_leaderboard_the_pages_say_what_comes_next(reviewer: Visitor, ask: Ask, gather: Ask) -> None:
+    for address, words in (
+        ("/console/reviews", "Flags come with the first leaderboard"),
+        ("/console/appeals", "No appeal waits"),
+        ("/console/annotators", "Annotators appear with their first vote"),
+    ):
+        assert words in reviewer.page(address).text(".//div[@class='empty']")
+    gather(honest=2)
+    annotator = next(iter(ids(ask).values()))
+    page = reviewer.page(f"/console/annotators/{annotator}")
+    assert "no leaderboard yet" in page.text(".//main")
+    assert "Known after the first refit" in page.text(".//main")
+    impact = reviewer.get(f"/console/annotators/{annotator}/impact")
+    assert (impact.status_code, Page(impact).text(".//h1")) == (404, "No leaderboard has been published yet")
+
+
+def test_the_queue_has_the_strongest_reason_first(reviewer: Visitor, ask: Ask, published: list[str]) -> None:
+    ask("POST", "/annotators/flip 12/appeals", scope="ingest", json={"note": "I <b>disagree</b>"})
+    page = reviewer.page("/console/reviews")
+    queue = ask("GET", "/reviews").json()["items"]
+    assert [text_of(link) for link in page.all(".//a[@data-row]")] == [one["annotator"] for one in queue]
+    first = page.all(".//tbody/tr")[0]
+    assert queue[0]["evidence"]["words"][0].replace("^", "") in text_of(first)
+    assert "2 annotators wait" in page.text(".//p[@class='lead']")
+    assert "1 appeal waits" in page.text(".//p[@class='lead']")
+    appeals = reviewer.page("/console/appeals")
+    assert "I <b>disagree</b>" in appeals.text(".//tbody")
+    assert page.all(".//a[@data-row]")[0].get("href") == f"/console/annotators/{queue[0]['id']}?queue=1"
+
+
+def test_a_case_shows_the_evidence_in_words_and_pictures(
+    reviewer: Visitor, ask: Ask, published: list[str], refit: Ask
+) -> None:
+    refit()
+    found, address = ask("GET", "/annotators/flip 12").json(), f"/console/annotators/{ids(ask)['flip 12']}"
+    page = reviewer.page(f"{address}?queue=1")
+    assert page.text(".//h1") == "flip 12 flagged"
+    case = found["evidence"]
+    assert case["summary"][0].replace("^", "") in page.text(".//ul[@class='summary']")
+    chart = page.one(".//svg[@role='img']")
+    assert "snapshot 2" in (chart.get("aria-label") or "")
+    headings = page.texts(".//h2")
+    for heading in ("Agreement", "Sides and ties", "Model by model", "The most surprising votes", "Pace", "Decide"):
+        assert heading in headings
+    assert len(page.all(".//details")) == len(case["surprising"])
+    assert case["surprising"][0]["id"] in text_of(page.all(".//details")[0])
+    models = page.one(".//section[@aria-labelledby='models']").findall(".//tbody/tr")
+    assert [text_of(row).startswith(one["model"]) for row, one in zip(models, case["models"], strict=True)] == [
+        True
+    ] * 6
+    queue = ask("GET", "/reviews").json()["items"]
+    first = reviewer.page(f"/console/annotators/{queue[0]['id']}?queue=1")
+    assert f"Next: {queue[1]['annotator']}" in first.text(".//div[@class='case-top']/p")
+    honest = reviewer.page(f"/console/annotators/{ids(ask)['honest 3']}")
+    assert honest.texts(".//input[@name='action']/../span/strong") == ["Exclude", "Trust", "Reinstate"]
+
+
+def test_the_impact_is_a_page_too(reviewer: Visitor, ask: Ask, published: list[str]) -> None:
+    address = f"/console/annotators/{ids(ask)['flip 12']}"
+    asked = next(element for element in reviewer.page(address).root.iter() if element.get("hx-trigger") == "load")
+    assert (asked.get("hx-get"), asked.get("hx-select")) == (f"{address}/impact", "#impact")
+    page = reviewer.page(f"{address}/impact")
+    impact = ask("GET", "/annotators/flip 12/impact").json()
+    assert impact["summary"][0] in page.text(".//section[@id='impact']")
+    assert page.all(".//section[@id='impact']//tbody/tr")
+
+
+def test_a_decision_its_refit_and_its_undo(reviewer: Visitor, ask: Ask, published: list[str], refit: Ask) -> None:
+    address = f"/console/annotators/{ids(ask)['flip 12']}"
+    answer = decide(reviewer, f"{address}?queue=1", "exclude", "votes against the ranking")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/reviews")
+    page = reviewer.page("/console/reviews")
+    assert "flip 12 is excluded: the votes do not count, from the next refit on." in page.text(".//div[@role='status']")
+    assert "flip 12" not in page.texts(".//a[@data-row]")
+    undo = page.one(".//div[@role='status']/form").get("action") or ""
+    decided = ask("GET", "/annotators/flip 12").json()["decisions"][0]
+    assert (decided["decided_by"], decided["reason"]) == ("review key", "votes against the ranking")
+    assert ask("GET", "/audit").json()["items"][0]["action"] == "decision.exclude"
+    refit()
+    assert ask("GET", "/annotators/flip 12").json()["shadow_ability"] is not None, "outside the fit"
+    assert reviewer.submit(page, undo).headers["location"] == address
+    assert "taken back" in reviewer.page(address).text(".//div[@role='status']")
+    assert ask("GET", "/annotators/flip 12").json()["override"] is None
+    late = reviewer.submit(page, undo)
+    assert (late.status_code, Page(late).text(".//h1")) == (409, "Conflict with the record")
+
+
+def test_undo_brings_back_what_held_before(reviewer: Visitor, ask: Ask, published: list[str]) -> None:
+    address = f"/console/annotators/{ids(ask)['flip 12']}"
+    for first, then, override, standing in (
+        ("trust", "exclude", "trusted", "trusted"),
+        ("withdraw", "dismiss", None, "flagged"),
+        ("dismiss", "exclude", None, "active"),
+        ("exclude", "withdraw", "excluded", "excluded"),
+    ):
+        assert decide(reviewer, address, first).headers["location"] == address
+        decide(reviewer, address, then)
+        page = reviewer.page(address)
+        last = ask("GET", "/annotators/flip 12").json()["decisions"][0]
+        undone = reviewer.post(f"{address}/decisions/{last['id']}/undo", {"csrf_token": token(page)})
+        assert undone.status_code == 303, (first, then, undone.text)
+        now = ask("GET", "/annotators/flip 12").json()
+        assert (now["override"], now["standing"]) == (override, standing), (first, then)
+        assert now["decisions"][0]["reason"].startswith(f"undo: {then} of ")
+
+
+def token(page: Page) -> str:
+    return page.all(".//input[@name='csrf_token']")[0].get("value") or ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"action": "exclude", "reason": "  "}, 422),
+        ({"action": "exclude"}, 422),
+        ({"action": "burn", "reason": "a test"}, 422),
+        ({"action": "withdraw", "reason": "a test"}, 409),
+    ],
+)
+def test_a_decision_that_cannot_be_taken_is_a_page_that_says_why(
+    reviewer: Visitor, ask: Ask, crowd: list[str], fields: dict[str, str], status: int
+) -> None:
+    address = f"/console/annotators/{ids(ask)['flip 12']}"
+    answer = reviewer.post(f"{address}/decisions", {"csrf_token": token(reviewer.page(address)), **fields})
+    assert answer.status_code == status
+    assert Page(answer).text(".//h1")
+    assert ask("GET", "/annotators/flip 12").json()["decisions"] == []
+
+
+def test_annotators_are_found_by_the_beginning_of_their_key(reviewer: Visitor, ask: Ask, published: list[str]) -> None:
+    def found(query: str) -> list[str]:
+        return reviewer.page(f"/console/annotators{query}").texts(".//a[@data-row]")
+
+    assert len(found("")) == 14
+    assert found("")[:2] == [one["annotator"] for one in ask("GET", "/annotators?limit=2").json()["items"]]
+    assert found("?q=flip") == ["flip 12", "flip 13"]
+    assert found("?q=honest+1") == ["honest 1", "honest 10", "honest 11"], "exact first, then by key"
+    assert found("?q=honest&standing=flagged") == []
+    assert sorted(found("?standing=flagged&q=")) == ["flip 12", "flip 13"]
+    assert found(f"?q={ids(ask)['flip 13']}") == ["flip 13"]
+    for nothing in ("FLIP", "%25", "_", "lip", "flip 12 ", "%00", "%F4%8F%BF%BF"):
+        assert found(f"?q={nothing}") == (["flip 12"] if nothing == "flip 12 " else []), nothing
+    assert reviewer.get("/console/annotators?standing=odd").status_code == 422
+
+
+def test_long_lists_are_paged(reviewer: Visitor, ask: Ask) -> None:
+    votes = [{"model_a": "a", "model_b": "b", "winner": "tie", "annotator": f"key/{i:03}<"} for i in range(120)]
+    ask("POST", "/votes/batch", json={"votes": votes})
+    for start in ("/console/annotators", "/console/annotators?q=key"):
+        seen: list[str] = []
+        address: str | None = start
+        while address:
+            page = reviewer.page(address)
+            seen += page.texts(".//a[@data-row]")
+            links = [link for link in page.all(".//p[@class='actions']/a") if text_of(link) == "Next page"]
+            address = "/console/annotators" + (links[0].get("href") or "") if links else None
+        assert seen == [vote["annotator"] for vote in votes]
+    annotator = ids(ask)["key/000<"]
+    page = reviewer.page(f"/console/annotators/{annotator}/votes")
+    assert page.text(".//h1") == "Votes of key/000<"
+    assert len(page.all(".//tbody/tr")) == 1
+
+
+def test_a_reader_has_no_review_pages(sign_in: SignIn) -> None:
+    reader = sign_in("read")
+    answer = reader.get("/console/reviews")
+    assert (answer.status_code, Page(answer).text(".//h1")) == (403, "The API key lacks a scope")
+    assert reader.get("/console").headers["location"] == "/"
+    assert [text_of(tab) for tab in reader.page("/console/sessions").all(".//ul[@class='tabs']/li")] == []

@@ -1,0 +1,149 @@
+"""A reviewer's work in a real browser, from the sign-in to the undo."""
+
+import os
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.auth.sessions.service import make_link
+from app.database.engine import Database
+from app.refits.runner import RefitRunner
+from tests.fixtures.arena import Arena
+from tests.fixtures.browser import assert_accessible, assert_fits_phone
+
+pytestmark = [pytest.mark.browser, pytest.mark.arena]
+
+Ask = Callable[..., Any]
+
+
+def shot(page: Page, name: str) -> None:
+    folder = os.environ.get("P3_SHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def sign_in(page: Page, key: str) -> None:
+    page.goto("/console")
+    page.get_by_label("API key").fill(key)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_the_worst_flag_is_excluded_and_taken_back(
+    page: Page, keys: dict[str, str], arena: Arena, ask: Ask, runner: RefitRunner
+) -> None:
+    sign_in(page, keys["admin"])
+    expect(page).to_have_url(re.compile("/console/reviews$"))
+    shot(page, "queue")
+    expect(page.get_by_role("heading", name="Review queue")).to_be_visible()
+    worst = page.locator("[data-row]").first
+    name = worst.inner_text()
+    before = ask("GET", "/leaderboard").json()
+    page.keyboard.press("j")
+    expect(worst).to_be_focused()
+    page.keyboard.press("o")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(name)
+    impact = page.locator("#impact")
+    expect(impact.get_by_role("heading")).to_have_text("If the votes were left out", timeout=60_000)
+    shot(page, "case")
+    expect(impact.locator("tbody tr").first).to_be_visible()
+    page.keyboard.press("e")
+    page.get_by_label("Why").fill("votes against the ranking")
+    page.get_by_role("button", name="Decide").click()
+    expect(page).to_have_url(re.compile("/console/reviews$"))
+    notice = page.locator(".flash")
+    expect(notice).to_contain_text(f"{name} is excluded")
+    expect(page.locator("[data-row]").get_by_text(name, exact=True)).to_have_count(0)
+    shot(page, "queue-after")
+    ask("POST", "/refits")
+    assert runner.run_next(scheduled=False) is not None
+    after = ask("GET", "/leaderboard").json()
+    assert after["snapshot"]["number"] > before["snapshot"]["number"]
+    scores = [{row["model"]: row["score"] for row in board["models"]} for board in (before, after)]
+    assert scores[0] != scores[1], "the leaderboard moved"
+    notice.get_by_role("button", name="Undo").click()
+    expect(page.locator(".flash")).to_contain_text("taken back")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("flagged")
+    shot(page, "undone")
+
+
+def test_pages_are_accessible_and_fit_a_phone(page: Page, keys: dict[str, str], arena: Arena) -> None:
+    page.goto("/console/sign-in")
+    check(page, "sign-in")
+    sign_in(page, keys["admin"])
+    for address, name in (
+        ("/console/reviews", "queue"),
+        ("/console/appeals", "appeals"),
+        ("/console/annotators", "annotators"),
+        ("/console/sessions", "sessions"),
+    ):
+        page.goto(address)
+        check(page, name)
+    page.goto("/console/reviews")
+    page.locator("[data-row]").first.click()
+    expect(page.locator("#impact-title")).to_be_visible(timeout=60_000)
+    page.locator("details summary").first.click()
+    check(page, "case")
+    page.get_by_role("link", name="All votes").click()
+    check(page, "votes")
+
+
+def check(page: Page, name: str) -> None:
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert_accessible(page)
+    shot(page, f"{name}-dark")
+    page.emulate_media(color_scheme="light")
+    assert_fits_phone(page)
+
+
+def test_the_search_finds_while_one_types_and_keys_can_be_switched_off(
+    page: Page, keys: dict[str, str], arena: Arena
+) -> None:
+    sign_in(page, keys["review"])
+    page.goto("/console/annotators")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Key or id")).to_be_focused()
+    page.keyboard.type(arena.excluded[:-1])
+    rows = page.locator("[data-row]")
+    expect(rows).to_have_text([arena.excluded])
+    expect(page).to_have_url(re.compile("q=rater"))
+    page.get_by_label("Key or id").blur()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    assert_accessible(page)
+    dialog.get_by_label("Use these keys").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    page.keyboard.press("?")
+    expect(dialog).to_be_hidden()
+    page.keyboard.press("j")
+    expect(rows.first).not_to_be_focused()
+    page.get_by_role("button", name="Keyboard").click()
+    expect(dialog.get_by_label("Use these keys")).not_to_be_checked()
+
+
+def test_everything_works_without_scripts(
+    page_without_scripts: Page, keys: dict[str, str], arena: Arena, database: Database
+) -> None:
+    page = page_without_scripts
+    with database.begin() as conn:
+        ticket = make_link(conn, keys["review"].split("_")[1], lifetime=timedelta(minutes=1), actor="a test")
+    page.goto(f"/console/sign-in?ticket={ticket}")
+    page.get_by_role("button", name="Sign in as review key").click()
+    page.locator("[data-row]").first.click()
+    page.get_by_role("link", name="Show it on a page of its own").click()
+    expect(page.locator("#impact-title")).to_be_visible(timeout=60_000)
+    page.go_back()
+    page.get_by_label("Dismiss the flag").check()
+    page.get_by_label("Why").fill("bad luck")
+    page.get_by_role("button", name="Decide").click()
+    expect(page.locator(".flash")).to_contain_text("has no open flag any more")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("flagged")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You are signed out")).to_be_visible()
