@@ -16,11 +16,11 @@ from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.board import endpoints as board_page
 from app.pages.compare import endpoints as compare_page
+from app.pages.console.annotators import endpoints as annotators_page
+from app.pages.console.appeals import endpoints as appeals_page
 from app.pages.console.audit import endpoints as audit_page
 from app.pages.console.keys import endpoints as keys_page
 from app.pages.console.refits import endpoints as refits_page
-from app.pages.console.annotators import endpoints as annotators_page
-from app.pages.console.appeals import endpoints as appeals_page
 from app.pages.console.reviews import endpoints as reviews_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
