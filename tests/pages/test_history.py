@@ -29,7 +29,7 @@ def test_each_snapshot_says_what_it_changed(client: Client, publish: Publish) ->
         "cat is new, at rank 3.",
     ]
     assert "unusually many annotators" in text_of(newest)
-    assert "200 votes count, of 300 on record. +0 votes that count." in text_of(newest)
+    assert "200 votes count (+0), of 300 on record." in text_of(newest)
     assert "The first leaderboard on record" in text_of(first)
     assert newest.findall("h2/a")[0].get("href") == "/?snapshot=2"
 

@@ -31,9 +31,9 @@ def test_places_stability_and_opponents(client: Client, three: int) -> None:
     assert figures == {
         "rank by am-ELO": "2", "points, 980 to 1,020": "1,000", "votes that count": "60", "of them ties": "25%",
     }  # fmt: skip
-    above, below = page.texts(".//main/ul/li")
-    assert above == ("ant: 100.0 points above. Without about 40 votes the two would swap, or without 3 annotators.")
-    assert below == "cat: 100.0 points below. Without about 3 votes the two would swap: as good as tied."
+    above, below = page.texts(".//section[h2='How firm is its place?']/p")
+    assert above == ("ant is 100.0 points above. Without about 40 votes the two would swap, or without 3 annotators.")
+    assert below == "cat is 100.0 points below. Without about 3 votes the two would swap: as good as tied."
     assert rows_of(page, 0) == [
         ["am-ELO", "2", "2", "1,000.0", "980 to 1,020", "60"],
         ["m-ELO", "1", "1", "1,110.0", "1,080 to 1,120", "60"],
@@ -42,7 +42,7 @@ def test_places_stability_and_opponents(client: Client, three: int) -> None:
     ]
     assert rows_of(page, 1) == [
         ["ant", "40", "10", "10", "20", "38%", "36% 30% to 40%", "compare"],
-        ["cat", "0", "0", "0", "0", "–", "64% 50% to 70%", "compare"],
+        ["cat", "no votes on the two", "64% 50% to 70%", "compare"],
     ]
     assert "/compare?a=bee&b=ant" in page.links
     assert "code" in rows_of(visit(client, "cat"), 0)[-1][0], "its place on the leaderboard of a tag"

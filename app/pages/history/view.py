@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.leaderboard.diff.changes import describe_causes
 from app.leaderboard.diff.schemas import SnapshotDiff
-from app.pages.formatting import change
 from app.snapshots.schemas import Snapshot
 
-MOST_SENTENCES = 3
+MOST_SENTENCES, MOST_MOVES = 3, 10
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class PublishedChange:
     ----------
     moves : the first sentences on models that moved
     more_moves : how many sentences there are beside
-    causes : what else changed, in short sentences
+    causes : what else changed between the refits, in sentences
     """
 
     snapshot: Snapshot
@@ -55,8 +55,13 @@ def view_difference(difference: SnapshotDiff) -> dict[str, Any]:
     stayed = [one for one in difference.models if one.kind == "stayed"]
     climbed = sum(1 for one in stayed if one.comparable and (one.rank_after or 0) < (one.rank_before or 0))
     fell = sum(1 for one in stayed if one.comparable and (one.rank_after or 0) > (one.rank_before or 0))
+    causes = list(describe_causes(difference.causes))
+    moves = difference.summary[: -len(causes)]
     return {
         "difference": difference,
+        "causes": causes,
+        "moves": moves[:MOST_MOVES],
+        "more_moves": moves[MOST_MOVES:],
         "figures": [
             ("models rose", climbed),
             ("models fell", fell),
@@ -67,7 +72,7 @@ def view_difference(difference: SnapshotDiff) -> dict[str, Any]:
 
 
 def _causes(before: Snapshot, after: Snapshot) -> list[str]:
-    found = [f"{change(after.votes_used - before.votes_used)} votes that count."]
+    found = []
     if before.policy_version != after.policy_version:
         found.append(f"The policy changed from version {before.policy_version} to {after.policy_version}.")
     if before.code_version != after.code_version:

@@ -48,7 +48,7 @@ def describe_stability(model: ModelDetail) -> Iterator[tuple[str, str]]:
 
 
 def _describe_gap(neighbour: Neighbour, side: str) -> str:
-    far = f"{points(neighbour.gap, 1)} points {side}."
+    far = f"is {points(neighbour.gap, 1)} points {side}."
     if neighbour.votes is None:
         return f"{far} No small number of votes is known to swap the two."
     swap = f"{far} Without about {plural(neighbour.votes, 'vote')} the two would swap"
