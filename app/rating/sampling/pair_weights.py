@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from app.rating.data.arrays import AnyInts, Floats, Indices
 from app.rating.sampling.newcomers import find_newcomers
-from app.rating.sampling.policies import POLICIES
+from app.rating.sampling.policies import POLICIES, Weigh
 from app.rating.sampling.scored_models import ScoredModels
 from app.rating.sampling.settings import SamplingSettings
 
@@ -88,16 +88,20 @@ def weigh_pairs(models: ScoredModels, identities: AnyInts, settings: SamplingSet
         raise ValueError("k must be at least 1")
     if settings.policy not in POLICIES:
         raise ValueError(f"policy {settings.policy!r} is unknown; known are {', '.join(POLICIES)}")
+    return mix_pairs(models, identities, POLICIES[settings.policy], settings.floor, settings.k)
+
+
+def mix_pairs(models: ScoredModels, identities: AnyInts, weigh: Weigh, floor: float, k: int) -> PairWeights:
+    """Return the probabilities of `weigh_pairs` for any policy."""
     if len(identities) <= 1 or not models.scored.any():
         return uniform_weights(identities)
     new = find_newcomers(models)
     pair = pair_positions(len(identities))
-    weigh = POLICIES[settings.policy]
-    chosen = _normalised(weigh(new.R, new.covariance, models.pair_votes, settings.k)[pair])
+    chosen = _normalised(weigh(new.R, new.covariance, models.pair_votes, k)[pair])
     rest = (1.0 - new.share) * chosen
     if new.share:
         rest += new.share * _normalised(new.weights[pair])
-    probability = settings.floor / len(pair[0]) + (1.0 - settings.floor) * rest
+    probability = floor / len(pair[0]) + (1.0 - floor) * rest
     weight = (probability * (LARGEST / probability.max())).astype(np.float16)
     return PairWeights(np.asarray(identities), weight, np.where(models.scored, models.R, np.nan))
 

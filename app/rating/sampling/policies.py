@@ -7,13 +7,15 @@ Battles are drawn in proportion to them.
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.rating.data.arrays import Floats
+from app.rating.data.arrays import Floats, Indices
 from app.rating.sampling.settings import PairPolicy
 
 BALANCED_VOTES = 10.0  # c of `balanced`
 DRAWS = 4_096  # of all scores together, in `top_k`
+FAR = 5.0  # standard errors
 SEED = 14  # of these draws: the same scores give the same weights
 TOP_K_SHARE = 0.5  # of `mixed`; docs/laboratory.md, "Which pair", compares others
 
@@ -106,17 +108,37 @@ def top_k(R: Floats, covariance: Floats, k: int, *, draws: int = DRAWS) -> Float
     Russo, Simple Bayesian Algorithms for Best-Arm Identification, Operations Research 68 (2020): for the best arm, the
     same weights with k = 1.
     """
-    size = len(R)
-    if k >= size:
-        return np.zeros((size, size))
-    values, vectors = np.linalg.eigh(covariance)
-    noise = np.random.default_rng(SEED).standard_normal((draws, size))
-    scores = R + (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    inside = np.zeros((draws, size), dtype=np.float32)
+    weights = np.zeros_like(covariance)
+    if k < len(R):
+        contenders, inside = draw_top_k(R, covariance, k, draws=draws)
+        both = (inside.T @ inside).astype(np.float64) / draws
+        in_out = np.diag(both)[:, None] - both
+        weights[np.ix_(contenders, contenders)] = in_out * in_out.T
+    return _no_self(weights)
+
+
+def draw_top_k(R: Floats, covariance: Floats, k: int, *, draws: int = DRAWS) -> tuple[Indices, NDArray[np.float32]]:
+    """Draw which models are the first k, from N(R, Σ).
+
+    Parameters
+    ----------
+    k : less than the number of models
+
+    Returns
+    -------
+    contenders : the models that may be among the first k: R_i + 5 s_i is above the k-th largest of all R_j − 5 s_j
+    inside : 1 where a contender is among the first k of a draw, else 0, shape (draws, contenders)
+    """
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    surely = np.partition(R - FAR * error, -k)[-k]
+    contenders = np.flatnonzero(R + FAR * error >= surely)
+    values, vectors = np.linalg.eigh(covariance[np.ix_(contenders, contenders)])
+    noise = np.random.default_rng(SEED).standard_normal((draws, len(contenders)), dtype=np.float32)
+    root = (np.sqrt(np.maximum(values, 0.0)) * vectors).astype(np.float32)
+    scores = (R[contenders] - R.mean()).astype(np.float32) + noise @ root.T
+    inside = np.zeros((draws, len(contenders)), dtype=np.float32)
     np.put_along_axis(inside, np.argpartition(-scores, k - 1, axis=1)[:, :k], 1.0, axis=1)
-    both = (inside.T @ inside).astype(np.float64) / draws
-    in_out = np.diag(both)[:, None] - both
-    return _no_self(in_out * in_out.T)
+    return contenders, inside
 
 
 def mixed(R: Floats, covariance: Floats, k: int, *, top_k_share: float = TOP_K_SHARE) -> Floats:
@@ -133,7 +155,10 @@ def mixed(R: Floats, covariance: Floats, k: int, *, top_k_share: float = TOP_K_S
     return both
 
 
-POLICIES: dict[PairPolicy, Callable[[Floats, Floats, Floats, int], Floats]] = {
+Weigh = Callable[[Floats, Floats, Floats, int], Floats]
+"""A policy, of R, its covariance, the votes on each pair, and k."""
+
+POLICIES: dict[PairPolicy, Weigh] = {
     "uniform": lambda R, _covariance, _pair_votes, _k: uniform(len(R)),
     "balanced": lambda _R, _covariance, pair_votes, _k: balanced(pair_votes),
     "lmarena": lambda R, _covariance, pair_votes, _k: lmarena(R, pair_votes),
@@ -141,7 +166,6 @@ POLICIES: dict[PairPolicy, Callable[[Floats, Floats, Floats, int], Floats]] = {
     "top_k": lambda R, covariance, _pair_votes, k: top_k(R, covariance, k),
     "mixed": lambda R, covariance, _pair_votes, k: mixed(R, covariance, k),
 }
-"""Of R, its covariance, the votes on each pair, and k."""
 
 
 def _bernoulli_variance(R: Floats) -> Floats:
