@@ -44,7 +44,9 @@ COMMANDS = {
     "refit": Listed("app.cli.refit:refit", "Refit now and print the new leaderboard."),
     "leaderboard": Listed("app.cli.leaderboard:leaderboard", "Print a published leaderboard."),
     "annotators": Listed("app.cli.annotators:annotators", "List annotators, see the evidence, and decide on them."),
-    "battles": Listed("app.cli.battles:battles", "See the battles that the service drew."),
+    "battles": Listed(
+        "app.cli.battles:battles", "See the battles that the service drew, and simulate other ways to draw them."
+    ),
     "policy": Listed("app.cli.policy:policy", "Show the policy in force, change it, or see what a change would do."),
     "models": Listed("app.cli.models:models", "List, add, rename and archive models, and record facts about them."),
     "audit": Listed("app.cli.audit:audit", "Show and verify the audit log."),
@@ -63,6 +65,9 @@ COMMANDS = {
     "import": Listed("app.cli.import_votes:import_votes", "Record the votes of a file."),
     "export": Listed("app.cli.export:export", "Write votes, annotators or the leaderboard to a file."),
     "keys": Listed("app.cli.keys:keys", "Make, list, rotate and revoke API keys."),
+    "battles": Listed(
+        "app.cli.battles:battles", "Simulate which pairs of models to show, and how many votes it takes."
+    ),
     "lab": Listed("app.cli.lab:lab", "Repeat the field's experiments on a vote file or a simulated arena."),
 }
 """The commands in the order of the help page."""

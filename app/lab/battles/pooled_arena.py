@@ -4,8 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.lab.attacks.arena import PUBLIC
+from app.lab.attacks.joining import share_of_ties
 from app.lab.simulate import NATURAL_PER_ELO, make_world
 from app.rating.data.arrays import Floats
+from app.rating.data.votes import Cells
+from app.rating.loop.round import run_round
 
 LEVELS = 20  # abilities that stand for all
 CROWD = 400  # simulated honest annotators
@@ -65,3 +69,22 @@ def simulated_arena(seed: int, n_models: int, *, bad: float = 0.0, score_sd: flo
     world = make_world(np.random.default_rng(seed), n_models=n_models, roles={"honest": CROWD}, score_sd=score_sd)
     score = NATURAL_PER_ELO * (world.score - world.score.mean())
     return pooled_arena(score, world.ability, world.tie_share, bad=bad)
+
+
+def fitted_arena(cells: Cells) -> PooledArena:
+    """Return an arena like that of the votes: its am-ELO scores are the truth, its annotators' abilities the crowd's.
+
+    Only models with a score in the largest component take part.
+
+    Raises
+    ------
+    RatingError
+        The votes have no ranking.
+    """
+    rating = run_round(cells, PUBLIC).rating
+    score, ability = rating.models.score, rating.annotators.ability
+    here = rating.models.identified & (rating.models.component == 0)
+    known = NATURAL_PER_ELO * (score[here] - score[here].mean())
+    return pooled_arena(
+        known, ability[np.isfinite(ability)], share_of_ties(cells, np.where(here, score, score[here].mean()))
+    )

@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 from app.lab.battles.policies import COMPARED
 from app.lab.battles.pooled_arena import PooledArena
 from app.rating.data.arrays import Floats
+from app.rating.data.threads import one_blas_thread
 from app.rating.sampling.pair_weights import mix_pairs, pair_positions
 from app.rating.sampling.policies import draw_top_k
 from app.rating.sampling.scored_models import ScoredModels
@@ -96,6 +97,7 @@ class _Tally:
         return float(square.sum() / (self.battles * p * (1.0 - p)).sum())
 
 
+@one_blas_thread()
 def count_votes(arena: PooledArena, policy: str, *, seed: int, k: int = 3, floor: float = 0.1) -> VotesNeeded:
     """Let an arena run under a policy until both questions are answered.
 
@@ -128,4 +130,5 @@ def count_votes(arena: PooledArena, policy: str, *, seed: int, k: int = 3, floor
         weight = mix_pairs(known, identities, COMPARED[policy], floor, k).weight.astype(np.float64)
         probability = weight / weight.sum()
         batch = max(round((GROWTH - 1.0) * votes), 1)
-    return VotesNeeded(policy, size, seed, ranking.votes, top.votes, set(leaders.tolist()) != best)
+    ranked, decided = min(ranking.votes, MOST_VOTES), min(top.votes, MOST_VOTES)
+    return VotesNeeded(policy, size, seed, ranked, decided, set(leaders.tolist()) != best)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.data.arrays import AnyInts, Floats, Indices
+from app.rating.data.threads import one_blas_thread
 from app.rating.sampling.newcomers import find_newcomers
 from app.rating.sampling.policies import POLICIES, Weigh
 from app.rating.sampling.scored_models import ScoredModels
@@ -91,6 +92,7 @@ def weigh_pairs(models: ScoredModels, identities: AnyInts, settings: SamplingSet
     return mix_pairs(models, identities, POLICIES[settings.policy], settings.floor, settings.k)
 
 
+@one_blas_thread()
 def mix_pairs(models: ScoredModels, identities: AnyInts, weigh: Weigh, floor: float, k: int) -> PairWeights:
     """Return the probabilities of `weigh_pairs` for any policy."""
     if len(identities) <= 1 or not models.scored.any():
