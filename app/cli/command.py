@@ -65,9 +65,6 @@ COMMANDS = {
     "import": Listed("app.cli.import_votes:import_votes", "Record the votes of a file."),
     "export": Listed("app.cli.export:export", "Write votes, annotators or the leaderboard to a file."),
     "keys": Listed("app.cli.keys:keys", "Make, list, rotate and revoke API keys."),
-    "battles": Listed(
-        "app.cli.battles:battles", "Simulate which pairs of models to show, and how many votes it takes."
-    ),
     "lab": Listed("app.cli.lab:lab", "Repeat the field's experiments on a vote file or a simulated arena."),
 }
 """The commands in the order of the help page."""
