@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test campaigns browser lint fmt docs bench soak coverage lock
+.PHONY: help setup demo example test campaigns browser lint fmt docs bench soak coverage lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -21,6 +21,9 @@ setup: .venv/ready ## create .venv, and compile the kernels
 
 demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR=60s ends by itself
 	@$(BIN)/stable-arena demo $(if $(FOR),--for $(FOR))
+
+example: setup ## a small arena in the browser, with the service on an embedded PostgreSQL
+	@$(BIN)/python -m examples.arena $(ARGS)
 
 test: setup ## the tests, about three minutes on two cores; ARGS="-k leaderboard" picks some
 	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)

@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 import httpx
@@ -17,6 +16,7 @@ from rich.live import Live
 from app.cli.demo.crowd import Crowd
 from app.cli.demo.screen import View, draw, summary
 from app.cli.demo.service import DemoFailedError, Service, demo_service, last_log_line
+from app.cli.foreground import own_foreground
 
 POLICY = {"refit_interval_seconds": 3, "min_votes": 10}
 """What the demo changes, so that there is a leaderboard after a few seconds of votes."""
@@ -51,7 +51,7 @@ def demo(
     # While the service starts or stops there is no event loop; an exception stops what was started.
     previous = {name: signal.signal(name, _interrupt) for name in ENDING}
     try:
-        with _own_foreground(), demo_service(port) as service:
+        with own_foreground(), demo_service(port) as service:
             asyncio.run(_run(service, seconds=seconds, rate=rate, seed=seed))
     except KeyboardInterrupt:
         typer.echo("The demo was stopped.")
@@ -62,29 +62,6 @@ def demo(
 
 def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def _own_foreground() -> Iterator[None]:
-    """Keep Ctrl-C from a parent that shares the terminal and the process group.
-
-    Under `make`, Ctrl-C would reach make too, which then reports an interrupted target whatever the command returns.
-    A shell gives each job a group of its own, and without a terminal there is no Ctrl-C: then nothing changes.
-    """
-    parent_group = os.getpgrp()
-    if parent_group == os.getpid() or not sys.stdin.isatty() or os.tcgetpgrp(sys.stdin.fileno()) != parent_group:
-        yield
-        return
-    os.setpgid(0, 0)
-    previous = signal.signal(
-        signal.SIGTTOU, signal.SIG_IGN
-    )  # or the kernel stops a process that is not in the foreground
-    os.tcsetpgrp(sys.stdin.fileno(), os.getpgrp())
-    try:
-        yield
-    finally:
-        os.tcsetpgrp(sys.stdin.fileno(), parent_group)
-        signal.signal(signal.SIGTTOU, previous)
 
 
 async def _run(service: Service, *, seconds: float | None, rate: float, seed: int) -> None:
