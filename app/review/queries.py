@@ -11,7 +11,6 @@ from sqlalchemy import (
     Double,
     Row,
     RowMapping,
-    and_,
     case,
     cast,
     exists,
@@ -161,14 +160,11 @@ def count_standing(conn: Connection, standing: str) -> int:
 
 def _with_reasons(standing: str) -> Select[Any]:
     found = with_newest_figures().subquery()
-    figures = snapshot_annotators
-    strongest = figures.c.evidence["strength"].as_float()
     low = found.c.probability_low
     least = literal(10.0**-MAX_LOG10_ODDS, Double)
     odds = func.log(func.greatest(low, least) / func.greatest(1.0 - low, least))
-    strength: ColumnElement[float] = func.greatest(strongest, odds, literal(0.0, Double)).label("reason_strength")
-    here = and_(figures.c.annotator_id == found.c.annotator_id, figures.c.snapshot_id == found.c.snapshot_id)
-    return select(found, strength).outerjoin_from(found, figures, here).where(found.c.standing == standing)
+    strength: ColumnElement[float] = func.greatest(found.c.strength, odds, literal(0.0, Double))
+    return select(found, strength.label("reason_strength")).where(found.c.standing == standing)
 
 
 def _seconds(moment: ColumnElement[Any]) -> ColumnElement[float]:

@@ -67,14 +67,19 @@ def find_detail(conn: Connection, reference: str) -> AnnotatorDetail:
 
 def queue_state(conn: Connection) -> QueueState:
     """Count what waits for a decision, with the thresholds of the rule."""
-    newest = newest_snapshot(conn)
     return QueueState(
-        published=newest is not None,
+        published=newest_snapshot(conn) is not None,
         flagged=store.count_standing(conn, "flagged"),
         appeals=store.count_open(conn),
-        threshold=None if newest is None else newest["settings"].get("min_ability"),
+        threshold=find_threshold(conn),
         min_votes=current_policy(conn).settings.min_votes,
     )
+
+
+def find_threshold(conn: Connection) -> float | None:
+    """Return ε of the newest snapshot."""
+    newest = newest_snapshot(conn)
+    return None if newest is None else newest["settings"].get("min_ability")
 
 
 def next_review(conn: Connection, annotator_id: UUID) -> Review | None:

@@ -69,7 +69,7 @@ def get_annotator(
     for one in detail.evidence.surprising if detail.evidence else ():
         with suppress(NotFoundError):
             votes.append(find_vote(conn, one.id))
-    shown = view_case(detail, reviews.queue_state(conn).threshold, votes)
+    shown = view_case(detail, reviews.find_threshold(conn), votes)
     following = reviews.next_review(conn, annotator_id) if queue else None
     return render_console(request, visitor, "console/annotators/page.html", queue=queue, following=following, **shown)
 
