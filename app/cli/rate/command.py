@@ -18,6 +18,7 @@ from app.errors import BadInputError
 from app.imports.formats import VoteFile, read_vote_file
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.rating.errors import counted
+from app.rating.loop.compile import loading_kernels
 from app.rating.settings import LEAST_CAP, FlagRule, Interval, LoopSettings
 from app.rating.solver.cluster import fitting_on_cluster
 
@@ -129,13 +130,14 @@ def rate(
     with showing_stages() as stages:
         stages.stage("reading")
         started = time.perf_counter()
-        votes = read_vote_file(
-            file,
-            schema=schema,
-            annotator_column=annotator_column,
-            pooled=pool_annotators,
-            progress=stages.share,
-        )
+        with loading_kernels():
+            votes = read_vote_file(
+                file,
+                schema=schema,
+                annotator_column=annotator_column,
+                pooled=pool_annotators,
+                progress=stages.share,
+            )
         read_seconds = time.perf_counter() - started
         if votes.rejected and not skip_invalid:
             raise _refusal(votes)

@@ -1,12 +1,14 @@
-"""Compiles the kernels ahead of the first fit."""
+"""Compiles the kernels ahead of the first fit, or loads them beside other work."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from threading import Thread
 
 import numpy as np
 
 from app.rating.data.arrays import Floats, Ints
-from app.rating.data.votes import aggregate
+from app.rating.data.votes import Cells, aggregate
 from app.rating.decision.confidence import measure_confidence
 from app.rating.decision.verdict import DecisionRule
 from app.rating.detection.evidence import weigh
@@ -36,10 +38,22 @@ def compile_kernels(progress: Callable[[str], None] | None = None) -> None:
             progress(step)
 
 
+@contextmanager
+def loading_kernels() -> Iterator[None]:
+    """Load the first kernels, those that aggregate votes, on another thread during the block.
+
+    The first of a process takes an eighth of a second, the others milliseconds. Of a block that fails this thread does
+    not wait for the other.
+    """
+    other = Thread(target=_draw_sparse, name="loading-kernels")
+    other.start()
+    yield
+    other.join()
+
+
 def _steps() -> Iterator[str]:
     yield "votes"
-    cells = aggregate(*_draw_votes(30, 8, 20), n_annotators=30, n_models=8)
-    sparse = aggregate(*_draw_votes(100, 40, 4), n_annotators=100, n_models=40)
+    cells, sparse = aggregate(*_draw_votes(30, 8, 20), n_annotators=30, n_models=8), _draw_sparse()
     yield "m-ELO"
     run_round(sparse, replace(SETTINGS, method="m-elo"))
     yield "am-ELO"
@@ -55,6 +69,10 @@ def _steps() -> Iterator[str]:
     find_influence(result.estimate).of_votes(np.zeros(8))
     yield "Elo"
     fit_elo(*_draw_votes(30, 8, 20)[1:], n_models=8, shuffles=2)
+
+
+def _draw_sparse() -> Cells:
+    return aggregate(*_draw_votes(100, 40, 4), n_annotators=100, n_models=40)
 
 
 def _draw_votes(n_annotators: int, n_models: int, votes_each: int) -> tuple[Ints, Ints, Ints, Floats]:

@@ -70,16 +70,17 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
 def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
     """Return every annotator, the most able first; those without an ability after them, pending ones last."""
     crowd = rating.annotators
+    columns = (crowd.ability, crowd.se, crowd.votes, crowd.standing, crowd.rule)
     rows = [
         AnnotatorRow(
             annotator=name,
-            ability=finite(crowd.ability[i]),
-            se=finite(crowd.se[i]),
-            votes=count(crowd.votes[i]),
-            standing=str(crowd.standing[i]),
-            reason=str(crowd.rule[i]) or None,
+            ability=finite(ability),
+            se=finite(se),
+            votes=count(votes),
+            standing=standing,
+            reason=rule or None,
         )
-        for i, name in enumerate(names)
+        for name, ability, se, votes, standing, rule in zip(names, *(x.tolist() for x in columns), strict=True)
     ]
     return sorted(rows, key=_most_able_first)
 

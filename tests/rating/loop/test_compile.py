@@ -28,3 +28,16 @@ def test_rating_loads_no_module_that_a_fit_does_not_need() -> None:
     modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
     assert "'scipy.special'" in modules
     assert not any(f"'scipy.{slow}'" in modules for slow in ("stats", "optimize", "interpolate", "spatial"))
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_the_kernels_that_aggregate_votes_are_loaded_beside_other_work() -> None:
+    program = """
+from app.rating.data.tally import count_cells, fill_cells, pack_votes
+from app.rating.loop.compile import loading_kernels
+with loading_kernels():
+    print("reading")
+print(*(len(kernel.signatures) for kernel in (pack_votes, count_cells, fill_cells)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "reading\n1 1 1\n"
