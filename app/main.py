@@ -19,11 +19,14 @@ from app.http.middleware import RequestLogMiddleware
 from app.http.openapi import install_openapi, operation_id
 from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
+from app.http.stopping import at_stop_signal
 from app.leaderboard.cache import LeaderboardCache
 from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.opening import open_database_of
+from app.pages.board.boards import Boards
+from app.pages.board.events import SnapshotEvents
 from app.pages.errors import problem_page
 from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
@@ -97,7 +100,8 @@ async def running_services(app: FastAPI, database: Database) -> AsyncIterator[No
     if settings.worker.run_in_server:
         worker.start()
     try:
-        yield
+        with at_stop_signal(services.snapshot_events.stop):
+            yield
     finally:
         gauges.cancel()
         await services.close()
@@ -140,6 +144,8 @@ def build_services(settings: Settings, database: Database) -> Services:
         ),
         battle_tokens=battle_tokens,
         leaderboards=LeaderboardCache(database),
+        boards=Boards(database),
+        snapshot_events=SnapshotEvents(database, most=settings.pages.event_listeners),
         impacts=Impacts(database, resources),
         previews=PolicyPreviews(database, resources),
         figures=FiguresCache(database),

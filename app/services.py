@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from app.leaderboard.cache import LeaderboardCache
     from app.monitoring.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames
+    from app.pages.board.boards import Boards
+    from app.pages.board.events import SnapshotEvents
     from app.review.impact.service import Impacts
     from app.review.previews import PolicyPreviews
     from app.settings import Settings
@@ -41,6 +43,8 @@ class Services:
     battle_queue: BattleQueue
     battle_tokens: BattleTokens
     leaderboards: LeaderboardCache
+    boards: Boards
+    snapshot_events: SnapshotEvents
     impacts: Impacts
     previews: PolicyPreviews
     figures: FiguresCache
@@ -50,6 +54,7 @@ class Services:
 
     async def close(self) -> None:
         """Record the votes and battles that wait and stop every process and thread."""
+        self.snapshot_events.stop()
         self.figures.close()
         self.previews.stop()
         self.impacts.stop()

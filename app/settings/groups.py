@@ -18,6 +18,17 @@ def _none(value: object) -> object:
 NO_LIMIT = BeforeValidator(_none)
 
 
+def _split(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _origins(value: tuple[str, ...]) -> tuple[str, ...]:
+    for origin in value:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!a} is not an origin such as https://arena.example or http://localhost:3000")
+    return value
+
+
 class Group(BaseModel):
     """Settings that belong together. An unknown one is refused, also inside a group that is given as JSON."""
 
@@ -73,16 +84,13 @@ class ServerSettings(Group):
     @classmethod
     def split_origins(cls, value: object) -> object:
         """Split the variable's text at its commas."""
-        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+        return _split(value)
 
     @field_validator("cors_origins")
     @classmethod
     def origins_are_exact(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         """Refuse wildcards and everything that no browser sends as an Origin."""
-        for origin in value:
-            if not _ORIGIN.fullmatch(origin):
-                raise ValueError(f"{origin!a} is not an origin such as https://arena.example or http://localhost:3000")
-        return value
+        return _origins(value)
 
 
 class SessionSettings(Group):
@@ -95,6 +103,30 @@ class SessionSettings(Group):
     sign_ins_per_minute: int = Field(
         10, ge=1, description="How often an address may try to sign in, per process; more get 429."
     )
+
+
+class PageSettings(Group):
+    """What other people's pages may do with ours."""
+
+    embed_ancestors: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("*",),
+        description="Origins (https://host), separated by commas, whose pages may show /embed in a frame; * for all.",
+    )
+    event_listeners: int = Field(
+        1000, ge=0, le=100_000, description="Open pages that may wait for news at once, per process; more get 503."
+    )
+
+    @field_validator("embed_ancestors", mode="before")
+    @classmethod
+    def split_ancestors(cls, value: object) -> object:
+        """Split the variable's text at its commas."""
+        return _split(value)
+
+    @field_validator("embed_ancestors")
+    @classmethod
+    def ancestors_are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse everything that is neither an origin nor a lone `*`."""
+        return value if value == ("*",) else _origins(value)
 
 
 class DatabaseSettings(Group):

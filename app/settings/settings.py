@@ -15,6 +15,7 @@ from app.settings.groups import (
     FitSettings,
     ImportSettings,
     IngestSettings,
+    PageSettings,
     RetentionSettings,
     ServerSettings,
     SessionSettings,
@@ -67,6 +68,7 @@ class Settings(BaseSettings):
     public_leaderboard: bool = Field(True, description="Whether the leaderboard is readable without a key.")
     public_metrics: bool = Field(False, description="Whether /metrics is readable without a key.")
     server: ServerSettings = ServerSettings()
+    pages: PageSettings = PageSettings()
     sessions: SessionSettings = SessionSettings()
     database: DatabaseSettings = DatabaseSettings()
     ingest: IngestSettings = IngestSettings()

@@ -92,6 +92,12 @@ def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMappi
     return conn.execute(statement).mappings().one_or_none()
 
 
+def newest_number(conn: Connection) -> int:
+    """Return the number of the snapshot published last; 0 before the first."""
+    newest: int = conn.execute(select(func.coalesce(func.max(snapshots.c.number), 0))).scalar_one()
+    return newest
+
+
 def snapshot_is_older(conn: Connection, snapshot_id: UUID, than: timedelta) -> bool:
     """Whether a snapshot was published longer ago than this, by the database's clock."""
     old = snapshots.c.published_at < func.clock_timestamp() - literal(than, Interval)

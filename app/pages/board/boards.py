@@ -1,0 +1,135 @@
+"""Leaderboards ready to be shown: each is read and drawn once for all readers of a process."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cachetools import LRUCache
+from sqlalchemy import Connection
+
+from app.database.engine import Database
+from app.leaderboard.diff.schemas import ModelChange
+from app.leaderboard.diff.service import compare_leaderboards
+from app.leaderboard.queries import read_rows
+from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard
+from app.leaderboard.service import LeaderboardVersion, read_published
+from app.leaderboard.verdict import describe_verdict
+from app.pages.board.methods import compared_with, describe_difference
+from app.pages.board.rows import Row, figures_of, make_row
+from app.pages.board.whiskers import Axis
+from app.pages.formatting import METHODS
+from app.pages.rendering import templates
+from app.snapshots.queries import list_leaderboards, list_snapshots
+from app.snapshots.schemas import LeaderboardMethod
+
+_KEPT = 32
+
+
+@dataclass(frozen=True)
+class Board:
+    """A published leaderboard as the page shows it. It never changes.
+
+    Attributes
+    ----------
+    votes : how many votes count in it
+    methods, tags : the snapshot's other leaderboards
+    made : whether an organization or a licence is known
+    other : the method that is shown beside; None where the snapshot does not have it
+    before : number of the snapshot that `change` compares with
+    """
+
+    published: PublishedLeaderboard
+    rows: tuple[Row, ...]
+    votes: int
+    verdict: str
+    difference: str
+    axis: Axis | None
+    methods: tuple[LeaderboardMethod, ...]
+    tags: tuple[str, ...]
+    made: bool
+    other: LeaderboardMethod | None
+    before: int | None
+
+
+class Boards:
+    """The boards that were shown last. Belongs to one event loop.
+
+    A kept board is never out of date: its key names everything in it.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._kept: LRUCache[object, Board] = LRUCache(_KEPT)
+        self._making = asyncio.Lock()
+
+    async def find(self, version: LeaderboardVersion) -> Board:
+        """Return a leaderboard, made now if it is not kept.
+
+        Raises
+        ------
+        NoSuchLeaderboardError, UnavailableError
+        """
+        key = version.key("json")
+        board = self._kept.get(key)
+        if board is None:
+            async with self._making:  # readers who wait here for the same board find it then
+                board = self._kept.get(key)
+                if board is None:
+                    board = self._kept[key] = await asyncio.to_thread(self._make, version)
+        return board
+
+    def _make(self, version: LeaderboardVersion) -> Board:
+        with self._database.read() as conn:
+            return make_board(conn, version)
+
+
+def make_board(conn: Connection, version: LeaderboardVersion) -> Board:
+    """Read a leaderboard and draw its rows.
+
+    Raises
+    ------
+    NoSuchLeaderboardError
+    """
+    method, tag = version.method, version.tag or ""
+    kept = list_leaderboards(conn, version.snapshot.id)
+    here = [one for one in METHODS if (one, tag) in kept]
+    other = compared_with(method) if compared_with(method) in here else None
+    published = read_published(conn, replace(version, compare=(other,) if other else ()))
+    models = published.models
+    before, changes = _changes(conn, version, models)
+    axis, draw = Axis.of(models), templates.get_template("board/row.html").module.row  # type: ignore[attr-defined]
+    rows = []
+    for model in models:
+        beside = model.compared.get(other) if other else None
+        figures = figures_of(model, changes.get(model.model), beside, axis, any_before=before is not None)
+        rows.append(make_row(figures, draw(figures)))
+    all_counted = method != "m-elo-all" and not tag
+    votes = version.snapshot.votes_used if all_counted else sum(model.votes for model in models) // 2
+    return Board(
+        published=published,
+        rows=tuple(rows),
+        votes=votes,
+        verdict=describe_verdict(models, votes),
+        difference=describe_difference(models, method) if other else "",
+        axis=axis,
+        methods=tuple(one for one in METHODS if (one, "") in kept),
+        tags=tuple(name for one, name in kept if one == "am-elo" and name),
+        made=any(model.organization or model.license for model in models),
+        other=other,
+        before=before,
+    )
+
+
+def _changes(
+    conn: Connection, version: LeaderboardVersion, models: Sequence[LeaderboardRow]
+) -> tuple[int | None, dict[str, ModelChange]]:
+    """Return each model's change since the snapshot before, and that snapshot's number; None if it has no such one."""
+    earlier = list_snapshots(conn, limit=1, before=version.snapshot.number)
+    if not earlier:
+        return None, {}
+    rows = read_rows(conn, earlier[0]["id"], version.method, version.tag or "")
+    if not rows:
+        return None, {}
+    old = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in rows}
+    changes = compare_leaderboards(old, {model.model: model for model in models})
+    return earlier[0]["number"], {change.model: change for change in changes}

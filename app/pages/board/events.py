@@ -1,0 +1,87 @@
+"""Tells the pages that readers have open about each new snapshot."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+
+from app.database.engine import Database
+from app.errors import UnavailableError
+from app.snapshots.queries import newest_number
+
+
+class TooManyListenersError(UnavailableError):
+    """As many pages listen to this process as it allows."""
+
+    code = "too-many-listeners"
+    title = "Too many open pages wait for news"
+
+
+class SnapshotEvents:
+    """The number of the newest snapshot, for as many listeners as there may be. Belongs to one event loop.
+
+    While there are listeners, the database is asked once every `seconds` for all of them together. A listener that
+    comes later learns the present number first.
+    """
+
+    def __init__(self, database: Database, *, most: int = 1000, seconds: float = 1.0) -> None:
+        self._database = database
+        self._most = most
+        self._seconds = seconds
+        self._listeners = 0
+        self._newest = 0
+        self._changed = asyncio.Event()
+        self._stopped = False
+        self._asking: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Take the place of one listener.
+
+        Raises
+        ------
+        TooManyListenersError
+        """
+        if self._listeners >= self._most:
+            raise TooManyListenersError("too many pages wait for news here; reload the page to see the newest snapshot")
+        self._listeners += 1
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask())
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+
+    async def numbers(self) -> AsyncIterator[int]:
+        """Yield the number of the newest snapshot and of each that follows, until the process stops."""
+        seen = 0
+        while not self._stopped:
+            if self._newest > seen:
+                seen = self._newest
+                yield seen
+            else:
+                await self._changed.wait()
+
+    def stop(self) -> None:
+        """End every listener's events: a server that stops waits for the answers it has begun."""
+        self._stopped = True
+        self._wake()
+
+    async def _ask(self) -> None:
+        try:
+            while self._listeners and not self._stopped:
+                with suppress(UnavailableError):  # the next look may succeed
+                    newest = await asyncio.to_thread(self._read)
+                    if newest > self._newest:
+                        self._newest = newest
+                        self._wake()
+                await asyncio.sleep(self._seconds)
+        finally:
+            self._asking = None
+
+    def _read(self) -> int:
+        with self._database.read() as conn:
+            return newest_number(conn)
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()

@@ -1,0 +1,21 @@
+// Asks for the newest leaderboard when the service says that there is one. A page that is not seen does not listen.
+let source = null;
+
+function listen() {
+  if (document.hidden || source || !document.querySelector("#board[data-live]")) return;
+  source = new EventSource("/events");
+  source.addEventListener("snapshot", ({ data }) => {
+    const board = document.querySelector("#board[data-live]");
+    if (board && Number(data) > Number(board.dataset.snapshot)) htmx.trigger(board, "snapshot");
+  });
+}
+
+function stopListening() {
+  source?.close();
+  source = null;
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? stopListening() : listen()));
+addEventListener("pagehide", stopListening);
+addEventListener("pageshow", listen);
+listen();

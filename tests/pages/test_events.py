@@ -1,0 +1,82 @@
+"""The news that open pages wait for."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from httpx import Client, Response
+
+from app.database.engine import Database
+from app.main import create_app
+from app.pages.board.events import SnapshotEvents, TooManyListenersError
+from app.settings import PageSettings, Settings
+
+Publish = Callable[..., int]
+BOARD: dict[tuple[str, str], dict[str, Any]] = {("am-elo", ""): {"ant": {}}}
+
+
+@contextmanager
+def listening(client: Client) -> Iterator[tuple[Response, Iterator[int]]]:
+    with client.stream("GET", "/events", timeout=60) as response:
+        lines = (line for line in response.iter_lines() if line.startswith("data: "))
+        yield response, (int(line.removeprefix("data: ")) for line in lines)
+
+
+def test_a_listener_learns_of_the_newest_snapshot_and_of_each_that_follows(client: Client, publish: Publish) -> None:
+    first = publish(BOARD)
+    with listening(client) as (response, numbers):
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["Cache-Control"] == "no-cache"
+        assert next(numbers) == first
+        second = publish(BOARD)
+        assert next(numbers) == second
+        with listening(client) as (_, late):
+            assert next(late) == second
+
+
+def test_listeners_are_bounded(
+    settings: Settings, serving: Callable[[FastAPI], Any], publish: Publish, assert_problem: Callable[..., Any]
+) -> None:
+    publish(BOARD)
+    few = settings.model_copy(update={"pages": PageSettings(event_listeners=1)})
+    with serving(create_app(few)) as url, Client(base_url=url) as client, listening(client) as (_, numbers):
+        next(numbers)
+        assert_problem(client.get("/events"), 503, "too-many-listeners")
+        assert client.get("/").status_code == 200
+
+
+def test_all_listeners_share_one_look_and_end_when_the_server_stops(database: Database, publish: Publish) -> None:
+    publish(BOARD)
+    looks = 0
+
+    class Counted(SnapshotEvents):
+        def _read(self) -> int:
+            nonlocal looks
+            looks += 1
+            return super()._read()
+
+    heard: list[int] = []
+
+    async def listen(events: SnapshotEvents, all_heard: asyncio.Barrier) -> None:
+        with events.place():
+            async for number in events.numbers():
+                heard.append(number)
+                await all_heard.wait()
+
+    async def run() -> None:
+        events, all_heard = Counted(database, most=100, seconds=3600), asyncio.Barrier(101)
+        listeners = [asyncio.create_task(listen(events, all_heard)) for _ in range(100)]
+        await asyncio.wait_for(all_heard.wait(), 30)
+        with pytest.raises(TooManyListenersError), events.place():
+            pass
+        events.stop()
+        await asyncio.wait_for(asyncio.gather(*listeners), 30)
+        with events.place():
+            assert [number async for number in events.numbers()] == [], "a stopped server says no more"
+
+    asyncio.run(run())
+    assert len(heard) == 100
+    assert looks == 1
