@@ -16,9 +16,9 @@ from app.pages.board.boards import Board
 from app.pages.board.methods import ABOUT
 from app.pages.board.rows import Row
 from app.pages.board.selection import Order, Selection, Sort
+from app.pages.empty import render_nothing_published
 from app.pages.rendering import render
 from app.pages.security import ContentPolicy
-from app.policy.service import current_policy
 from app.services import Services
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError
@@ -44,9 +44,7 @@ Chosen = Annotated[Selection, Depends(_selection)]
 
 
 @router.get("/")
-async def get_board(
-    request: Request, _reader: PageReader, services: ProcessServices, selection: Chosen
-) -> Response:
+async def get_board(request: Request, _reader: PageReader, services: ProcessServices, selection: Chosen) -> Response:
     """Show the leaderboard, or what to do before there is one."""
     try:
         state, board = await _find(request, services, selection)
@@ -123,5 +121,4 @@ async def _show(
 
 def _show_nothing(request: Request, services: Services) -> Response:
     with services.database.read() as conn:
-        policy = current_policy(conn)
-    return render(request, "board/empty.html", min_votes=policy.settings.min_votes)
+        return render_nothing_published(request, conn, "Leaderboard")

@@ -6,7 +6,9 @@ function listen() {
   source = new EventSource("/events");
   source.addEventListener("snapshot", ({ data }) => {
     const board = document.querySelector("#board[data-live]");
-    if (board && Number(data) > Number(board.dataset.snapshot)) htmx.trigger(board, "snapshot");
+    if (!board || Number(data) <= Number(board.dataset.snapshot)) return;
+    if (board.dataset.snapshot === "0") location.reload(); // the first one: nothing of the page stays
+    else htmx.trigger(board, "snapshot");
   });
 }
 
