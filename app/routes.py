@@ -16,10 +16,12 @@ from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.board import endpoints as board_page
 from app.pages.compare import endpoints as compare_page
+from app.pages.console.abilities import endpoints as abilities_page
 from app.pages.console.annotators import endpoints as annotators_page
 from app.pages.console.appeals import endpoints as appeals_page
 from app.pages.console.audit import endpoints as audit_page
 from app.pages.console.keys import endpoints as keys_page
+from app.pages.console.policy import endpoints as policy_page
 from app.pages.console.refits import endpoints as refits_page
 from app.pages.console.reviews import endpoints as reviews_page
 from app.pages.console.sessions import endpoints as sessions_page
@@ -80,6 +82,8 @@ def install_routes(app: FastAPI) -> None:
         method_page.router,
         sign_in_page.router,
         sessions_page.router,
+        abilities_page.router,
+        policy_page.router,
         refits_page.router,
         keys_page.router,
         webhooks_page.router,

@@ -123,6 +123,25 @@ def list_history(conn: Connection, annotator_id: int, *, limit: int, before: int
     return conn.execute(statement).mappings().all()
 
 
+def count_beyond(conn: Connection, snapshot_id: UUID, *, ability: float, votes: int) -> RowMapping:
+    """Count a snapshot's annotators at or below an ability (`low`), and with so many votes or fewer (`few`).
+
+    `low_share` and `few_share` are their shares of all votes. Outside the fit the shadow ability counts.
+    """
+    c = snapshot_annotators.c
+    low, few = func.coalesce(c.ability, c.shadow_ability) <= ability, c.votes <= votes
+    total = func.greatest(func.sum(c.votes), 1)
+    columns = [
+        column
+        for name, chosen in (("low", low), ("few", few))
+        for column in (
+            func.count().filter(chosen).label(name),
+            (func.coalesce(func.sum(c.votes).filter(chosen), 0) / total).label(f"{name}_share"),
+        )
+    ]
+    return conn.execute(select(*columns).where(c.snapshot_id == snapshot_id)).mappings().one()
+
+
 def lock_annotator(conn: Connection, annotator_id: int) -> None:
     """Lock the annotator's row until this transaction ends, so that decisions on it are taken one after the other."""
     statement = select(annotators.c.id).where(annotators.c.id == annotator_id)

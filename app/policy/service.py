@@ -5,6 +5,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping
 
 from app.audit import service as audit
+from app.errors import NotFoundError
 from app.policy import queries as store
 from app.policy.schemas import Policy, PolicyVersion
 from app.rating.settings import EVIDENCE_TESTS
@@ -18,6 +19,30 @@ def current_policy(conn: Connection) -> PolicyVersion:
 def past_policy(conn: Connection, version: int) -> PolicyVersion:
     """Return a version that is on record."""
     return _version(store.get_policy(conn, version))
+
+
+def list_policies(conn: Connection, *, limit: int) -> list[PolicyVersion]:
+    """Return the latest versions, the newest first."""
+    return [_version(row) for row in store.list_policies(conn, limit=limit)]
+
+
+def find_policy(conn: Connection, version: int) -> PolicyVersion:
+    """Return a version.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    row = store.find_policy(conn, version)
+    if row is None:
+        raise NotFoundError(f"the policy has no version {version}")
+    return _version(row)
+
+
+def policy_before(conn: Connection, version: int) -> PolicyVersion | None:
+    """Return the version before this one, None for the first."""
+    row = store.policy_before(conn, version)
+    return None if row is None else _version(row)
 
 
 def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: str) -> PolicyVersion:

@@ -37,7 +37,7 @@ class PolicyPreviews:
     """Fits the votes on record under other policies, one at a time, and compares the result with what is published."""
 
     def __init__(self, database: Database, resources: FitResources | None = None) -> None:
-        self._database = database
+        self.database = database
         self._fits = OnDemandFits(resources, busy=PreviewBusyError)
 
     def preview(self, settings: Policy) -> PolicyPreview:
@@ -55,10 +55,10 @@ class PolicyPreviews:
             The fit exceeded its limits.
         """
         with self._fits.process() as process:
-            with self._database.read() as conn:
+            with self.database.read() as conn:
                 fit_input = load_fit_input(conn, settings)
             output = process.fit(fit_input, comparisons=False)
-        with self._database.read() as conn:
+        with self.database.read() as conn:
             return _compare(conn, settings, fit_input, output)
 
     def stop(self) -> None:

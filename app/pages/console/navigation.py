@@ -17,6 +17,8 @@ SECTIONS = (
     Section("/console/reviews", "Review", "review"),
     Section("/console/appeals", "Appeals", "review"),
     Section("/console/annotators", "Annotators", "review"),
+    Section("/console/abilities", "Abilities", "review"),
+    Section("/console/policy", "Policy", "admin"),
     Section("/console/refits", "Refits", "review"),
     Section("/console/keys", "Keys", "admin"),
     Section("/console/webhooks", "Webhooks", "admin"),

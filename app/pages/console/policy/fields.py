@@ -1,0 +1,144 @@
+"""The policy as a form: a field for each setting, made from its type and description."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from starlette.datastructures import FormData
+
+from app.policy.schemas import Policy
+
+GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Which votes count", ("min_votes", "max_votes_per_day", "on_conflict")),
+    (
+        "Which annotators are flagged",
+        (
+            "flag_rule", "min_ability", "flag_probability", "evidence_ratio", "evidence_tests", "release_margin",
+            "on_low_ability", "max_excluded_share",
+        ),
+    ),
+    ("The fit", ("ability_cap", "prior_sd", "bias_correction", "interval", "base")),
+    ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds", "max_tag_boards")),
+)  # fmt: skip
+OTHERS = "Battles and more"
+"""Settings that are in none of the groups."""
+
+Kind = Literal["number", "integer", "flag", "choice", "several", "text"]
+
+
+@dataclass(frozen=True)
+class PolicyField:
+    """A setting in the form.
+
+    Attributes
+    ----------
+    text : its value as the form shows it; of several, they are in `chosen`
+    bounds : the smallest and the largest number
+    optional : whether empty means none
+    """
+
+    name: str
+    kind: Kind
+    description: str
+    text: str
+    chosen: Sequence[str] = ()
+    choices: Sequence[str] = ()
+    bounds: tuple[float | None, float | None] = (None, None)
+    optional: bool = False
+    error: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name in words."""
+        return self.name.replace("_", " ")
+
+
+def describe_fields(
+    values: Mapping[str, Any], errors: Mapping[str, str] | None = None
+) -> list[tuple[str, list[PolicyField]]]:
+    """Return the groups of the form, with these values and what is wrong with them."""
+    properties = Policy.model_json_schema()["properties"]
+    fields = {name: _field(name, schema, values.get(name)) for name, schema in properties.items()}
+    fields = {name: replace(field, error=(errors or {}).get(name)) for name, field in fields.items()}
+    grouped = {name for _, names in GROUPS for name in names}
+    groups = [(title, [fields[name] for name in names if name in fields]) for title, names in GROUPS]
+    return [*groups, (OTHERS, [field for name, field in fields.items() if name not in grouped])]
+
+
+def read_form(form: FormData) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the settings that a form of these fields has, and by name what is wrong with them."""
+    values: dict[str, Any] = {}
+    for _, fields in describe_fields({}):
+        for field in fields:
+            given = [text for text in form.getlist(field.name) if isinstance(text, str)]
+            values[field.name] = given if field.kind == "several" else _value(field, given[-1] if given else "")
+    return values, find_errors(values)
+
+
+def find_errors(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is wrong with settings, by name; "" for what is wrong with them together."""
+    try:
+        Policy.model_validate(values)
+    except ValidationError as error:
+        return {str(one["loc"][0]) if one["loc"] else "": _words(one["msg"]) for one in error.errors()}
+    return {}
+
+
+def changed(before: Policy, after: Policy) -> list[tuple[str, str, str]]:
+    """Return the settings that differ: name, before, after."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    return [(name, show(old[name]), show(value)) for name, value in new.items() if old[name] != value]
+
+
+def show(value: Any) -> str:
+    """Write a setting: none, yes, 1,000, random, 0.2."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(value)
+    return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
+
+
+def _field(name: str, schema: Mapping[str, Any], value: Any) -> PolicyField:
+    parts = schema.get("anyOf", [schema])
+    kinds = {part.get("type") for part in parts}
+    optional = "null" in kinds
+    parts = [part for part in parts if part.get("type") != "null"]
+    part = parts[0]
+    bounds = (part.get("minimum", part.get("exclusiveMinimum")), part.get("maximum", part.get("exclusiveMaximum")))
+    base = PolicyField(name, "text", schema["description"], _text(value), bounds=bounds, optional=optional)
+    if len(parts) > 1:
+        return base
+    if part.get("type") == "boolean":
+        return replace(base, kind="flag", text="yes" if value else "")
+    if part.get("type") == "array":
+        return replace(base, kind="several", chosen=tuple(value or ()), choices=schema["default"])
+    if "enum" in part:
+        return replace(base, kind="choice", choices=part["enum"])
+    return replace(base, kind="integer" if part["type"] == "integer" else "number")
+
+
+def _value(field: PolicyField, text: str) -> Any:
+    text = text.strip()
+    if field.kind == "flag":
+        return bool(text)
+    if not text and field.optional:
+        return None
+    if field.kind in ("number", "integer") or field.optional:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _words(message: str) -> str:
+    return message.removeprefix("Value error, ").replace("Input should be", "must be")
