@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from app.cli.demo.crowd import Crowd
+from app.cli.demo.crowd import MODEL_NAMES, Crowd
 from app.cli.demo.screen import View, draw, summary
 from app.cli.demo.service import DemoFailedError, Service, demo_service, last_log_line
 from app.cli.foreground import own_foreground
@@ -68,7 +68,7 @@ async def _run(service: Service, *, seconds: float | None, rate: float, seed: in
     console = Console()
     headers = {"Authorization": f"Bearer {service.key}"}
     async with httpx.AsyncClient(base_url=f"{service.url}/api/v1", headers=headers, timeout=10.0) as client:
-        await _set_policy(client)
+        await _set_up(client)
         crowd = Crowd(client, seed=seed, votes_per_second=rate)
         _introduce(console, service, seconds)
         stop = asyncio.Event()
@@ -88,7 +88,10 @@ async def _run(service: Service, *, seconds: float | None, rate: float, seed: in
         console.print("The demo is over; stopping the service.")
 
 
-async def _set_policy(client: httpx.AsyncClient) -> None:
+async def _set_up(client: httpx.AsyncClient) -> None:
+    """Add the models that battles may show, and set the policy."""
+    for name in MODEL_NAMES:
+        (await client.post("/models", json={"name": name})).raise_for_status()
     settings = (await client.get("/policy")).raise_for_status().json()["settings"]
     change = {"settings": {**settings, **POLICY}, "reason": "the demo has few votes and refits every few seconds"}
     (await client.put("/policy", json=change)).raise_for_status()

@@ -3,16 +3,19 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 import numpy as np
 
-from app.lab.simulate import Role, World, draw_pairs, make_world
+from app.lab.simulate import Role, World, make_world
 
 SENDERS = 8
 MODEL_NAMES = (
     "amber", "birch", "cobalt", "dune", "ember", "fjord", "garnet", "heron", "indigo", "juniper", "kestrel", "larch",
 )  # fmt: skip
+WINNERS = {1.0: "left", 0.0: "right", 0.5: "tie"}
+PATIENCE = 20  # battles that a member of the clique skips in a row
 CROWD: dict[Role, int] = {"honest": 40, "random": 4, "flip": 4, "equal": 3, "clique": 4}
 
 
@@ -31,9 +34,10 @@ class Tally:
 
 
 class Crowd:
-    """A simulated world whose annotators vote at a steady pace.
+    """A simulated world whose annotators judge sealed battles at a steady pace.
 
-    Members of the clique vote only in battles of their target, and always for it. The others get random battles.
+    Members of the clique vote only in battles of their target, whose answers they recognise, and always for it. They
+    skip other battles until one comes. The others judge what they are shown.
     """
 
     def __init__(self, client: httpx.AsyncClient, *, seed: int, votes_per_second: float) -> None:
@@ -42,7 +46,6 @@ class Crowd:
         self.tally = Tally()
         self._client = client
         self._pause = SENDERS / votes_per_second
-        self._battle = 0
 
     def annotator(self, index: int) -> str:
         """Return an annotator's key; it does not give the role away."""
@@ -67,25 +70,33 @@ class Crowd:
 
     async def _cast(self) -> None:
         annotator = self.generator.integers(0, len(self.world.ability), 1)
-        a, b = draw_pairs(self.generator, len(MODEL_NAMES), 1)
-        target = self.world.target
-        if self.world.role[annotator[0]] == "clique" and target not in (a[0], b[0]):
-            a[0] = target
-        outcome = self.world.vote(annotator, a, b, self.generator)[0]
-        self._battle += 1
-        vote = {
-            "model_a": MODEL_NAMES[a[0]],
-            "model_b": MODEL_NAMES[b[0]],
-            "winner": {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}[float(outcome)],
-            "annotator": self.annotator(int(annotator[0])),
-            "battle_id": f"battle-{self._battle}",
-        }
         try:
-            response = await self._client.post("/votes", json=vote)
-        except httpx.TransportError:
+            battle = await self._draw(self.annotator(int(annotator[0])), only_target=self._is_clique(annotator[0]))
+            if battle is None:
+                return
+            left, right = (np.array([MODEL_NAMES.index(battle[side])]) for side in ("left", "right"))
+            outcome = self.world.vote(annotator, left, right, self.generator)[0]
+            verdict = {"token": battle["token"], "winner": WINNERS[float(outcome)]}
+            cast = await self._client.post("/votes", json=verdict)
+        except (httpx.TransportError, httpx.HTTPStatusError):
             self.tally.refused += 1
             return
-        if response.status_code == httpx.codes.CREATED:
+        if cast.status_code == httpx.codes.CREATED:
             self.tally.sent += 1
         else:
             self.tally.refused += 1
+
+    def _is_clique(self, annotator: int) -> bool:
+        return str(self.world.role[annotator]) == "clique"
+
+    async def _draw(self, annotator: str, *, only_target: bool) -> dict[str, Any] | None:
+        """Ask for a battle; with `only_target` skip those of other models, and give up after a while."""
+        target = MODEL_NAMES[self.world.target]
+        for _ in range(PATIENCE if only_target else 1):
+            drawn = await self._client.post("/battles", json={"annotator": annotator})
+            battle: dict[str, Any] = drawn.raise_for_status().json()
+            if not only_target or target in (battle["left"], battle["right"]):
+                return battle
+            skipped = await self._client.post(f"/battles/{battle['battle_id']}/skip", json={"reason": "skip"})
+            skipped.raise_for_status()
+        return None

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 from typing import Any
 
 import httpx
@@ -16,26 +17,46 @@ from app.policy.schemas import Policy
 from app.rating.data.votes import aggregate
 from app.rating.loop.round import run_round
 
-OUTCOME = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
+OUTCOME = {"left": 1.0, "right": 0.0, "tie": 0.5}
 
 
 class Ended(BaseException):
     """Enough votes."""
 
 
-def crowd_after(votes: int) -> tuple[Crowd, list[dict[str, Any]]]:
-    """Return the demo's own crowd and what it sends until it has voted so often."""
-    sent: list[dict[str, Any]] = []
+class Arena:
+    """Draws battles uniformly, and keeps the votes until there are enough."""
 
-    def take(request: httpx.Request) -> httpx.Response:
-        if len(sent) == votes:
-            raise Ended
-        sent.append(httpx.Response(200, content=request.content).json())
-        return httpx.Response(201)
+    def __init__(self, enough: int) -> None:
+        self.enough, self.skipped = enough, 0
+        self.votes: list[dict[str, Any]] = []
+        self._generator, self._battles = np.random.default_rng(0), dict[str, dict[str, Any]]()
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        body, path = json.loads(request.content), request.url.path
+        if path == "/battles":
+            left, right = self._generator.choice(MODEL_NAMES, 2, replace=False).tolist()
+            token = str(len(self._battles))
+            self._battles[token] = {"annotator": body["annotator"], "left": left, "right": right}
+            return httpx.Response(201, json={"battle_id": token, "token": token, "left": left, "right": right})
+        if path == "/votes":
+            if len(self.votes) == self.enough:
+                raise Ended
+            self.votes.append({**self._battles[body["token"]], "winner": body["winner"]})
+            return httpx.Response(201)
+        assert path.endswith("/skip")
+        self.skipped += 1
+        return httpx.Response(200)
+
+
+def crowd_after(votes: int) -> tuple[Crowd, Arena]:
+    """Return the demo's own crowd and the arena that it has cast so many votes in."""
+    arena = Arena(votes)
 
     async def vote() -> Crowd:
         seed = inspect.signature(demo).parameters["seed"].default
-        async with httpx.AsyncClient(transport=httpx.MockTransport(take), base_url="http://demo") as client:
+        transport = httpx.MockTransport(arena.answer)
+        async with httpx.AsyncClient(transport=transport, base_url="http://demo") as client:
             crowd = Crowd(client, seed=seed, votes_per_second=1e9)
             try:
                 await crowd.vote_until_cancelled()
@@ -43,15 +64,17 @@ def crowd_after(votes: int) -> tuple[Crowd, list[dict[str, Any]]]:
                 return crowd
         raise AssertionError
 
-    return asyncio.run(vote()), sent
+    return asyncio.run(vote()), arena
 
 
 def test_all_bad_annotators_are_flagged_after_twenty_seconds() -> None:
-    crowd, sent = crowd_after(4_000)
+    crowd, arena = crowd_after(4_000)
+    sent = arena.votes
+    assert arena.skipped > 0, "the clique waits for its target"
     cells = aggregate(
         np.array([int(vote["annotator"].removeprefix("voter-")) for vote in sent], dtype=np.int32),
-        np.array([MODEL_NAMES.index(vote["model_a"]) for vote in sent], dtype=np.int32),
-        np.array([MODEL_NAMES.index(vote["model_b"]) for vote in sent], dtype=np.int32),
+        np.array([MODEL_NAMES.index(vote["left"]) for vote in sent], dtype=np.int32),
+        np.array([MODEL_NAMES.index(vote["right"]) for vote in sent], dtype=np.int32),
         np.array([OUTCOME[vote["winner"]] for vote in sent]),
         n_annotators=len(crowd.world.role),
         n_models=len(MODEL_NAMES),
