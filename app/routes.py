@@ -54,6 +54,7 @@ def install_routes(app: FastAPI) -> None:
     for router in (
         votes.retractions_router,
         battles.router,
+        battles.exposure_router,
         refits.router,
         leaderboard.router,
         models.router,

@@ -10,6 +10,8 @@ from pydantic_core import to_json
 
 from app.auth.callers import Caller
 from app.battles import service
+from app.battles.exposure.schemas import Exposure
+from app.battles.exposure.service import report_exposure
 from app.battles.schemas import (
     Battle,
     BattleState,
@@ -21,6 +23,7 @@ from app.battles.schemas import (
     parse_battle,
 )
 from app.battles.service import BattleReceipt
+from app.database.timestamps import StorableTimestamp
 from app.http.dependencies import (
     WITHOUT_KEY,
     OptionalKey,
@@ -71,6 +74,7 @@ quick_router = APIRouter(
     dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
 )
 router = APIRouter(prefix="/battles", tags=["battles"])
+exposure_router = APIRouter(prefix="/exposure", tags=["battles"])
 
 _Position = TypeAdapter(tuple[UUID])
 
@@ -175,3 +179,21 @@ def get_battle(battle_id: UUID, conn: ReadView) -> BattleWithCandidates:
     Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     return service.find_battle(conn, battle_id)
+
+
+@exposure_router.get("", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+def get_exposure(
+    conn: ReadView,
+    since: Annotated[StorableTimestamp | None, Query(description="Battles drawn at this time or later.")] = None,
+    until: Annotated[StorableTimestamp | None, Query(description="Battles drawn before this time.")] = None,
+    snapshot: Annotated[str | None, Query(description="Only battles drawn from it, by id or number.")] = None,
+    tag: Annotated[str | None, Query(description="Only battles with this tag.")] = None,
+) -> Exposure:
+    """Report which battles were offered, how they ended, and what the policy intended.
+
+    By default the battles of the last day are counted; with a snapshot, those drawn from its tables. The report has
+    them by model, organization, tag and day, and alarms. For an organization with several models it has the score of
+    the best one once the choice is allowed for. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`,
+    `not-found`; `invalid` for a period that is empty or longer than a year.
+    """
+    return report_exposure(conn, since=since, until=until, snapshot=snapshot, tag=tag)

@@ -7,6 +7,10 @@ from app.cli.command import LazyGroup, Listed
 COMMANDS = {
     "list": Listed("app.cli.battles.listing:list_battles", "List battles, the newest first."),
     "show": Listed("app.cli.battles.listing:show", "Show a battle: what was drawn, from which models, how it ended."),
+    "exposure": Listed(
+        "app.cli.battles.exposure:exposure",
+        "Report which battles were offered, how they ended, and what the policy intended: by default of the last day.",
+    ),
     "simulate": Listed(
         "app.cli.battles.simulate:simulate",
         "Simulate an arena like yours under every battle policy: how many votes its ranking takes.",
