@@ -14,7 +14,7 @@ from app.auth.sessions.service import make_link
 from app.database.engine import Database
 from app.refits.runner import RefitRunner
 from tests.fixtures.arena import Arena
-from tests.fixtures.browser import assert_accessible, assert_fits_phone
+from tests.fixtures.browser import assert_accessible, assert_fits_phone, layout_shift
 
 pytestmark = [pytest.mark.browser, pytest.mark.arena]
 
@@ -51,6 +51,7 @@ def test_the_worst_flag_is_excluded_and_taken_back(
     expect(impact.get_by_role("heading")).to_have_text("If the votes were left out", timeout=60_000)
     shot(page, "case")
     expect(impact.locator("tbody tr").first).to_be_visible()
+    assert layout_shift(page) == 0, "the preview has its place before it arrives"
     page.keyboard.press("e")
     page.get_by_label("Why").fill("votes against the ranking")
     page.get_by_role("button", name="Decide").click()
@@ -59,13 +60,19 @@ def test_the_worst_flag_is_excluded_and_taken_back(
     expect(notice).to_contain_text(f"{name} is excluded")
     expect(page.locator("[data-row]").get_by_text(name, exact=True)).to_have_count(0)
     shot(page, "queue-after")
-    ask("POST", "/refits")
+    page.goto("/console/refits")
+    page.get_by_role("button", name="Refit now").click()
+    page.wait_for_url("**/console/refits/*")
     assert runner.run_next(scheduled=False) is not None
+    page.goto("/history")
+    expect(page.get_by_role("main")).to_contain_text(f"{before['snapshot']['number'] + 1}")
     after = ask("GET", "/leaderboard").json()
     assert after["snapshot"]["number"] > before["snapshot"]["number"]
     scores = [{row["model"]: row["score"] for row in board["models"]} for board in (before, after)]
     assert scores[0] != scores[1], "the leaderboard moved"
-    notice.get_by_role("button", name="Undo").click()
+    page.goto("/console/annotators?standing=excluded")
+    page.get_by_role("link", name=name).click()
+    page.get_by_role("button", name="Undo").click()
     expect(page.locator(".flash")).to_contain_text("taken back")
     expect(page.get_by_role("heading", level=1)).to_contain_text("flagged")
     shot(page, "undone")
@@ -95,7 +102,7 @@ def test_pages_are_accessible_and_fit_a_phone(page: Page, keys: dict[str, str], 
 def check(page: Page, name: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert_accessible(page)
-    shot(page, f"{name}-dark")
+    shot(page, name)
     page.emulate_media(color_scheme="light")
     assert_fits_phone(page)
 
