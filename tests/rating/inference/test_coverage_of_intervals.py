@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from app.lab.battles.rounds import vote_in_rounds
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference.estimate import estimate
 from app.rating.inference.matchups import predict_matchups
 from app.rating.loop.models import make_model_estimates
+from app.rating.sampling.policies import POLICIES
+from app.rating.sampling.settings import PairPolicy, SamplingSettings
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
@@ -35,20 +38,34 @@ class Coverage(NamedTuple):
     ranks: float
 
 
-def simulate(seed: int, annotators: int, votes_each: int, taste: float, votes_sd: float) -> Arena:
-    """Draw an arena; every annotator finds every model better by N(0, taste²) Elo points than the crowd does."""
+def simulate(
+    seed: int, annotators: int, votes_each: int, taste: float, votes_sd: float, policy: PairPolicy | None = None
+) -> Arena:
+    """Draw an arena; every annotator finds every model better by N(0, taste²) Elo points than the crowd does.
+
+    Parameters
+    ----------
+    policy : the service draws the battles by it, after six refits; None for uniform pairs
+    """
     generator = np.random.default_rng(seed)
     score = generator.normal(0, SCORE_SD, MODELS) / ELO_PER_NATURAL
     ability = np.exp(generator.normal(0, ABILITY_SD, annotators))
     seen = score + generator.normal(0, 1, (annotators, MODELS)) * taste / ELO_PER_NATURAL
+
+    def vote(k: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        p = expit(ability[k] * (seen[k, a] - seen[k, b]))
+        tie, draw = 4 * p * (1 - p) * TIES, generator.random(len(k))
+        return np.where(draw < p - tie / 2, 1.0, np.where(draw < p + tie / 2, 0.5, 0.0))
+
+    if policy is not None:
+        sizes = {"n_annotators": annotators, "n_models": MODELS, "votes_each": votes_each, "rounds": 7}
+        drawn = vote_in_rounds(vote, SamplingSettings(policy), generator, **sizes)
+        return Arena(typical(score, taste), drawn.cells())
     votes = np.maximum(51, votes_each * np.exp(votes_sd * generator.standard_normal(annotators))).astype(int)
     k = np.repeat(np.arange(annotators), votes)
     a = generator.integers(0, MODELS, len(k))
     b = (a + generator.integers(1, MODELS, len(k))) % MODELS
-    p = expit(ability[k] * (seen[k, a] - seen[k, b]))
-    tie, draw = 4 * p * (1 - p) * TIES, generator.random(len(k))
-    outcome = np.where(draw < p - tie / 2, 1.0, np.where(draw < p + tie / 2, 0.5, 0.0))
-    return Arena(typical(score, taste), aggregate(k, a, b, outcome, n_annotators=annotators, n_models=MODELS))
+    return Arena(typical(score, taste), aggregate(k, a, b, vote(k, a, b), n_annotators=annotators, n_models=MODELS))
 
 
 def typical(score: np.ndarray, taste: float) -> np.ndarray:
@@ -58,13 +75,16 @@ def typical(score: np.ndarray, taste: float) -> np.ndarray:
     return truth - truth.mean()
 
 
-def coverage(annotators: int, votes_each: int, arenas: int, taste: float = 0.0, votes_sd: float = 0.0) -> Coverage:
+def coverage(
+    annotators: int, votes_each: int, arenas: int, taste: float = 0.0, votes_sd: float = 0.0,
+    policy: PairPolicy | None = None,
+) -> Coverage:  # fmt: skip
     """Return the shares of what holds the truth: intervals of all models, of the two best and two worst, and of win
     probabilities; arenas in which every rank set does.
     """
     shares = []
     for seed in range(arenas):
-        arena = simulate(seed, annotators, votes_each, taste, votes_sd)
+        arena = simulate(seed, annotators, votes_each, taste, votes_sd, policy)
         fitted = estimate(arena.cells, SETTINGS)
         board, pairs = make_model_estimates(fitted, SETTINGS), predict_matchups(fitted, SETTINGS)
         truth = ELO_PER_NATURAL * (arena.truth - arena.truth[board.identified].mean()) + SETTINGS.base
@@ -98,6 +118,23 @@ def test_intervals_hold_the_truth_where_few_annotators_cast_most_votes() -> None
     found = coverage(annotators=40, votes_each=100, arenas=40, taste=70.0, votes_sd=1.5)
     assert 0.92 < found.every < 0.985
     assert 0.92 < found.wins < 0.985
+
+
+def test_intervals_hold_the_truth_where_earlier_votes_choose_the_battles() -> None:
+    found = coverage(annotators=40, votes_each=84, arenas=25, policy="mixed")
+    assert 0.91 < found.every < 0.985
+    assert found.ends > 0.88
+    assert 0.91 < found.wins < 0.985
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("taste", [0.0, 70.0])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_intervals_hold_the_truth_under_every_battle_policy(policy: PairPolicy, taste: float) -> None:
+    found = coverage(100, 100, 300, taste, policy=policy)
+    print(f"{policy}, tastes {taste:g}: {found}")
+    assert 0.93 <= found.every <= 0.97
+    assert found.ends >= 0.91
 
 
 @pytest.mark.soak
