@@ -72,6 +72,12 @@ def rate(
     anchor: Annotated[
         str | None, typer.Option(metavar="MODEL=SCORE", help="Shift the scores so that MODEL has SCORE.")
     ] = None,
+    inverse_propensity: Annotated[
+        bool,
+        typer.Option(
+            "--inverse-propensity", help="Weigh each vote by 1/propensity, a column of the file: as of uniform pairs."
+        ),
+    ] = False,
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -125,6 +131,7 @@ def rate(
         anchor=_anchor(anchor),
         shuffles=shuffles,
         seed=seed,
+        inverse_propensity=_of_likelihood(inverse_propensity, method, interval),
     )
     form: Format = choose_format(output_format, output, get_args(Format))
     with showing_stages() as stages:
@@ -174,6 +181,14 @@ def _of_am_elo(scheduler: str | None, method: OfflineMethod) -> str | None:
     if scheduler is not None and method != "am-elo":
         raise BadInputError(f"--scheduler is for am-elo; {method} needs one machine whatever the number of votes")
     return scheduler
+
+
+def _of_likelihood(inverse_propensity: bool, method: OfflineMethod, interval: Interval) -> bool:
+    if inverse_propensity and method == "elo":
+        raise BadInputError("--inverse-propensity is for am-elo and m-elo; elo has no weights")
+    if inverse_propensity and interval not in ("clustered", "none"):
+        raise BadInputError(f"--inverse-propensity needs --interval clustered or none, not {interval}")
+    return inverse_propensity
 
 
 def _possible_rule(rule: FlagRule, interval: Interval) -> FlagRule:

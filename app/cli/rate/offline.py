@@ -9,10 +9,9 @@ from app.errors import BadInputError
 from app.imports.formats import VoteFile, encode
 from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
-from app.rating.detection.evidence import weigher_by_rule
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
+from app.rating.loop.indexed import rate_indexed
 from app.rating.loop.orders import rate_by_order
-from app.rating.loop.round import run_round
 from app.rating.loop.rows import annotator_rows, count, model_rows
 from app.rating.settings import LoopSettings
 
@@ -33,6 +32,7 @@ class OfflineSettings:
     anchor : (model, Elo points): the scores are shifted so that this model has this score. It replaces `loop.anchor`,
         which is an index.
     shuffles, seed : for "elo" alone.
+    inverse_propensity : weigh each vote by the inverse of its propensity; not for "elo".
     """
 
     method: OfflineMethod
@@ -40,6 +40,7 @@ class OfflineSettings:
     anchor: tuple[str, float] | None = None
     shuffles: int = 1000
     seed: int = 0
+    inverse_propensity: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _jointly(
     file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
 ) -> OfflineRating:
     try:
-        rating = run_round(cells, settings.loop, weigher=weigher_by_rule(votes, cells, settings.loop)).rating
+        rating = rate_indexed(votes, cells, settings.loop, inverse_propensity=settings.inverse_propensity).rating
     except NoFiniteMaximumError as error:
         raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)
@@ -158,6 +159,7 @@ def _echo(settings: OfflineSettings, file: VoteFile) -> dict[str, Any]:
         "anchor": anchor,
         "shuffles": settings.shuffles,
         "seed": settings.seed,
+        "inverse_propensity": settings.inverse_propensity,
         "pool_annotators": file.pooled,
         "schema": file.schema,
         "annotator_column": file.annotator_column,

@@ -13,7 +13,7 @@ from app.imports.formats.values import parse_metadata, parse_tags
 from app.naming.names import name_error
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id")
-OPTIONAL = ("battle_id", "voted_at", "tags", "metadata", "annotator", "model_a", "model_b", "winner")
+OPTIONAL = ("battle_id", "voted_at", "tags", "metadata", "propensity", "annotator", "model_a", "model_b", "winner")
 SHOWN_CHARACTERS = 80
 _PLAIN_NAME = r"^[!-~]([ -~]{0,498}[!-~])?$"
 """Printable ASCII of a valid length is a valid name; only other names are checked one by one."""
@@ -28,10 +28,14 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "voted_at": TIMESTAMP,
         "tags": pl.List(pl.String()),
         "metadata": pl.String(),
+        "propensity": pl.String(),
         "row": pl.Int64(),
     }
 )
-"""The columns of checked votes; battle_id, voted_at, tags and metadata may be null."""
+"""The columns of checked votes; battle_id, voted_at, tags, metadata and propensity may be null.
+
+A propensity is as it is written: only `rate` reads it.
+"""
 
 RecordFault = tuple[int, Input | None, str]
 """A record's number, its field (None: the whole record), and the error."""
@@ -100,7 +104,7 @@ def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -
         pl.when(pl.col("battle_id") != "").then("battle_id"),
         timestamps.alias("voted_at"), tags.alias("tags"),
         _with_raw_winner(frame["winner"], documents),
-        "row",
+        "propensity", "row",
     )  # fmt: skip
     bad_records = votes["row"].filter(faulty).unique(maintain_order=True)
     if len(bad_records):

@@ -2,13 +2,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from app.rating.data.arrays import OUTCOME_VALUES
+from app.rating.data.arrays import OUTCOME_VALUES, Floats
 from app.rating.data.indexed import IndexedVotes
 
 
 def encode(frame: pl.DataFrame) -> IndexedVotes:
     """Return the votes of `VoteFile.frame`, names numbered in sorted order, whatever the order of the votes."""
-    annotators = frame["annotator"].unique().sort()
+    annotators, propensity = frame["annotator"].unique().sort(), frame["propensity"]
     models = pl.concat([frame["model_a"], frame["model_b"].alias("model_a")]).unique().sort()
     return IndexedVotes(
         annotators=annotators.to_list(),
@@ -17,7 +17,13 @@ def encode(frame: pl.DataFrame) -> IndexedVotes:
         model_a=_numbered(frame["model_a"], models),
         model_b=_numbered(frame["model_b"], models),
         outcome=OUTCOME_VALUES[frame["outcome"].to_numpy()],
+        propensity=None if propensity.null_count() == len(propensity) else _numbers(propensity),
     )
+
+
+def _numbers(texts: pl.Series) -> Floats:
+    """Return texts as numbers, NaN where they are none."""
+    return texts.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
 
 def _numbered(values: pl.Series, names: pl.Series) -> NDArray[np.int32]:

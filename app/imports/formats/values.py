@@ -35,7 +35,7 @@ def name_text(value: object) -> str | None:
 
 
 def timestamp_text(value: object) -> str | None:
-    """Return a timestamp as text; a number keeps all its digits.
+    """Return a timestamp, or another number, as text; a number keeps all its digits.
 
     Raises
     ------
@@ -82,6 +82,7 @@ def _encodable(value: str) -> str:
 
 _SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
     "voted_at": timestamp_text,
+    "propensity": timestamp_text,
     "tags": document_text,
     "metadata": document_text,
     "siblings": document_text,

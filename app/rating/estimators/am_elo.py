@@ -33,7 +33,7 @@ class AmElo(JointEstimator):
     flag_probability : for "probability": P(ability ≤ ε) from which annotators are flagged
     evidence_ratio : for "evidence": likelihood ratio from which a test flags
     exclude : fit again without the flagged annotators
-    interval, confidence, base, anchor : as for `BradleyTerry`
+    interval, confidence, base, anchor, inverse_propensity : as for `BradleyTerry`
 
     Attributes
     ----------
@@ -60,6 +60,7 @@ class AmElo(JointEstimator):
     confidence: float = LoopSettings.confidence
     base: float = LoopSettings.base
     anchor: tuple[Any, float] | None = None
+    inverse_propensity: bool = False
 
     _method: ClassVar[Method] = "am-elo"
 

@@ -17,6 +17,8 @@ class BradleyTerry(JointEstimator):
     confidence : coverage of the intervals, in (0, 1)
     base : the models' mean score, Elo points
     anchor : (model, Elo points): shifts the scores so that this model has these points
+    inverse_propensity : weigh each vote by 1/propensity, a column of the votes, to undo the choice of pairs; needs the
+        column annotator, or interval "none"
 
     Attributes
     ----------
@@ -30,5 +32,6 @@ class BradleyTerry(JointEstimator):
     confidence: float = LoopSettings.confidence
     base: float = LoopSettings.base
     anchor: tuple[Any, float] | None = None
+    inverse_propensity: bool = False
 
     _method: ClassVar[Method] = "m-elo"

@@ -5,15 +5,14 @@ import numpy as np
 
 from app.rating.decision.confidence import measure_confidence
 from app.rating.decision.verdict import DecisionRule
-from app.rating.detection.evidence import weigher_by_rule
 from app.rating.errors import NoFiniteMaximumError, counted
 from app.rating.estimators.chart import Spec, leaderboard_chart
 from app.rating.estimators.decided import Decided, say_decided
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table
 from app.rating.inference.matchups import predict_matchups
+from app.rating.loop.indexed import rate_indexed
 from app.rating.loop.results import LoopResult
-from app.rating.loop.round import run_round
 from app.rating.loop.rows import ModelRow, model_rows
 from app.rating.settings import Interval, LoopSettings, Method
 
@@ -34,6 +33,7 @@ class JointEstimator(Estimator):
 
     interval: Interval
     confidence: float
+    inverse_propensity: bool
     result_: LoopResult
 
     _method: ClassVar[Method]
@@ -48,7 +48,8 @@ class JointEstimator(Estimator):
         votes : a pandas, polars or Arrow table, or a mapping from names to arrays; a row for each vote. Columns:
             model_a, model_b: names, text or whole numbers. winner: model_a, model_b, tie, tie (bothbad), or as a number
             1, 0, 0.5. annotator: who voted; `AmElo` needs it. weight, if there: how many votes a row stands for.
-            battle_id, if there: an annotator votes on a battle once
+            battle_id, if there: an annotator votes on a battle once. propensity, for inverse_propensity: the
+            probability with which the pair was drawn
 
         Returns
         -------
@@ -70,7 +71,7 @@ class JointEstimator(Estimator):
         settings = self._settings(table)
         cells = table.votes.aggregate()
         try:
-            result = run_round(cells, settings, weigher=weigher_by_rule(table.votes, cells, settings))
+            result = rate_indexed(table.votes, cells, settings, inverse_propensity=self.inverse_propensity)
         except NoFiniteMaximumError as error:
             names = [str(table.votes.annotators[i]) for i in error.annotators[:NAMED]]
             error.add_note(f"annotators: {', '.join(names)}{', …' if len(error.annotators) > NAMED else ''}")
@@ -149,6 +150,7 @@ class JointEstimator(Estimator):
     def _settings(self, table: VoteTable) -> LoopSettings:
         """Return the parameters as settings of a round; intervals are by vote where there are no annotators."""
         given = {**self.get_params(), "anchor": self._find_anchor(table.votes.models)}
+        del given["inverse_propensity"]  # it is of the votes
         if not table.annotated and self.interval == "clustered":
             given["interval"] = "sandwich"
         return LoopSettings(method=self._method, **given)

@@ -17,7 +17,7 @@ VotesLike = IntoFrame | Mapping[str, ArrayLike]
 """A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""
 
 NEEDED = ("model_a", "model_b", "winner")
-COLUMNS = (*NEEDED, "annotator", "weight", "battle_id")
+COLUMNS = (*NEEDED, "annotator", "weight", "battle_id", "propensity")
 OUTCOMES: Mapping[str, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5}
 NAMED = 5  # unknown outcomes that an error names
 
@@ -69,7 +69,8 @@ def read_table(votes: VotesLike) -> VoteTable:
     else:
         annotator, annotators = np.zeros(len(frame), dtype=np.int32), ["pooled"]
     weight = _numbers(frame, "weight") if "weight" in frame.columns else None
-    indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame), weight)
+    propensity = _numbers(frame, "propensity") if "propensity" in frame.columns else None
+    indexed = IndexedVotes(annotators, models, annotator, a, b, _outcomes(frame), weight, propensity)
     return VoteTable(indexed, annotated, frame.implementation)
 
 

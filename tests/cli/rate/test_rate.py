@@ -57,7 +57,8 @@ def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
         "flag_rule": "evidence", "flag_probability": 0.95, "release_margin": 0.0, "evidence_ratio": 100.0,
         "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
         "bias_correction": True, "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
-        "shuffles": 1000, "seed": 7, "pool_annotators": False, "schema": "votes", "annotator_column": "annotator",
+        "shuffles": 1000, "seed": 7, "inverse_propensity": False,
+        "pool_annotators": False, "schema": "votes", "annotator_column": "annotator",
     }  # fmt: skip
 
 

@@ -1,12 +1,19 @@
 """The formats of other arenas, of annotation tools, and our own."""
 
+from collections.abc import Mapping
+
 from app.imports.formats.schemas import derive
-from app.imports.formats.schemas.schema import BOTH_BAD, TIE, A, B, Schema
+from app.imports.formats.schemas.schema import BOTH_BAD, TIE, A, B, Input, Schema
+
+_OPTIONAL: Mapping[Input, str] = {
+    "battle_id": "battle_id", "voted_at": "timestamp", "tags": "tags", "metadata": "metadata",
+    "propensity": "propensity",
+}  # fmt: skip
 
 OUR_EXPORT = Schema(
     name="export-csv",
     required={"model_a": "model_a", "model_b": "model_b", "winner": "winner"},
-    optional={"battle_id": "battle_id", "voted_at": "timestamp", "tags": "tags", "metadata": "metadata"},
+    optional=_OPTIONAL,
     marks=frozenset({"vote_id"}),
     kind="csv",
     derive=derive.without_apostrophes,
@@ -16,7 +23,7 @@ OUR_EXPORT = Schema(
 OURS = Schema(
     name="votes",
     required={"model_a": "model_a", "model_b": "model_b", "winner": "winner"},
-    optional={"battle_id": "battle_id", "voted_at": "timestamp", "tags": "tags", "metadata": "metadata"},
+    optional=_OPTIONAL,
 )
 
 COMPARIA = Schema(

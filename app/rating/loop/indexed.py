@@ -1,0 +1,58 @@
+from dataclasses import replace
+
+from app.rating.data.indexed import IndexedVotes
+from app.rating.data.votes import Cells
+from app.rating.detection.evidence import weigher_by_rule
+from app.rating.errors import VotesError
+from app.rating.loop.results import LoopResult, RatingNotice
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
+
+WORTH = 0.5  # share of the votes that weights leave, below which a notice says so
+
+
+def rate_indexed(
+    votes: IndexedVotes, cells: Cells, settings: LoopSettings, *, inverse_propensity: bool = False
+) -> LoopResult:
+    """Run one round of the loop on votes that have sides, with `run_round`'s errors.
+
+    Parameters
+    ----------
+    cells : the votes, aggregated
+    inverse_propensity : weigh each vote by 1/propensity (`app.rating.data.propensity`). δ counts votes and the tests
+        read them as they are: weights change neither
+
+    Raises
+    ------
+    ValueError
+        Inverse propensities with an interval by votes: errors by votes do not hold for weights, those by annotators do.
+    VotesError
+        A vote has no propensity, or intervals are asked for and there is one annotator.
+    """
+    weigher = weigher_by_rule(votes, cells, settings)
+    if not inverse_propensity:
+        return run_round(cells, settings, weigher=weigher)
+    if settings.interval not in ("clustered", "none"):
+        raise ValueError(f"inverse propensities need the interval clustered or none, not {settings.interval}")
+    if settings.interval == "clustered" and len(votes.annotators) == 1:
+        raise VotesError("inverse propensities need two annotators or more, or the interval none")
+    weighted = votes.undo_choice()
+    result = run_round(weighted.aggregate(), settings, weigher=weigher)
+    share = _worth(weighted)
+    if share >= WORTH:
+        return result
+    diagnostics = result.rating.diagnostics
+    detail = (
+        f"weighted by inverse propensities, the votes say as much as {100 * share:.0f} % of them with equal weights"
+    )
+    notice = RatingNotice("uneven-propensities", detail)
+    diagnostics = replace(diagnostics, warnings=(*diagnostics.warnings, notice))
+    return replace(result, rating=replace(result.rating, diagnostics=diagnostics))
+
+
+def _worth(votes: IndexedVotes) -> float:
+    """Return (Σw)²/(n Σw²), Kish's effective share of the votes."""
+    weight = votes.weight
+    if weight is None:
+        return 1.0
+    return float(weight.sum() ** 2 / (len(weight) * (weight**2).sum()))
