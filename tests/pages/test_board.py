@@ -1,6 +1,7 @@
 """The leaderboard as people see it: what its HTML says."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from httpx import Client
@@ -222,3 +223,15 @@ def test_a_real_arena(client: Client, database: Database) -> None:
     status = visit(client).text(".//p[@role='status']")
     assert "1 new vote waits for the next one" in status
     assert "out of date" in status
+
+
+def test_it_says_whether_the_votes_are_enough(
+    client: Client, ask: Callable[..., Any], crowd: list[str], refit: Callable[..., Any]
+) -> None:
+    refit()
+    sentence = ask("GET", "/leaderboard/confidence", scope=None).json()["sentence"]
+    assert sentence in visit(client).text(".//main")
+
+
+def test_a_snapshot_that_does_not_know_says_nothing(client: Client, three: int) -> None:
+    assert "decided" not in visit(client).text(".//main")

@@ -10,7 +10,7 @@ from app.rating.errors import counted
 _NAMED = 5  # leaders that a sentence names
 
 
-def describe_verdict(decision: Decision, known: Confidence, leaders: Sequence[str], more: MoreVotes | None) -> str:
+def describe_decision(decision: Decision, known: Confidence, leaders: Sequence[str], more: MoreVotes | None) -> str:
     """Return the verdict as one or two sentences."""
     which = "which model is the best" if decision.k == 1 else f"which are the best {decision.k} models"
     open_pairs = counted(int(decision.open.sum()), "pair")

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, RowMapping
 from app.errors import BadInputError, FieldError, NotFoundError
 from app.leaderboard.confidence import queries as store
 from app.leaderboard.confidence.schemas import LeaderboardConfidence, ModelConfidence, MoreVotes, UndecidedPair
-from app.leaderboard.confidence.sentences import describe_verdict
+from app.leaderboard.confidence.sentences import describe_decision
 from app.leaderboard.service import check_leaderboard
 from app.rating.data.arrays import Floats
 from app.rating.decision.confidence import MOST_MODELS, MOST_RANKS, Confidence
@@ -64,7 +64,7 @@ def describe_confidence(
         confidence=known.rule.confidence,
         margin=known.rule.margin,
         verdict=decision.verdict,
-        sentence=describe_verdict(decision, known, leaders, more),
+        sentence=describe_decision(decision, known, leaders, more),
         leaders=leaders,
         votes=round(known.votes),
         more_votes=more,
@@ -77,6 +77,17 @@ def describe_confidence(
         undecided_pairs=int(decision.open.sum()),
         undecided=_undecided(board, decision),
     )
+
+
+def find_sentence(conn: Connection, snapshot: SnapshotHead, tag: str | None = None) -> str | None:
+    """Say in words whether the best model is decided; None where the snapshot does not have it."""
+    try:
+        board = _read_board(conn, snapshot, tag or "")
+    except NoConfidenceError:
+        return None
+    decision = board.known.decide(1)
+    more = _more_votes(board.known.forecasts[0])
+    return describe_decision(decision, board.known, [board.places[0]["model"]], more)
 
 
 def _read_board(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Board:

@@ -8,6 +8,7 @@ from cachetools import LRUCache
 from sqlalchemy import Connection
 
 from app.database.engine import Database
+from app.leaderboard.confidence.service import find_sentence
 from app.leaderboard.diff.schemas import ModelChange
 from app.leaderboard.diff.service import compare_leaderboards
 from app.leaderboard.queries import read_rows
@@ -32,6 +33,7 @@ class Board:
     Attributes
     ----------
     votes : how many votes count in it
+    enough : whether the votes are enough to know the best model; None where nothing says so
     methods, tags : the snapshot's other leaderboards
     made : whether an organization or a licence is known
     other : the method that is shown beside; None where the snapshot does not have it
@@ -42,6 +44,7 @@ class Board:
     rows: tuple[Row, ...]
     votes: int
     verdict: str
+    enough: str | None
     difference: str
     axis: Axis | None
     methods: tuple[LeaderboardMethod, ...]
@@ -110,6 +113,7 @@ def make_board(conn: Connection, version: LeaderboardVersion) -> Board:
         rows=tuple(rows),
         votes=votes,
         verdict=describe_verdict(models, votes),
+        enough=find_sentence(conn, version.snapshot, version.tag) if method == "am-elo" else None,
         difference=describe_difference(models, method) if other else "",
         axis=axis,
         methods=tuple(one for one in METHODS if (one, "") in kept),
