@@ -3,6 +3,7 @@
 import re
 import runpy
 import shlex
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,14 @@ def test_code_is_written_plainly() -> None:
         if ODD_WORDS.search(line)
     ]
     assert not odd, "\n".join(odd)
+
+
+def test_the_numbers_that_were_chosen_are_those_of_the_code() -> None:
+    section = (DOCS / "math.md").read_text(encoding="utf-8").split("## Numbers that were chosen\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([\d.]+) \| `([a-z_.]+)\.([A-Z_]+)` \|", section, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^\| \d", section, re.MULTILINE)) > 0
+    for value, module, name in rows:
+        assert float(value) == getattr(import_module(f"app.rating.{module}"), name), name
 
 
 def test_pages_that_have_a_limit_keep_it() -> None:

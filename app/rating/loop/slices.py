@@ -18,6 +18,7 @@ from app.rating.loop.results import ModelEstimates
 from app.rating.settings import LoopSettings
 from app.rating.solver.arrow import Problem
 from app.rating.solver.correction import correct_held
+from app.rating.solver.fit import CERTAIN
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.newton import minimise_scores
 from app.rating.solver.observed import observe
@@ -25,7 +26,6 @@ from app.rating.solver.result import FitResult
 from app.rating.solver.second_order import ability_spread
 
 MOST_NOISE = 0.5  # share of Σ n·a² of a model's votes that may be the error of the abilities a
-CERTAIN = 2.0  # standard errors from 0, beyond which the sign of an ability is certain
 
 
 @dataclass(frozen=True)

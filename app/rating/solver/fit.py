@@ -27,7 +27,7 @@ from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import find_scale
 from app.rating.solver.sqp import Optimum, minimise
 
-CERTAIN = 2.0  # standard errors from 0
+CERTAIN = 2.0  # standard errors from 0, beyond which the sign of an ability is certain
 FIRST_UPDATES = 3  # Newton steps on each ability alone, from 1
 FURTHEST_START = 1.5  # no ability starts further from 0 than this
 # times the typical ability: in a million votes that do not all agree θd stays below 14, so the typical annotators would

@@ -12,13 +12,7 @@ from app.rating.errors import NotConvergedError
 from app.rating.solver.arrow import shift_projector
 from app.rating.solver.likelihood import Curvature, Likelihood
 from app.rating.solver.partitions import centre
-
-MAX_ITERATIONS = 200
-MAX_HALVINGS = 40
-SUFFICIENT_DECREASE = 1e-4
-ROUNDING = 4e-16  # relative rounding error of a sum, for each root of its number of terms
-CONVERGED = 1e-18  # squared Newton decrement at which steps are about 1e-9 standard errors long
-ENOUGH = 1e-14  # squared Newton decrement that is accepted where rounding may keep it from shrinking to that
+from app.rating.solver.sqp import CONVERGED, ENOUGH, MAX_HALVINGS, MAX_ITERATIONS, ROUNDING, SUFFICIENT_DECREASE
 
 
 @dataclass(frozen=True)

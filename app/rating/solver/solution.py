@@ -11,13 +11,11 @@ from app.rating.data.votes import Cells
 from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
 from app.rating.settings import LoopSettings
 from app.rating.solver.correction import correct_bias
-from app.rating.solver.fit import AS_GOOD, FEW, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
+from app.rating.solver.fit import APART, AS_GOOD, FEW, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
 from app.rating.solver.observed import observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
-
-SAME = 1e-6  # natural units
 
 
 def fit_with_settings(
@@ -75,7 +73,7 @@ def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, se
     if not ends:
         raise saddle
     (low, one), (high, other) = ends[0], ends[-1]
-    if high - low < AS_GOOD and not np.allclose(one.R, other.R, atol=SAME):
+    if high - low < AS_GOOD and not np.allclose(one.R, other.R, atol=APART):
         raise saddle
     return other
 

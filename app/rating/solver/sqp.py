@@ -22,7 +22,7 @@ OFF_SCALE = 1e-9  # error of the constraint, for each annotator, of a start that
 MOST_RESCALED = 0.5  # |log c| of a step: abilities at the cap stay there, so that a larger one is another point
 DIVERGED = 100.0  # natural units between two scores: σ(100) is 1 in double precision
 WIDER = 6.0  # times the range of the start, where that is more
-CONVERGED = 1e-18  # squared length of a step in standard errors
+CONVERGED = 1e-18  # squared length of a step in standard errors (at fixed abilities the Newton decrement)
 ENOUGH = 1e-14  # squared length that is accepted where rounding may keep it from shrinking to that
 
 
