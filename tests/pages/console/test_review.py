@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from app.errors import StableArenaError
+from app.refits.load import NotReproducibleError
+from app.review.impact.service import ImpactBusyError, Impacts
 from tests.fixtures.console import SignIn, Visitor
 from tests.fixtures.pages import Page, text_of
 
@@ -98,6 +101,25 @@ def test_the_impact_is_a_page_too(reviewer: Visitor, ask: Ask, published: list[s
     impact = ask("GET", "/annotators/flip 12/impact").json()
     assert impact["summary"][0] in page.text(".//section[@id='impact']")
     assert page.all(".//section[@id='impact']//tbody/tr")
+
+
+def test_an_impact_that_cannot_be_computed_now_says_so_in_its_place(
+    reviewer: Visitor, ask: Ask, published: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, part = f"/console/annotators/{ids(ask)['flip 12']}/impact", {"HX-Request": "true"}
+    for error, words, comes_back in (
+        (ImpactBusyError("busy"), "this one follows", True),
+        (NotReproducibleError("the snapshot's votes are not known"), "The snapshot's votes are not known.", False),
+    ):
+
+        def refuse(*_: object, failure: StableArenaError = error, **__: object) -> None:
+            raise failure
+
+        monkeypatch.setattr(Impacts, "impact", refuse)
+        section = Page(reviewer.get(address, headers=part)).one(".//section[@id='impact']")
+        assert words in text_of(section)
+        assert (section.get("hx-get") == address) is comes_back
+        assert reviewer.get(address).status_code in (409, 503), "a page of its own has the error's status"
 
 
 def test_a_decision_its_refit_and_its_undo(reviewer: Visitor, ask: Ask, published: list[str], refit: Ask) -> None:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from app.annotators import service as annotators
 from app.annotators.schemas import Action
 from app.auth.sessions.schemas import SignedIn
-from app.errors import NotFoundError
+from app.errors import NotFoundError, StableArenaError
 from app.http.dependencies import ProcessServices, ReadView, Transaction
 from app.http.pagination import Cursor, Name, Number, paginate, read_cursor
 from app.http.sessions import signed_in
@@ -22,6 +22,7 @@ from app.pages.console.rendering import redirect, render_console
 from app.rating.settings import Standing
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
+from app.review.impact.service import ImpactBusyError
 from app.votes.retractions import find_vote
 
 router = APIRouter(prefix="/console/annotators", include_in_schema=False, default_response_class=HTMLResponse)
@@ -80,7 +81,13 @@ def get_impact(
     annotator_id: UUID, request: Request, visitor: Reviewer, services: ProcessServices, exact: bool = False
 ) -> Response:
     """Show how the leaderboard would move without an annotator, or with one that does not count."""
-    impact = services.impacts.impact(str(annotator_id), exact=exact)
+    try:
+        impact = services.impacts.impact(str(annotator_id), exact=exact)
+    except StableArenaError as error:
+        if "hx-request" not in request.headers or isinstance(error, NotFoundError):
+            raise
+        again = isinstance(error, ImpactBusyError)
+        return render_console(request, visitor, "console/annotators/no_impact.html", again=again, reason=error.detail)
     return render_console(request, visitor, "console/annotators/impact.html", **view_impact(impact))
 
 
