@@ -108,6 +108,10 @@ class RefitRunner:
             self._run(run)
         return run.id
 
+    def start(self) -> None:
+        """Start the process that fits, so that the first refit need not wait for it."""
+        self._process.start()
+
     def stop(self) -> None:
         """End a fit under way, from another thread. Its refit fails, and this runner starts no other."""
         self._process.stop()

@@ -63,6 +63,7 @@ class Worker:
 
     def start(self) -> None:
         """Begin to tick, in threads of its own."""
+        self._refits.start()
         self._scheduler.start()
 
     def stop(self) -> None:

@@ -44,8 +44,10 @@ def demo(
 ) -> None:
     """Start the service on an embedded database with a simulated crowd voting, and watch the leaderboard converge.
 
-    40 honest annotators of different ability, 4 who answer at random, 4 who vote against the truth, 3 who always vote
-    tie, and a clique of 4 who push one model. Nothing is kept: the database is in a temporary folder.
+    40 honest annotators of different ability begin. Some seconds later 15 others join: 4 who answer at random, 4 who
+    vote against the truth, 3 who always vote tie, and a clique of 4 who push one model. Open the address that is
+    printed to see the leaderboard, and the console in which they are flagged. Nothing is kept: the database is in a
+    temporary folder.
     """
     seconds = None if length is None else read_duration(length)
     # While the service starts or stops there is no event loop; an exception stops what was started.
@@ -98,20 +100,11 @@ async def _set_up(client: httpx.AsyncClient) -> None:
 
 
 def _introduce(console: Console, service: Service, seconds: float | None) -> None:
-    api = f"{service.url}/api/v1"
     end = "Press Ctrl-C to end the demo" if seconds is None else f"The demo ends after {seconds:g} s"
-    console.print(f"[bold]Stable Arena demo[/bold]: a simulated crowd is voting. {end}.\n")
-    for what, where in (
-        ("leaderboard", f"{api}/leaderboard"),
-        ("the same as CSV", f"{api}/leaderboard?format=csv"),
-        ("snapshots", f"{api}/snapshots"),
-        ("flagged annotators", f"{api}/annotators?standing=flagged"),
-        ("API description", f"{api}/openapi.json"),
-    ):
-        console.print(f"  {what:<20}{where}", soft_wrap=True, highlight=False)
-    console.print(f"  {'key (every scope)':<20}{service.key}", soft_wrap=True, highlight=False)
-    curl = f"curl -H 'Authorization: Bearer {service.key}' '{api}/annotators?standing=flagged'"
-    console.print(f"\n  {curl}\n", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"[bold]Stable Arena demo[/bold]: a simulated crowd votes, and attackers join it soon. {end}.\n")
+    console.print(f"  Open   [bold]{service.sign_in}[/bold]", soft_wrap=True, highlight=False)
+    console.print("         The link signs you in once. The leaderboard renews itself, and Console has the flags.")
+    console.print(f"  API    {service.url}/docs with the key {service.key}\n", soft_wrap=True, highlight=False)
 
 
 async def _show(

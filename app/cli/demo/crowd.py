@@ -16,6 +16,8 @@ MODEL_NAMES = (
 )  # fmt: skip
 WINNERS = {1.0: "left", 0.0: "right", 0.5: "tie"}
 PATIENCE = 20  # battles that a member of the clique skips in a row
+HONEST_VOTES = 1_500
+"""The attackers join after so many votes of the others."""
 CROWD: dict[Role, int] = {"honest": 40, "random": 4, "flip": 4, "equal": 3, "clique": 4}
 
 
@@ -37,7 +39,8 @@ class Crowd:
     """A simulated world whose annotators judge sealed battles at a steady pace.
 
     Members of the clique vote only in battles of their target, whose answers they recognise, and always for it. They
-    skip other battles until one comes. The others judge what they are shown.
+    skip other battles until one comes. The others judge what they are shown. The honest annotators begin, and the
+    attackers join them later.
     """
 
     def __init__(self, client: httpx.AsyncClient, *, seed: int, votes_per_second: float) -> None:
@@ -69,7 +72,8 @@ class Crowd:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     async def _cast(self) -> None:
-        annotator = self.generator.integers(0, len(self.world.ability), 1)
+        present = len(self.world.ability) if self.tally.sent >= HONEST_VOTES else CROWD["honest"]
+        annotator = self.generator.integers(0, present, 1)
         try:
             battle = await self._draw(self.annotator(int(annotator[0])), only_target=self._is_clique(annotator[0]))
             if battle is None:

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.auth.keys import create_key
+from app.auth.keys import COMMAND_LINE, create_key
+from app.auth.sessions.service import LONGEST_LINK, make_link, sign_in_address
 from app.database.opening import open_database
 from app.errors import StableArenaError
 
@@ -26,10 +27,11 @@ class DemoFailedError(StableArenaError):
 
 @dataclass(frozen=True)
 class Service:
-    """Where the demo's service answers, and a key with every scope."""
+    """Where the demo's service answers, a key with every scope, and a link that signs a browser in with it once."""
 
     url: str
     key: str
+    sign_in: str
     log: Path
     process: subprocess.Popen[str]
 
@@ -48,7 +50,8 @@ def demo_service(port: int) -> Iterator[Service]:
     try:
         with open_database(None, folder / "data") as database:
             with database.begin() as connection:
-                _, key = create_key(connection, "demo", ["admin"])
+                made, key = create_key(connection, "demo", ["admin"])
+                ticket = make_link(connection, str(made.id), lifetime=LONGEST_LINK, actor=COMMAND_LINE)
             log = folder / "service.log"
             process = _start(folder / "data", port, log)
             try:
@@ -56,7 +59,7 @@ def demo_service(port: int) -> Iterator[Service]:
                 url = process.stdout.readline().strip()  # printed once the service answers
                 if not url:
                     raise DemoFailedError(f"the service did not start: {last_log_line(log)}")
-                yield Service(url, key, log, process)
+                yield Service(url, key, f"{sign_in_address(url, ticket)}&after=/", log, process)
             finally:
                 _stop(process)
     finally:

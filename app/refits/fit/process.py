@@ -111,6 +111,10 @@ class FitProcess:
                 reason += f", or it ran out of memory: it may use {self._resources.memory_bytes:,} bytes"
             raise FitProcessLostError(reason) from error
 
+    def start(self) -> None:
+        """Start the child, which takes a second or two, before there is something to fit."""
+        self._submit(os.getpid)
+
     def stop(self) -> None:
         """Kill the child, whatever it is doing, and start no other."""
         with self._lock:

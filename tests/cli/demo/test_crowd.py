@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from app.cli.demo.command import POLICY, demo
-from app.cli.demo.crowd import MODEL_NAMES, Crowd
+from app.cli.demo.crowd import HONEST_VOTES, MODEL_NAMES, SENDERS, Crowd
 from app.cli.demo.screen import View, agreement, summary
 from app.policy.schemas import Policy
 from app.rating.data.votes import aggregate
@@ -71,6 +71,8 @@ def test_all_bad_annotators_are_flagged_after_twenty_seconds() -> None:
     crowd, arena = crowd_after(4_000)
     sent = arena.votes
     assert arena.skipped > 0, "the clique waits for its target"
+    first = {crowd.role_of(vote["annotator"]) for vote in sent[: HONEST_VOTES - SENDERS]}
+    assert first == {"honest"}, "the attackers join later"
     cells = aggregate(
         np.array([int(vote["annotator"].removeprefix("voter-")) for vote in sent], dtype=np.int32),
         np.array([MODEL_NAMES.index(vote["left"]) for vote in sent], dtype=np.int32),
