@@ -13,7 +13,7 @@ from app.leaderboard.service import check_leaderboard
 from app.rating.data.arrays import Floats
 from app.rating.decision.confidence import MOST_MODELS, MOST_RANKS, Confidence
 from app.rating.decision.forecast import forecast_pairs
-from app.rating.decision.verdict import Decision, equality_level, order_level
+from app.rating.decision.verdict import Decision, equality_cost, order_cost
 from app.snapshots.confidence import find_confidence
 from app.snapshots.schemas import SnapshotHead
 
@@ -111,7 +111,7 @@ def _undecided(board: _Board, decision: Decision) -> list[UndecidedPair]:
     pair = (i, j + k)
     ahead = forecast_pairs(
         decision.gap[i, j], known.joint.errors[pair], known.doubled[pair], known.joint.contrast_freedom[pair],
-        votes=known.votes, levels=(order_level(known.rule, k, n), equality_level(known.rule, n)),
+        votes=known.votes, costs=(order_cost(known.rule, k, n), equality_cost(known.rule, n)),
         margin=known.rule.margin,
     )  # fmt: skip
     points = np.stack([ahead.low, ahead.median, ahead.high], axis=1)

@@ -10,7 +10,7 @@ from app.rating.decision.growth import Growth
 from app.rating.decision.joint import JointScores, widenings
 from app.rating.decision.kernels import find_first_settled
 from app.rating.decision.rank_probabilities import SEED
-from app.rating.decision.verdict import TUNED_TO, DecisionRule, sequential_multiples
+from app.rating.decision.verdict import TUNED_TO, DecisionRule, equality_cost, order_cost, sequential_multiples
 
 QUANTILES = (0.1, 0.5, 0.9)
 PATHS = 200
@@ -82,14 +82,15 @@ def forecast_decisions(
         scores[step], errors[step] = here + at @ basis.T, wide * growth.errors(votes, inside)
     first = np.full((most, paths), STEPS, dtype=np.int64)
     order = np.argsort(-scores, axis=2)
-    alpha, models = 1.0 - rule.confidence, len(joint.score)
-    find_first_settled(scores, order, errors, TUNED_TO, alpha, rule.margin, models, first)
+    n = len(joint.score)
+    of_order = np.array([order_cost(rule, k, n) for k in range(1, most + 1)])
+    find_first_settled(scores, order, errors, TUNED_TO, of_order, equality_cost(rule, n), rule.margin, first)
     return _quantiles(first, ahead)
 
 
 def forecast_pairs(
     gap: Floats, errors: Floats, doubled: Floats, freedom: Floats, *,
-    votes: float, levels: tuple[float, float], margin: float, paths: int = PATHS,
+    votes: float, costs: tuple[float, float], margin: float, paths: int = PATHS,
 ) -> PairForecast:  # fmt: skip
     """Forecast how many more votes settle each pair by itself.
 
@@ -98,7 +99,7 @@ def forecast_pairs(
     gap, errors, freedom : S_i − S_j, its standard error and degrees of freedom, shape (pairs,)
     doubled : the standard error after as many votes again
     votes : so far
-    levels : error probabilities of the two statements, order and equality
+    costs : of the two statements, order and equality (`app.rating.decision.verdict`)
     margin : Elo points
 
     Notes
@@ -116,8 +117,8 @@ def forecast_pairs(
         at, known = at + increment, 1.0 - left
         size = np.abs(gap + errors * at)
         error = errors * np.sqrt(left) * widenings(DEEP, freedom * (1.0 + more / votes))
-        half = error * sequential_multiples(error, levels[0])
-        equal = size + error * sequential_multiples(error, levels[1]) <= margin
+        half = error * sequential_multiples(error, costs[0])
+        equal = size + error * sequential_multiples(error, costs[1]) <= margin
         settled = ((size > half) | equal) & (error > 0)
         first = np.minimum(first, np.where(settled, step, STEPS).T)
     return PairForecast(*_quantiles(first, ahead).T)

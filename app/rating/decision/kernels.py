@@ -8,8 +8,8 @@ from app.rating.data.compiled import compiled
 
 @compiled
 def find_first_settled(
-    scores: Floats, order: Indices, errors: Floats, tuned_to: float, alpha: float, margin: float, models: int,
-    first: Indices,
+    scores: Floats, order: Indices, errors: Floats, tuned_to: float, of_order: Floats, of_equality: float,
+    margin: float, first: Indices,
 ) -> None:  # fmt: skip
     """Set first[k − 1, path] to the first step at which each of the best k is above, or as good as, each other model.
 
@@ -17,15 +17,13 @@ def find_first_settled(
     ----------
     scores, order : of every model at every step of every path, and its models best first, shape (steps, paths, n)
     errors : of the differences at every step, shape (steps, n, n)
-    tuned_to, alpha, margin : of the criterion (`app.rating.decision.verdict`)
-    models : with a score, n of them looked at
+    tuned_to, margin : of the criterion (`app.rating.decision.verdict`)
+    of_order, of_equality : the costs of the two statements; of_order for each k, shape (most,)
     first : the number of steps where there is none, shape (most, paths)
     """
     steps, paths, n = scores.shape
-    of_equal = 2.0 * math.log(models * (models - 1) / (2.0 * alpha))
     for path in range(paths):
         for k in range(1, first.shape[0] + 1):
-            of_order = 2.0 * math.log(k * (models - k) / alpha)
             for step in range(steps):
                 score, ranked, error = scores[step, path], order[step, path], errors[step]
                 settled = True
@@ -35,9 +33,9 @@ def find_first_settled(
                         gap, v = score[a] - score[b], error[a, b] ** 2
                         share = v / tuned_to**2
                         growth = math.log(1.0 + 1.0 / share) if share > 0.0 else math.inf
-                        above = gap * gap > v * (1.0 + share) * (growth + of_order)
+                        above = gap * gap > v * (1.0 + share) * (growth + of_order[k - 1])
                         if not above:
-                            half = math.sqrt(v * (1.0 + share) * (growth + of_equal))
+                            half = math.sqrt(v * (1.0 + share) * (growth + of_equality))
                             settled = gap + half <= margin
                         if not settled:
                             break

@@ -3,6 +3,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.special import ndtr
 
 from app.rating.data.arrays import Floats, Mask
 from app.rating.decision.joint import JointScores, widen
@@ -78,17 +79,18 @@ def decide(joint: JointScores, k: int, rule: DecisionRule, *, complete: bool = T
     -----
     A set T is wrong if it has a model i that is not among the true best k, and then it lacks a model j that is, though
     S_j ≥ S_i. So only the k(n − k) pairs of a model that is truly among the best k and one that is not can make
-    "decided" wrong, and each is tested at α/(k(n − k)) (Bonferroni). That two models are within the margin is tested
-    at α/(n(n − 1)/2), because any two may be wrongly called equal. The intervals are those of `sequential_half_widths`.
+    "decided" wrong, and only on one side. Each is tested at α/(k(n − k)) (Bonferroni). That two models are within the
+    margin is tested at α/(n(n − 1)/2), because any two may be wrongly called equal. The intervals are those of
+    `sequential_half_widths`.
     """
     n = len(joint.score)
     if not 1 <= k < n:
         raise ValueError(f"k must be from 1 to {n - 1}: {n} models have a score")
     errors, freedom = joint.errors[:k, k:], joint.contrast_freedom[:k, k:]
     gap = joint.score[:k, None] - joint.score[k:]
-    half = sequential_half_widths(errors, freedom, order_level(rule, k, n))
+    half = sequential_half_widths(errors, freedom, order_cost(rule, k, n))
     above = (gap > half) & (errors > 0)
-    wider = sequential_half_widths(errors, freedom, equality_level(rule, n))
+    wider = sequential_half_widths(errors, freedom, equality_cost(rule, n))
     equal = (gap + wider <= rule.margin) & (errors > 0) & ~above
     verdict: Verdict = "not-yet"
     if complete and (above | equal).all():
@@ -96,30 +98,48 @@ def decide(joint: JointScores, k: int, rule: DecisionRule, *, complete: bool = T
     return Decision(k, verdict, gap, half, above, equal)
 
 
-def order_level(rule: DecisionRule, k: int, n: int) -> float:
-    """Return the error probability of each pair across the border of the best k of n models."""
-    return (1.0 - rule.confidence) / (k * (n - k))
+def order_cost(rule: DecisionRule, k: int, n: int) -> float:
+    """Return the cost of the statement that a model is above another, for each pair across the border of the best k."""
+    return one_sided_cost((1.0 - rule.confidence) / (k * (n - k)))
 
 
-def equality_level(rule: DecisionRule, n: int) -> float:
-    """Return the error probability of the statement that two of n models are within the margin."""
-    return (1.0 - rule.confidence) / (n * (n - 1) / 2)
+def equality_cost(rule: DecisionRule, n: int) -> float:
+    """Return the cost of the statement that two of n models are within the margin."""
+    return two_sided_cost((1.0 - rule.confidence) / (n * (n - 1) / 2))
 
 
-def sequential_half_widths(errors: Floats, freedom: Floats, alpha: float) -> Floats:
+def two_sided_cost(alpha: float) -> float:
+    """Return −2 ln α: what an interval costs that misses on either side with probability α."""
+    return -2.0 * math.log(alpha)
+
+
+def one_sided_cost(alpha: float) -> float:
+    """Return −2 ln(2ακ), κ = Φ(√(−2 ln 2α)): what a bound costs that misses on its one side with probability α.
+
+    Notes
+    -----
+    With differences of one sign alone in the mixture, |N(δ, τ²)|, the likelihood ratio is twice that of the normal
+    mixture times Φ(z/√(1 + v/τ²)), z the difference in standard errors. Where it reaches 1/α the last factor is at
+    least κ, nearly 1, so the cost is never too small.
+    """
+    cost = -2.0 * math.log(min(2.0 * alpha, 1.0))
+    return -2.0 * math.log(2.0 * alpha * float(ndtr(math.sqrt(cost))))
+
+
+def sequential_half_widths(errors: Floats, freedom: Floats, cost: float) -> Floats:
     """Return half the widths of intervals of differences that hold at every refit together: a confidence sequence.
 
-    With v the variance of an estimated difference, the interval is ± √(v (1 + v/τ²) (ln(1 + τ²/v) − 2 ln α)): Robbins'
-    normal mixture. It is where the likelihood ratio of N(δ, τ²), a mixture of all differences, to δ reaches 1/α.
-    Under δ the ratio is a martingale with mean 1 as votes arrive, so it ever reaches 1/α with probability α (Ville's
-    inequality).
+    With v the variance of an estimated difference, they are √(v (1 + v/τ²) (ln(1 + τ²/v) + cost)): Robbins' normal
+    mixture. With cost −2 ln α it is where the likelihood ratio of N(δ, τ²), a mixture of all differences, to δ reaches
+    1/α. Under δ the ratio is a martingale with mean 1 as votes arrive, so it ever reaches 1/α with probability α
+    (Ville's inequality).
 
     Parameters
     ----------
     errors : √v, Elo points, any shape
     freedom : degrees of freedom of v, same shape: v is estimated, so the multiple of √v becomes that of Student's t
         with the same tail
-    alpha : probability that an interval ever misses its difference
+    cost : `two_sided_cost` of an interval, `one_sided_cost` of a bound
 
     Notes
     -----
@@ -131,14 +151,15 @@ def sequential_half_widths(errors: Floats, freedom: Floats, alpha: float) -> Flo
     ----------
     Robbins, Statistical methods related to the law of the iterated logarithm, Annals of Mathematical Statistics 1970;
     Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Time-uniform central limit theory and asymptotic confidence
-    sequences, Annals of Statistics 2024, Theorem 2.2, with t ρ² for τ²/v.
+    sequences, Annals of Statistics 2024, Theorem 2.2, with t ρ² for τ²/v; one side: Howard, Ramdas, McAuliffe and
+    Sekhon, Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals of Statistics 2021, §3.
     """
-    half: Floats = errors * widen(sequential_multiples(errors, alpha), freedom)
+    half: Floats = errors * widen(sequential_multiples(errors, cost), freedom)
     return half
 
 
-def sequential_multiples(errors: Floats, alpha: float) -> Floats:
+def sequential_multiples(errors: Floats, cost: float) -> Floats:
     """Return the multiples of the standard errors that `sequential_half_widths` takes, v being known."""
     share = np.maximum((errors / TUNED_TO) ** 2, np.finfo(float).tiny)
-    multiple: Floats = np.sqrt((1.0 + share) * (np.log1p(1.0 / share) - 2.0 * math.log(alpha)))
+    multiple: Floats = np.sqrt((1.0 + share) * (np.log1p(1.0 / share) + cost))
     return multiple

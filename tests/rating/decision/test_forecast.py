@@ -16,8 +16,8 @@ from app.rating.decision.verdict import (
     TUNED_TO,
     DecisionRule,
     decide,
-    equality_level,
-    order_level,
+    equality_cost,
+    order_cost,
     sequential_half_widths,
 )
 from app.rating.inference.estimate import Estimate, estimate
@@ -85,8 +85,9 @@ def test_the_first_step_is_that_of_the_definition() -> None:
     scores = generator.normal(0, 40, (steps, paths, n)).cumsum(axis=0)
     variances = [np.diag(generator.uniform(20, 400, n)) / (step + 1) for step in range(steps)]
     errors = np.stack([joint_of([0.0] * n, variance).errors for variance in variances])
-    first = np.full((n - 1, paths), steps)
-    find_first_settled(scores, np.argsort(-scores, axis=2), errors, TUNED_TO, 0.05, 30.0, n, first)
+    first, rule = np.full((n - 1, paths), steps), DecisionRule(0.95, 30.0)
+    of_order, of_equality = np.array([order_cost(rule, k, n) for k in range(1, n)]), equality_cost(rule, n)
+    find_first_settled(scores, np.argsort(-scores, axis=2), errors, TUNED_TO, of_order, of_equality, 30.0, first)
     for path in range(paths):
         for k in range(1, n):
             expected = steps
@@ -94,7 +95,7 @@ def test_the_first_step_is_that_of_the_definition() -> None:
                 order = np.argsort(-scores[step, path])
                 there = errors[step][np.ix_(order, order)]
                 joint = JointScores(order, scores[step, path][order], there, np.full(n, np.inf))
-                if decide(joint, k, DecisionRule(0.95, 30.0)).verdict != "not-yet":
+                if decide(joint, k, rule).verdict != "not-yet":
                     expected = step
             assert first[k - 1, path] == expected
     assert len(np.unique(first)) > 2
@@ -102,15 +103,16 @@ def test_the_first_step_is_that_of_the_definition() -> None:
 
 def test_a_forecast_is_the_distribution_of_what_comes() -> None:
     """Two models: scores that move as they will, vote by vote, drawn apart from the forecast."""
-    joint = joint_of([12.0, 0.0], np.eye(2) * 18.0)
+    joint, costs = joint_of([12.0, 0.0], np.eye(2) * 18.0), (order_cost(RULE, 1, 2), equality_cost(RULE, 2))
     growth = Growth(np.array([[3.0], [-3.0]]), np.array([1e-3]), 1000.0)
     forecast = forecast_decisions(joint, growth, 1, RULE, paths=2000)[0]
     generator, ahead = np.random.default_rng(11), more_votes(1000.0)
     left = 1 / (1 + 1e-3 * ahead)
     moves = np.sqrt(np.diff(1 - left, prepend=0.0)) * generator.standard_normal((2000, STEPS)) * 6.0
     gaps = 12.0 + moves.cumsum(axis=1)
-    half = sequential_half_widths(6.0 * np.sqrt(left), np.full(STEPS, np.inf), 0.05)  # two models: one pair
-    settled = (np.abs(gaps) > half) | (np.abs(gaps) + half <= RULE.margin)
+    known = np.full(STEPS, np.inf)
+    half, wide = (sequential_half_widths(6.0 * np.sqrt(left), known, cost) for cost in costs)
+    settled = (np.abs(gaps) > half) | (np.abs(gaps) + wide <= RULE.margin)
     ends = np.where(settled.any(axis=1), ahead[settled.argmax(axis=1)], np.inf)
     expected = np.sort(ends)[[200, 1000, 1800]]
     step = ahead[1] / ahead[0]
@@ -118,7 +120,7 @@ def test_a_forecast_is_the_distribution_of_what_comes() -> None:
         assert found == wanted or wanted / step * 0.99 <= found <= wanted * step * 1.01
     alone = forecast_pairs(
         np.array([12.0]), joint.errors[:1, 1], joint.errors[:1, 1] / np.sqrt(2), np.array([np.inf]),
-        votes=1000.0, levels=(order_level(RULE, 1, 2), equality_level(RULE, 2)), margin=RULE.margin, paths=2000,
+        votes=1000.0, costs=costs, margin=RULE.margin, paths=2000,
     )  # fmt: skip
     for found, wanted in zip((alone.low[0], alone.median[0], alone.high[0]), expected, strict=True):
         assert found == wanted or wanted / step * 0.99 <= found <= wanted * step * 1.01
@@ -133,7 +135,7 @@ def test_what_is_decided_needs_the_fewest_and_what_is_even_the_most() -> None:
     assert forecast_decisions(unknown, even, 1, RULE).tolist() == [[np.inf] * 3]
     never = forecast_pairs(
         np.array([5.0]), np.array([50.0]), np.array([50.0]), np.array([np.inf]),
-        votes=100.0, levels=(0.05, 0.05), margin=1.0, paths=PATHS,
+        votes=100.0, costs=(6.0, 6.0), margin=1.0, paths=PATHS,
     )  # fmt: skip
     assert never.low.tolist() == [np.inf], "no vote of the design is on this pair"
     assert more_votes(100.0)[-1] == MOST * 100.0

@@ -3,7 +3,16 @@ import pytest
 from scipy.stats import norm, t
 
 from app.rating.decision.joint import JointScores, widen, widenings
-from app.rating.decision.verdict import TUNED_TO, Decision, DecisionRule, decide, sequential_half_widths
+from app.rating.decision.verdict import (
+    TUNED_TO,
+    Decision,
+    DecisionRule,
+    decide,
+    one_sided_cost,
+    sequential_half_widths,
+    sequential_multiples,
+    two_sided_cost,
+)
 from tests.fixtures.joint_scores import joint_of
 
 
@@ -18,7 +27,8 @@ def naive_verdict(joint: JointScores, k: int, rule: DecisionRule) -> str:
             def half(level: float, v: float = v) -> float:
                 return float(np.sqrt(v * (1 + v / TUNED_TO**2) * (np.log(1 + TUNED_TO**2 / v) - 2 * np.log(level))))
 
-            above = gap > half(alpha / (k * (n - k)))
+            one_side = 2 * alpha / (k * (n - k))
+            above = gap > half(one_side * norm.cdf(np.sqrt(-2 * np.log(one_side))))
             decided &= above
             settled &= above or abs(gap) + half(alpha / (n * (n - 1) / 2)) <= rule.margin
     return "decided" if decided else "equal" if settled else "not-yet"
@@ -77,16 +87,32 @@ def test_few_degrees_of_freedom_ask_for_more() -> None:
     np.testing.assert_allclose(widenings(4.5, freedom), widen(np.full(6, 4.5), freedom) / 4.5, rtol=2e-3)
 
 
-def test_an_interval_holds_at_every_look_together() -> None:
+@pytest.mark.parametrize("sides", [1, 2])
+def test_an_interval_holds_at_every_look_together(sides: int) -> None:
     """Votes come for ever, and each is looked at: intervals for one look are left by most paths, these by few."""
     generator, paths, looks = np.random.default_rng(1), 2000, 1000
     mean = generator.standard_normal((paths, looks)).cumsum(axis=1) / np.arange(1, looks + 1) * 200.0  # truth 0
-    errors = 200.0 / np.sqrt(np.arange(1, looks + 1))
-    half = sequential_half_widths(errors, np.full(looks, np.inf), 0.05)
-    missed = (np.abs(mean) > half).any(axis=1).mean()
-    for_one_look = (np.abs(mean) > 1.96 * errors).any(axis=1).mean()
+    off = np.abs(mean) if sides == 2 else mean
+    errors, one_look = 200.0 / np.sqrt(np.arange(1, looks + 1)), norm.isf(0.05 / sides)
+    cost = two_sided_cost(0.05) if sides == 2 else one_sided_cost(0.05)
+    missed = (off > sequential_half_widths(errors, np.full(looks, np.inf), cost)).any(axis=1).mean()
+    for_one_look = (off > one_look * errors).any(axis=1).mean()
     assert 0.005 < missed <= 0.05
-    assert for_one_look > 0.4
+    assert for_one_look > 0.35
+
+
+def test_one_side_costs_less_than_two_and_never_too_little() -> None:
+    """At the bound the likelihood ratio of the mixture of positive differences is at least 1/α."""
+    for alpha in (0.4, 0.05, 1e-4):
+        cost = one_sided_cost(alpha)
+        assert two_sided_cost(2 * alpha) < cost <= two_sided_cost(alpha)
+        for v in (1.0, 2500.0, 1e6):
+            z = float(sequential_multiples(np.array(np.sqrt(v)), cost))
+            share = v / TUNED_TO**2
+            mixture = 2 / np.sqrt(1 + 1 / share) * np.exp(z**2 / (2 * (1 + share))) * norm.cdf(z / np.sqrt(1 + share))
+            assert 1 / alpha <= mixture * (1 + 1e-9)
+            assert mixture < 1.6 / alpha
+    assert one_sided_cost(0.7) == pytest.approx(two_sided_cost(0.7)), "nothing is known"
 
 
 def test_a_decision_counts_its_open_pairs() -> None:
