@@ -120,7 +120,11 @@ def test_it_serves_and_stops_cleanly(data_dir: Path) -> None:
         assert url.startswith("http://127.0.0.1:")
         assert httpx.get(f"{url}/readyz").status_code == 200
         assert len(postmasters(data_dir)) == 1
-        process.send_signal(signal.SIGINT)
+        with httpx.stream("GET", f"{url}/events", timeout=PATIENCE) as events:  # a page that is open in a browser
+            lines = events.iter_lines()
+            assert next(lines).startswith(":")
+            process.send_signal(signal.SIGINT)
+            assert [line for line in lines if line.startswith("data")] == [], "the events end with the server"
         output, log = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output, log) == (0, "", "")
     assert postmasters(data_dir) == []
