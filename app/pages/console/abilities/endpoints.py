@@ -12,7 +12,7 @@ from app.http.dependencies import ProcessServices, ReadView
 from app.http.sessions import signed_in
 from app.leaderboard.charts.queries import count_abilities, count_vote_totals
 from app.pages.console.abilities.drawing import draw_abilities, draw_votes
-from app.pages.console.policy.preview import show_preview
+from app.pages.console.policy.preview import TEMPLATE, preview_policy
 from app.pages.console.rendering import render_console
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
@@ -73,4 +73,4 @@ def post_preview(
     """Fit the votes with these thresholds, publish nothing, and show what would change."""
     with services.database.read() as conn:
         settings = moved.within(current_policy(conn).settings)
-    return show_preview(request, visitor, services.previews, settings)
+    return render_console(request, visitor, TEMPLATE, **preview_policy(services.previews, settings))

@@ -1,12 +1,12 @@
 """The policy: every setting in a form, the changes before they are saved, and the versions."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Path, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Json
 from sqlalchemy import Connection
-from starlette.datastructures import FormData
 
 from app.auth.sessions.schemas import SignedIn
 from app.errors import ConflictError
@@ -14,8 +14,8 @@ from app.http.dependencies import ProcessServices, ReadView, Transaction
 from app.http.sessions import signed_in
 from app.http.texts import Reason
 from app.pages.console.flash import Flash
-from app.pages.console.policy.fields import changed, describe_fields, find_errors, read_form
-from app.pages.console.policy.preview import show_preview
+from app.pages.console.policy.fields import GivenTexts, changed, describe_fields, find_errors, read_form
+from app.pages.console.policy.preview import TEMPLATE, preview_policy
 from app.pages.console.rendering import redirect, render_console
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy, list_policies, policy_before, set_policy
@@ -39,19 +39,28 @@ class Change(Draft):
     based_on: int
 
 
-async def _form(request: Request) -> FormData:
-    return await request.form()
+async def _whole_form(request: Request) -> GivenTexts:
+    return _texts((await request.form()).multi_items())
+
+
+def _texts(pairs: Iterable[tuple[str, Any]]) -> GivenTexts:
+    """Return what a form or a query has, by name; files are left out."""
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if isinstance(value, str):
+            given.setdefault(name, []).append(value)
+    return given
 
 
 Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
-WholeForm = Annotated[FormData, Depends(_form)]
+WholeForm = Annotated[GivenTexts, Depends(_whole_form)]
 
 
 @router.get("")
 def get_policy(request: Request, visitor: Admin, conn: ReadView) -> Response:
     """Show the policy as a form. The query may name settings with other values, to begin with."""
     current = current_policy(conn)
-    named, _ = read_form(FormData([*request.query_params.multi_items()]))
+    named, _ = read_form(_texts(request.query_params.multi_items()))
     moved = {name: named[name] for name in request.query_params if name in named}
     return _edit(
         request, visitor, current, {**current.settings.model_dump(), **moved}, list_policies(conn, limit=_SHOWN)
@@ -94,7 +103,7 @@ def post_preview(
     request: Request, visitor: Admin, services: ProcessServices, form: Annotated[Draft, Form()]
 ) -> Response:
     """Fit the votes under the settings, publish nothing, and show what would change."""
-    return show_preview(request, visitor, services.previews, form.settings)
+    return render_console(request, visitor, TEMPLATE, **preview_policy(services.previews, form.settings))
 
 
 @router.get("/versions/{version}")

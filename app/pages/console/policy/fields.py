@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
-from starlette.datastructures import FormData
 
 from app.policy.schemas import Policy
 
@@ -24,6 +23,9 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 OTHERS = "Battles and more"
 """Settings that are in none of the groups."""
+
+GivenTexts = Mapping[str, Sequence[str]]
+"""What a form has, by the names of its fields."""
 
 Kind = Literal["number", "integer", "flag", "choice", "several", "text"]
 
@@ -67,13 +69,14 @@ def describe_fields(
     return [*groups, (OTHERS, [field for name, field in fields.items() if name not in grouped])]
 
 
-def read_form(form: FormData) -> tuple[dict[str, Any], dict[str, str]]:
+def read_form(form: GivenTexts) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the settings that a form of these fields has, and by name what is wrong with them."""
     values: dict[str, Any] = {}
     for _, fields in describe_fields({}):
         for field in fields:
-            given = [text for text in form.getlist(field.name) if isinstance(text, str)]
-            values[field.name] = given if field.kind == "several" else _value(field, given[-1] if given else "")
+            given = form.get(field.name, [""])
+            several = [text for text in given if text]
+            values[field.name] = several if field.kind == "several" else _value(field, given[-1])
     return values, find_errors(values)
 
 

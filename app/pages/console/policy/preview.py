@@ -1,15 +1,13 @@
-"""What a policy would do to the votes on record, as a part of the pages that move its thresholds."""
+"""What a policy would do to the votes on record, as the pages that move its thresholds show it."""
 
-from starlette.requests import Request
-from starlette.responses import Response
+from typing import Any
 
-from app.auth.sessions.schemas import SignedIn
 from app.pages.console.policy.fields import changed
-from app.pages.console.rendering import render_console
 from app.policy.schemas import Policy
 from app.policy.service import past_policy
 from app.review.previews import PolicyPreviews
 
+TEMPLATE = "console/policy/preview.html"
 WORDS = {
     "flagged": "newly flagged",
     "excluded": "newly excluded",
@@ -20,20 +18,17 @@ WORDS = {
 _LISTED = 50
 
 
-def show_preview(request: Request, visitor: SignedIn, previews: PolicyPreviews, settings: Policy) -> Response:
-    """Fit the votes under these settings and return the page that says what would change."""
+def preview_policy(previews: PolicyPreviews, settings: Policy) -> dict[str, Any]:
+    """Fit the votes under these settings and return what the template `TEMPLATE` shows of the result."""
     preview = previews.preview(settings)
     with previews.database.read() as conn:
         before = past_policy(conn, preview.policy_version).settings
-    moves = [one for one in preview.models if one.rank_before != one.rank_after or one.beyond_interval]
-    return render_console(
-        request,
-        visitor,
-        "console/policy/preview.html",
-        preview=preview,
-        changes=changed(before, settings),
-        words=WORDS,
-        annotators=preview.annotators[:_LISTED],
-        more=sum(preview.counts.values()) - len(preview.annotators[:_LISTED]),
-        moves=moves,
-    )
+    annotators = preview.annotators[:_LISTED]
+    return {
+        "preview": preview,
+        "changes": changed(before, settings),
+        "words": WORDS,
+        "annotators": annotators,
+        "more": sum(preview.counts.values()) - len(annotators),
+        "moves": [one for one in preview.models if one.rank_before != one.rank_after or one.beyond_interval],
+    }
