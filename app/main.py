@@ -9,6 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 import app as package
 from app.auth.battle_tokens import read_battle_tokens
 from app.auth.callers import KnownCallers
+from app.auth.oidc.provider import OpenIdProvider
 from app.auth.tokens import authenticate_any
 from app.battles.queue import BattleQueue
 from app.database.engine import Database
@@ -150,4 +151,19 @@ def build_services(settings: Settings, database: Database) -> Services:
         previews=PolicyPreviews(database, resources),
         figures=FiguresCache(database),
         metrics_readers=MetricsReaders(),
+        oidc=_provider(settings),
+    )
+
+
+def _provider(settings: Settings) -> OpenIdProvider | None:
+    chosen = settings.oidc
+    if chosen.issuer is None or chosen.client_id is None or chosen.client_secret is None:
+        return None
+    return OpenIdProvider(
+        chosen.issuer,
+        chosen.client_id,
+        chosen.client_secret.get_secret_value(),
+        name_claim=chosen.name_claim,
+        scopes_claim=chosen.scopes_claim,
+        grants=chosen.grants,
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from app.auth.battle_tokens import BattleTokens
     from app.auth.callers import KnownCallers
+    from app.auth.oidc.provider import OpenIdProvider
     from app.battles.queue import BattleQueue
     from app.database.engine import Database
     from app.http.limits import RateLimits
@@ -49,6 +50,7 @@ class Services:
     previews: PolicyPreviews
     figures: FiguresCache
     metrics_readers: MetricsReaders
+    oidc: OpenIdProvider | None
     batch_bytes: int = 0
     """Bytes of the vote batches that are being received or recorded now."""
 

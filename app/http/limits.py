@@ -169,7 +169,7 @@ class RateLimits:
         """
         per_minute = caller.requests_per_minute or self._per_key
         if per_minute is not None:
-            self._take(scope, "key", caller.key_id, per_minute)
+            self._take(scope, "key", caller.key_id or caller.name, per_minute)
 
     def count_anonymous(self, scope: Scope) -> None:
         """Count a request without a valid key towards the limit of the address.

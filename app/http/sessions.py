@@ -1,9 +1,11 @@
 """Sessions of browsers over HTTP: the cookie, and what a request that changes something must show."""
 
 import asyncio
+import base64
 import ipaddress
+import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -134,6 +136,32 @@ def delete_session_cookie(request: Request, response: Response) -> None:
     """Make the browser forget the session."""
     secure = _has_tls(request)
     response.delete_cookie(cookie_name(request), path="/", secure=secure, httponly=True, samesite="lax")
+
+
+def set_attempt_cookie(request: Request, response: Response, attempt: Mapping[str, str]) -> None:
+    """Let the browser keep an attempt to sign in through a provider until it comes back, for ten minutes."""
+    value = base64.urlsafe_b64encode(json.dumps(attempt).encode()).decode()
+    response.set_cookie(
+        _attempt_name(request), value, max_age=600, path="/", secure=_has_tls(request), httponly=True, samesite="lax"
+    )
+
+
+def read_attempt_cookie(request: Request) -> dict[str, str]:
+    """Return the attempt that the browser keeps, empty if there is none or it is not one."""
+    try:
+        kept = json.loads(base64.urlsafe_b64decode(request.cookies.get(_attempt_name(request), "")))
+    except ValueError:
+        return {}
+    return {str(name): str(value) for name, value in kept.items()} if isinstance(kept, dict) else {}
+
+
+def delete_attempt_cookie(request: Request, response: Response) -> None:
+    """Make the browser forget the attempt."""
+    response.delete_cookie(_attempt_name(request), path="/", secure=_has_tls(request), httponly=True, samesite="lax")
+
+
+def _attempt_name(request: Request) -> str:
+    return f"{cookie_name(request)}-attempt"
 
 
 def cookie_name(request: Request) -> str:

@@ -1,12 +1,13 @@
 """The groups of settings, such as `STABLE_ARENA_SERVER__PORT`: one class for each."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 _ORIGIN = re.compile(r"https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+_ISSUER = re.compile(r"https://[^\s?#]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?(/[^\s?#]*)?")
 _SCHEDULER = re.compile(r"(tcp|tls)://[^\s/:]+:[0-9]{1,5}|(tcp|tls)://\[[0-9a-f:]+\]:[0-9]{1,5}")
 
 
@@ -127,6 +128,36 @@ class PageSettings(Group):
     def ancestors_are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         """Refuse everything that is neither an origin nor a lone `*`."""
         return value if value == ("*",) else _origins(value)
+
+
+class OidcSettings(Group):
+    """Signing in to the console through an OpenID Connect provider (extra `oidc`)."""
+
+    issuer: str | None = Field(None, description="Address of an OpenID Connect provider; unset for none.")
+    client_id: str | None = Field(None, description="The service's name at the provider.")
+    client_secret: SecretStr | None = Field(None, description="The service's secret at the provider.")
+    name_claim: str = Field("email", description="Claim of the ID token that names a person in the audit log.")
+    scopes_claim: str = Field("groups", description="Claim with the person's groups or roles.")
+    grants: dict[str, Literal["read", "review", "admin"]] = Field(
+        {}, description='Which scope each group gives, as JSON: {"arena-reviewers": "review"}.'
+    )
+
+    @field_validator("issuer")
+    @classmethod
+    def issuer_is_an_address(cls, value: str | None) -> str | None:
+        """Refuse what is no address, and plain http, except on this machine."""
+        if value is not None and not _ISSUER.fullmatch(value):
+            raise ValueError(f"{value!a} is not an address such as https://login.example")
+        return value
+
+    @model_validator(mode="after")
+    def is_complete(self) -> Self:
+        """Refuse an issuer without what signing in there needs."""
+        needed = {"client_id": self.client_id, "client_secret": self.client_secret, "grants": self.grants}
+        missing = [name for name, value in needed.items() if not value]
+        if self.issuer is not None and missing:
+            raise ValueError(f"an issuer needs {', '.join(missing)} too")
+        return self
 
 
 class DatabaseSettings(Group):

@@ -15,6 +15,7 @@ from app.settings.groups import (
     FitSettings,
     ImportSettings,
     IngestSettings,
+    OidcSettings,
     PageSettings,
     RetentionSettings,
     ServerSettings,
@@ -70,6 +71,7 @@ class Settings(BaseSettings):
     server: ServerSettings = ServerSettings()
     pages: PageSettings = PageSettings()
     sessions: SessionSettings = SessionSettings()
+    oidc: OidcSettings = OidcSettings()
     database: DatabaseSettings = DatabaseSettings()
     ingest: IngestSettings = IngestSettings()
     battles: BattleSettings = BattleSettings()

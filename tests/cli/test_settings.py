@@ -127,3 +127,23 @@ def test_containers_get_every_setting_that_the_operator_sets() -> None:
         assert set(given) == set(setting_names()), name
         assert {variable for variable, value in given.items() if value is not None} == {"STABLE_ARENA_DATABASE_URL"}
         assert services[name]["env_file"] == [{"path": ".env", "required": False}]
+
+
+@pytest.mark.parametrize(
+    ("issuer", "rest", "words"),
+    [
+        ("https://login.example", {}, "STABLE_ARENA_OIDC: an issuer needs client_id, client_secret, grants too"),
+        ("http://login.example", {}, "is not an address such as https://login.example"),
+        (
+            "https://login.example",
+            {"OIDC__CLIENT_ID": "a", "OIDC__CLIENT_SECRET": "hush", "OIDC__GRANTS": '{"group": "vote"}'},
+            "STABLE_ARENA_OIDC__GRANTS__GROUP: ",
+        ),
+    ],
+)
+def test_a_sign_in_provider_that_is_not_complete_is_refused(
+    refused: Callable[..., str], issuer: str, rest: dict[str, str], words: str
+) -> None:
+    message = refused(OIDC__ISSUER=issuer, **rest)
+    assert words in message
+    assert "hush" not in message

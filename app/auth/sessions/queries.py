@@ -16,11 +16,13 @@ from sqlalchemy import (
     insert,
     literal,
     not_,
+    or_,
     select,
     update,
 )
 from sqlalchemy.sql import Select
 
+from app.auth.callers import Caller
 from app.auth.queries import is_valid
 from app.database.tables import api_keys, sessions, sign_in_links
 
@@ -39,11 +41,12 @@ def find_session(conn: Connection, secret_hash: bytes) -> RowMapping | None:
     c = sessions.c
     statement = (
         select(
-            c.id.label("session_id"), api_keys.c.id, api_keys.c.name, api_keys.c.scopes,
-            api_keys.c.requests_per_minute,
+            c.id.label("session_id"), c.api_key_id, api_keys.c.requests_per_minute,
+            func.coalesce(c.name, api_keys.c.name).label("name"),
+            func.coalesce(c.scopes, api_keys.c.scopes).label("scopes"),
             (c.last_used_at < _from_now(-_NOTED_AFTER)).label("noted_long_ago"),
         )
-        .join_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
+        .outerjoin_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
         .where(c.secret_hash == secret_hash, _lasts())
     )  # fmt: skip
     return conn.execute(statement).mappings().one_or_none()
@@ -55,11 +58,12 @@ def note_use(conn: Connection, session_id: UUID, *, idle: timedelta) -> None:
     conn.execute(statement.values(last_used_at=func.now(), idle_until=_from_now(idle)))
 
 
-def list_sessions(conn: Connection, *, key_id: UUID | None) -> Sequence[RowMapping]:
-    """Return the sessions that last, of one key or of all, the one used last first."""
+def list_sessions(conn: Connection, caller: Caller | None) -> Sequence[RowMapping]:
+    """Return the sessions that last, of one caller or of all, the one used last first."""
     statement = _sessions().order_by(sessions.c.last_used_at.desc(), sessions.c.id)
-    if key_id is not None:
-        statement = statement.where(sessions.c.api_key_id == key_id)
+    if caller is not None:
+        c = sessions.c
+        statement = statement.where(c.name == caller.name if caller.key_id is None else c.api_key_id == caller.key_id)
     return conn.execute(statement).mappings().all()
 
 
@@ -76,7 +80,7 @@ def delete_session(conn: Connection, session_id: UUID) -> bool:
 def purge_ended(conn: Connection) -> None:
     """Delete some sessions and links that have ended. Those that another transaction is deleting are skipped."""
     over = not_(_lasts())
-    ended = select(sessions.c.id).join(api_keys, api_keys.c.id == sessions.c.api_key_id).where(over)
+    ended = select(sessions.c.id).outerjoin(api_keys, api_keys.c.id == sessions.c.api_key_id).where(over)
     ended = ended.limit(_PURGED_AT_ONCE).with_for_update(skip_locked=True, of=sessions)
     conn.execute(delete(sessions).where(sessions.c.id.in_(ended.scalar_subquery())))
     late = select(sign_in_links.c.id).where(sign_in_links.c.expires_at <= func.now())
@@ -106,18 +110,19 @@ def _sessions() -> Select[tuple[object, ...]]:
     c = sessions.c
     return (
         select(
-            c.id, c.api_key_id.label("key_id"), api_keys.c.name.label("key_name"), c.browser, c.created_at,
-            c.last_used_at,
+            c.id, c.api_key_id.label("key_id"), c.browser, c.created_at, c.last_used_at,
+            func.coalesce(c.name, api_keys.c.name).label("name"),
             func.least(c.idle_until, c.expires_at, api_keys.c.expires_at).label("ends_at"),
         )
-        .join_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
+        .outerjoin_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
         .where(_lasts())
     )  # fmt: skip
 
 
 def _lasts() -> ColumnElement[bool]:
-    """Whether neither the session nor its key has ended."""
-    return and_(sessions.c.idle_until > func.now(), sessions.c.expires_at > func.now(), is_valid())
+    """Whether neither the session nor its key, if it has one, has ended."""
+    c = sessions.c
+    return and_(c.idle_until > func.now(), c.expires_at > func.now(), or_(c.api_key_id.is_(None), is_valid()))
 
 
 def _from_now(time: timedelta) -> ColumnElement[Any]:

@@ -30,8 +30,8 @@ class Session(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: UUID
-    key_id: UUID
-    key_name: str = Field(description="Name of the API key that it was opened with.")
+    key_id: UUID | None = Field(description="The API key that it was opened with; null for a person of a provider.")
+    name: str = Field(description="Name of that key, or of the person.")
     browser: str = Field(description="What the browser called itself when it signed in.")
     created_at: datetime
     last_used_at: datetime = Field(description="To the minute.")

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from app.audit import service as audit
 from app.auth.callers import Caller
 from app.auth.keys import authenticate, lock_key
+from app.auth.oidc.provider import Person
 from app.auth.queries import database_time
 from app.auth.secrets import digest
 from app.auth.sessions import queries as store
@@ -61,6 +62,11 @@ def sign_in_by_link(conn: Connection, secret: str, lifetimes: Lifetimes, *, brow
     if not store.use_link(conn, digest(secret)):
         raise _dead_link()
     return _open(conn, caller, lifetimes, browser=browser, by="link")
+
+
+def sign_in_person(conn: Connection, person: Person, lifetimes: Lifetimes, *, browser: str) -> SignedIn:
+    """Open a session for a person that a provider signed in. What it allows was decided there, and holds to its end."""
+    return _open(conn, Caller(None, person.name, person.scopes), lifetimes, browser=browser, by="provider")
 
 
 def find_link(conn: Connection, secret: str) -> Caller:
@@ -118,28 +124,28 @@ def find_session(database: Database, secret: str, lifetimes: Lifetimes) -> Signe
     if row["noted_long_ago"]:
         with suppress(UnavailableError), database.begin() as conn:  # a read-only database can still be read
             store.note_use(conn, row["session_id"], idle=lifetimes.idle)
-    caller = Caller(row["id"], row["name"], frozenset(row["scopes"]), row["requests_per_minute"])
+    caller = Caller(row["api_key_id"], row["name"], frozenset(row["scopes"]), row["requests_per_minute"])
     return SignedIn(row["session_id"], caller, secret)
 
 
 def list_sessions(conn: Connection, caller: Caller) -> list[Session]:
-    """Return the sessions of the caller's key; an admin sees those of every key."""
-    key_id = None if caller.may("admin") else caller.key_id
-    return [Session.model_validate(dict(row)) for row in store.list_sessions(conn, key_id=key_id)]
+    """Return the caller's sessions; an admin sees all."""
+    rows = store.list_sessions(conn, None if caller.may("admin") else caller)
+    return [Session.model_validate(dict(row)) for row in rows]
 
 
 def end_session(conn: Connection, session_id: UUID, caller: Caller) -> None:
-    """End a session of the caller's key; an admin may end any.
+    """End a session of the caller; an admin may end any.
 
     Raises
     ------
     NotFoundError
     """
     row = store.find_by_id(conn, session_id)
-    mine = row is not None and (row["key_id"] == caller.key_id or caller.may("admin"))
+    mine = row is not None and ((row["key_id"], row["name"]) == (caller.key_id, caller.name) or caller.may("admin"))
     if row is None or not mine or not store.delete_session(conn, session_id):
         raise NotFoundError("there is no such session")
-    detail = {"name": row["key_name"]}
+    detail = {"name": row["name"]}
     audit.record(conn, actor=caller.name, action="session.end", subject=str(session_id), detail=detail)
 
 
@@ -147,14 +153,16 @@ def _open(conn: Connection, caller: Caller, lifetimes: Lifetimes, *, browser: st
     _require_pages(caller.scopes)
     store.purge_ended(conn)
     secret, session_id = secrets.token_urlsafe(_RANDOM_BYTES), new_id()
+    person = {} if caller.key_id else {"name": caller.name, "scopes": sorted(caller.scopes)}
     values = {
         "id": session_id,
         "api_key_id": caller.key_id,
+        **person,
         "secret_hash": digest(secret),
         "browser": browser.replace("\x00", "")[:_SHOWN_OF_BROWSER],
     }
     store.add_session(conn, values, idle=lifetimes.idle, longest=lifetimes.longest)
-    detail = {"key": str(caller.key_id), "by": by}
+    detail = {"key": caller.key_id, "by": by}
     audit.record(conn, actor=caller.name, action="session.start", subject=str(session_id), detail=detail)
     return SignedIn(session_id, caller, secret)
 

@@ -36,13 +36,19 @@ sessions = Table(
     "sessions",
     metadata,
     Column("id", Uuid, primary_key=True),
-    Column("api_key_id", Uuid, ForeignKey("api_keys.id"), nullable=False, index=True),
+    Column("api_key_id", Uuid, ForeignKey("api_keys.id"), index=True),
+    # of a person that a provider signed in; of a session with a key, the key has them
+    Column("name", Text),
+    Column("scopes", ARRAY(Text)),
     Column("secret_hash", LargeBinary, nullable=False, unique=True),
     Column("browser", Text, nullable=False),
     timestamp("created_at"),
     timestamp("last_used_at"),
     Column("idle_until", DateTime(timezone=True), nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False),
+    CheckConstraint(
+        "(api_key_id IS NULL) = (name IS NOT NULL) AND (name IS NULL) = (scopes IS NULL)", name="of_a_key_or_a_person"
+    ),
 )
 
 sign_in_links = Table(

@@ -3,18 +3,22 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
+from app.auth.oidc.provider import Attempt, OpenIdProvider
 from app.auth.sessions.schemas import SignedIn
-from app.auth.sessions.service import SIGN_IN_PATH, end_session, find_link, sign_in, sign_in_by_link
-from app.errors import NotAuthenticatedError, ScopeMissingError
+from app.auth.sessions.service import SIGN_IN_PATH, end_session, find_link, sign_in, sign_in_by_link, sign_in_person
+from app.errors import NotAuthenticatedError, NotFoundError, ScopeMissingError
 from app.http.dependencies import ReadView, Transaction, services_of
 from app.http.sessions import (
     Visitor,
     check_origin,
+    delete_attempt_cookie,
     delete_session_cookie,
     lifetimes_of,
+    read_attempt_cookie,
     require_private_connection,
+    set_attempt_cookie,
     set_session_cookie,
     signed_in,
 )
@@ -85,6 +89,39 @@ def post_sign_in(
     return response
 
 
+@router.get("/sign-in/provider")
+def get_provider(request: Request, after: str = "") -> Response:
+    """Send the browser to the OpenID Connect provider."""
+    require_private_connection(request)
+    attempt = Attempt.new()
+    response = RedirectResponse(_provider(request).address(attempt, _redirect_uri(request)), 303)
+    response.headers["Cache-Control"] = "no-store"
+    set_attempt_cookie(request, response, {**attempt.as_dict(), "after": _safe(after)})
+    return response
+
+
+# A plain function without a transaction: it waits for the provider.
+@router.get("/sign-in/provider/answer")
+def get_provider_answer(request: Request) -> Response:
+    """Take the provider's answer and open a session."""
+    services_of(request).rate_limits.count_sign_in(request.scope)
+    kept = read_attempt_cookie(request)
+    after = _safe(kept.pop("after", ""))
+    try:
+        attempt = Attempt.from_dict(kept)
+        person = _provider(request).finish(attempt, _redirect_uri(request), dict(request.query_params))
+    except (NotAuthenticatedError, ScopeMissingError) as error:
+        status = 403 if isinstance(error, ScopeMissingError) else 401
+        return _show_form(request, status, after, reason=error.detail)
+    browser = request.headers.get("user-agent", "")
+    with services_of(request).database.begin() as conn:
+        visitor = sign_in_person(conn, person, lifetimes_of(request), browser=browser)
+    response = redirect(after or first_page(visitor.caller))
+    set_session_cookie(request, response, visitor.secret)
+    delete_attempt_cookie(request, response)
+    return response
+
+
 @router.post("/sign-out")
 def post_sign_out(request: Request, visitor: Annotated[SignedIn, signed_in()], conn: Transaction) -> Response:
     """End the session."""
@@ -104,10 +141,22 @@ def _show_form(
     key_name: str | None = None,
     signed_out: bool = False,
 ) -> Response:
+    provider = services_of(request).oidc is not None
     return render(
-        request, "console/sign_in/page.html", headers=_NOT_STORED, status=status,
+        request, "console/sign_in/page.html", headers=_NOT_STORED, status=status, provider=provider,
         after=after, reason=reason, ticket=ticket, key_name=key_name, signed_out=signed_out,
     )  # fmt: skip
+
+
+def _provider(request: Request) -> OpenIdProvider:
+    provider = services_of(request).oidc
+    if provider is None:
+        raise NotFoundError("no sign-in provider is set up here")
+    return provider
+
+
+def _redirect_uri(request: Request) -> str:
+    return f"{request.scope['scheme']}://{request.headers.get('host', '')}/console/sign-in/provider/answer"
 
 
 def _safe(address: str) -> str:
