@@ -133,9 +133,7 @@ def sign_in(visitor: Visitor, provider: Provider, change: Callable[[str], str] =
     return visitor.get(change(provider.agree(sent.headers["location"])))
 
 
-def test_a_person_signs_in_with_the_scopes_of_the_groups(
-    visitor: Visitor, provider: Provider
-) -> None:
+def test_a_person_signs_in_with_the_scopes_of_the_groups(visitor: Visitor, provider: Provider) -> None:
     answer = sign_in(visitor, provider)
     assert (answer.status_code, answer.headers["location"]) == (303, "/console/appeals"), answer.text
     assert provider.asked["scope"] == "openid email profile"
