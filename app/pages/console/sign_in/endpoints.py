@@ -105,11 +105,11 @@ def get_provider(request: Request, after: str = "") -> Response:
 def get_provider_answer(request: Request) -> Response:
     """Take the provider's answer and open a session."""
     services_of(request).rate_limits.count_sign_in(request.scope)
-    kept = read_attempt_cookie(request)
+    provider, kept = _provider(request), read_attempt_cookie(request)
     after = _safe(kept.pop("after", ""))
     try:
         attempt = Attempt.from_dict(kept)
-        person = _provider(request).finish(attempt, _redirect_uri(request), dict(request.query_params))
+        person = provider.finish(attempt, _redirect_uri(request), dict(request.query_params))
     except (NotAuthenticatedError, ScopeMissingError) as error:
         status = 403 if isinstance(error, ScopeMissingError) else 401
         return _show_form(request, status, after, reason=error.detail)
