@@ -65,7 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         BodyLimit,
         max_bytes=settings.server.max_body_bytes,
         seconds=settings.server.body_seconds,
-        uploads={f"{PREFIX}/imports": settings.imports.max_bytes},
+        uploads=dict.fromkeys((f"{PREFIX}/imports", "/console/imports"), settings.imports.max_bytes),
     )
     app.add_middleware(RequestLogMiddleware, hide_keys=settings.pseudonym_key is not None)
     if settings.server.cors_origins:

@@ -20,6 +20,8 @@ from app.pages.console.abilities import endpoints as abilities_page
 from app.pages.console.annotators import endpoints as annotators_page
 from app.pages.console.appeals import endpoints as appeals_page
 from app.pages.console.audit import endpoints as audit_page
+from app.pages.console.health import endpoints as health_page
+from app.pages.console.imports import endpoints as imports_page
 from app.pages.console.keys import endpoints as keys_page
 from app.pages.console.policy import endpoints as policy_page
 from app.pages.console.refits import endpoints as refits_page
@@ -86,6 +88,8 @@ def install_routes(app: FastAPI) -> None:
         abilities_page.router,
         policy_page.router,
         refits_page.router,
+        imports_page.router,
+        health_page.router,
         keys_page.router,
         webhooks_page.router,
         audit_page.router,

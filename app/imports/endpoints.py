@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -21,7 +21,6 @@ from app.imports.formats.schemas import find_schema
 from app.imports.schemas import Import, ImportDetails
 from app.imports.service import ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
-from app.leaderboard.row_files import rows_csv
 from app.naming.names import name_error
 
 router = APIRouter(prefix="/imports", tags=["imports"])
@@ -196,14 +195,6 @@ def get_import_errors(
     media_type = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
     name = f"import-{import_id}-errors.{format}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(_error_lines(services.database, import_id, format), media_type=media_type, headers=headers)
-
-
-def _error_lines(database: Database, import_id: UUID, form: str) -> Iterator[bytes]:
-    if form == "csv":
-        yield b"record,place,kind,detail\n"
-    for faults in imports.every_fault(database, import_id):
-        if form == "csv":
-            yield rows_csv([fault.model_dump() for fault in faults]).partition(b"\n")[2]
-        else:
-            yield "".join(fault.model_dump_json() + "\n" for fault in faults).encode()
+    return StreamingResponse(
+        imports.error_lines(services.database, import_id, format), media_type=media_type, headers=headers
+    )

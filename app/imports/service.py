@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -12,6 +13,7 @@ from app.errors import NotFoundError
 from app.imports import queries as store
 from app.imports.formats import ReadOptions
 from app.imports.schemas import Import, ImportDetails, ImportFault
+from app.leaderboard.row_files import rows_csv
 
 MAX_FAULTS_STORED = 100_000
 _SAMPLE = 10
@@ -75,3 +77,14 @@ def every_fault(database: Database, import_id: UUID) -> Iterator[list[ImportFaul
             return
         yield [ImportFault(**row) for row in rows]
         last = rows[-1]["record"]
+
+
+def error_lines(database: Database, import_id: UUID, form: Literal["csv", "jsonl"]) -> Iterator[bytes]:
+    """Yield the errors of an import as a file, one line for each record."""
+    if form == "csv":
+        yield b"record,place,kind,detail\n"
+    for faults in every_fault(database, import_id):
+        if form == "csv":
+            yield rows_csv([fault.model_dump() for fault in faults]).partition(b"\n")[2]
+        else:
+            yield "".join(fault.model_dump_json() + "\n" for fault in faults).encode()

@@ -20,9 +20,11 @@ SECTIONS = (
     Section("/console/abilities", "Abilities", "review"),
     Section("/console/policy", "Policy", "admin"),
     Section("/console/refits", "Refits", "review"),
+    Section("/console/imports", "Imports", "ingest"),
     Section("/console/keys", "Keys", "admin"),
     Section("/console/webhooks", "Webhooks", "admin"),
     Section("/console/audit", "Audit", "review"),
+    Section("/console/health", "Health", "review"),
 )
 
 

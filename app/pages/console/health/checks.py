@@ -1,0 +1,144 @@
+"""The service's figures as checks: what is well, what is not, and what to do about it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from app.monitoring.service import ServiceFigures
+from app.pages.formatting import count, duration, listed, percent, plural
+
+_PATIENCE = 60.0
+"""Seconds that a refit may wait for a worker: a worker looks every few seconds."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part of the service.
+
+    Attributes
+    ----------
+    words : its state in a sentence
+    remedy : what to do; None where it is well
+    address : the page that shows more
+    """
+
+    name: str
+    tone: Literal["good", "warn", "bad"]
+    words: str
+    remedy: str | None = None
+    address: str | None = None
+
+    @property
+    def state(self) -> str:
+        """The tone in a word."""
+        return {"good": "well", "warn": "look at it", "bad": "act"}[self.tone]
+
+
+def check_service(figures: ServiceFigures) -> list[Check]:
+    """Return the checks, what needs an act first."""
+    checks = [
+        Check("Database", "good", "It answers, and its tables are those of this version."),
+        _worker(figures),
+        _last_refit(figures),
+        _leaderboard(figures),
+        _rules(figures),
+        _imports(figures),
+        _webhooks(figures),
+    ]
+    return sorted(checks, key=lambda check: ("bad", "warn", "good").index(check.tone))
+
+
+def database_is_away() -> list[Check]:
+    """Return the one check that is left while the database does not give figures."""
+    remedy = "Look at the database's own log, its disk and its connections. The page fills itself once it answers."
+    return [Check("Database", "bad", "It did not give the service's figures within a few seconds.", remedy)]
+
+
+def what_became_of_votes(figures: ServiceFigures) -> Iterator[tuple[str, int]]:
+    """Yield the votes of the newest leaderboard by what became of them."""
+    words = {
+        "used": "count",
+        "pending": "of annotators with too few votes",
+        "excluded": "of excluded annotators",
+        "retracted": "retracted",
+        "over_quota": "over the daily limit",
+    }
+    votes = {} if figures.newest is None else figures.newest.votes
+    yield from ((words.get(name, name), number) for name, number in votes.items() if number or name == "used")
+    yield "not read yet", figures.votes_not_in_board
+
+
+def _worker(figures: ServiceFigures) -> Check:
+    name, address = "Worker", "/console/refits"
+    if figures.refits_waiting and figures.refit_waiting_seconds > _PATIENCE and not figures.refits_running:
+        words = f"A refit has waited for {duration(figures.refit_waiting_seconds)}, and no worker takes it."
+        remedy = "Start stable-arena worker, or stable-arena serve without --no-worker. Look at the worker's log."
+        return Check(name, "bad", words, remedy, address)
+    if figures.refits_running:
+        words = f"A refit has been running for {duration(figures.refit_running_seconds)}."
+        return Check(name, "good", words, address=address)
+    return Check(name, "good", "No refit waits.", address=address)
+
+
+def _last_refit(figures: ServiceFigures) -> Check:
+    name, address = "Last refit", "/console/refits"
+    if figures.last_refit is None:
+        return Check(name, "warn", "No refit has run yet.", "Send votes, or import a file, then refit.", address)
+    state, ago = figures.last_refit
+    words = f"It ended {duration(ago)} ago, as {state.replace('_', ' ')}."
+    if state == "failed":
+        return Check(name, "bad", words, "Open it: the reason is on its page. Mend it, then refit.", address)
+    if state == "needs_review":
+        return Check(name, "bad", words, "Open it, look at what it would exclude, and accept or change that.", address)
+    return Check(name, "good", words, address=address)
+
+
+def _leaderboard(figures: ServiceFigures) -> Check:
+    name, waiting = "Leaderboard", plural(figures.votes_not_in_board, "vote")
+    verb = "waits" if figures.votes_not_in_board == 1 else "wait"
+    if figures.newest is None:
+        late = figures.first_leaderboard_is_late
+        remedy = "Refit, and look at how it ends." if late else "The first refit makes it."
+        return Check(
+            name, "bad" if late else "warn", f"There is none yet; {waiting} {verb}.", remedy, "/console/refits"
+        )
+    age = duration(figures.newest.age_seconds)
+    words = f"Snapshot {count(figures.newest.number)} is {age} old; {waiting} {verb} for the next."
+    if figures.board_is_stale:
+        limit = duration(figures.stale_after_seconds)
+        remedy = f"The policy allows {limit}. Refit, and look at how it ends; then at the worker."
+        return Check(name, "bad", f"It is stale. {words}", remedy, "/console/refits")
+    return Check(name, "good", words, address="/")
+
+
+def _rules(figures: ServiceFigures) -> Check:
+    name, newest = "Rules that flag", figures.newest
+    if newest is None or not newest.alarms:
+        return Check(name, "good", "None flags many more annotators than usual.", address="/console/reviews")
+    shares = [f"{rule} ({percent(newest.rules[rule][1], 1)} of the votes)" for rule in sorted(newest.alarms)]
+    words = f"Many more annotators than usual are flagged by {listed(shares)}."
+    remedy = (
+        "A broken filter, or a change in how votes are sent, is likelier than so many bad annotators. Look at the "
+        "cases before you exclude any."
+    )
+    return Check(name, "warn", words, remedy, "/console/reviews")
+
+
+def _imports(figures: ServiceFigures) -> Check:
+    waiting = sum(figures.imports.get(state, 0) for state in ("queued", "running"))
+    failed = figures.imports.get("failed", 0)
+    words = f"{plural(waiting, 'file')} in work, {count(failed)} failed."
+    if failed:
+        return Check(
+            "Imports", "warn", words, "Open those that failed: the reason is on their page.", "/console/imports"
+        )
+    return Check("Imports", "good", words, address="/console/imports")
+
+
+def _webhooks(figures: ServiceFigures) -> Check:
+    waiting, lost = figures.deliveries.get("waiting", 0), figures.deliveries.get("given_up", 0)
+    words = f"{plural(waiting, 'message')} on the way, {count(lost)} given up."
+    if lost:
+        remedy = "Look at the answers of the receiver, mend it, and send a test message."
+        return Check("Webhooks", "warn", words, remedy, "/console/webhooks")
+    return Check("Webhooks", "good", words, address="/console/webhooks")

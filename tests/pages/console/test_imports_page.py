@@ -1,0 +1,113 @@
+"""Imports in the console: a file sent by the form, its progress, and its errors."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page as BrowserPage
+from playwright.sync_api import expect
+
+from app.database.engine import Database
+from app.imports.runner import ImportRunner
+from tests.fixtures.browser import PageProblems, assert_accessible, assert_fits_phone
+from tests.fixtures.console import SignIn, Visitor
+from tests.fixtures.pages import Page
+
+GOOD = "annotator,model_a,model_b,winner\nann,amber,birch,model_a\nbob,amber,birch,tie\n"
+BAD = "annotator,model_a,model_b,winner\nann,amber,birch,model_a\nbob,amber,amber,tie\ncid,amber,birch,draw\n"
+
+
+@pytest.fixture
+def run_imports(database: Database) -> Callable[[], None]:
+    def run() -> None:
+        runner = ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9)
+        while runner.run_next():
+            pass
+
+    return run
+
+
+def send(visitor: Visitor, name: str, content: str, **fields: str) -> object:
+    form = visitor.page("/console/imports")
+    token = form.all(".//form[@id='upload']//input[@name='csrf_token']")[0].get("value", "")
+    files = {"file": (name, content.encode())} if name else None
+    return visitor.client.post(
+        "/console/imports", data={"csrf_token": token, **fields}, files=files, headers={"Origin": visitor.origin}
+    )
+
+
+def test_a_file_is_sent_and_its_errors_are_shown(sign_in: SignIn, run_imports: Callable[[], None]) -> None:
+    admin = sign_in("admin")
+    assert (
+        admin.page("/console/imports").text(".//div[@class='empty']/p[@class='lead']")
+        == "No file has been imported yet."
+    )
+    sent = send(admin, "votes.csv", BAD, skip_invalid="yes")
+    address = sent.headers["location"]
+    waiting = admin.page(address)
+    assert waiting.one(".//div[@id='import']").get("hx-trigger") == "every 1s"
+    run_imports()
+    done = admin.page(address)
+    assert dict(zip(done.texts(".//dl/div/dt"), done.texts(".//dl/div/dd"), strict=True)) == {
+        "records": "3", "votes recorded": "1", "not valid": "2",
+    }  # fmt: skip
+    assert [place.split(",")[0] for place in done.texts(".//tbody/tr/th")] == ["line 3", "line 4"]
+    errors = admin.get(f"{address}/errors")
+    assert errors.text.splitlines()[0] == "record,place,kind,detail"
+    assert len(errors.text.splitlines()) == 3
+    again = send(admin, "votes.csv", BAD, skip_invalid="yes")
+    assert again.headers["location"] == f"{address}?known=true"
+    assert "imported before" in admin.page(again.headers["location"]).text(".//div[@class='notice']/p")
+
+
+def test_a_file_that_cannot_be_one_is_refused_beside_the_form(sign_in: SignIn) -> None:
+    admin = sign_in("admin")
+    for name, content, words in (
+        ("votes.txt", GOOD, "must end with .csv"),
+        ("votes.csv", "", "the body is empty"),
+        ("", "", "choose a file"),
+    ):
+        answer = send(admin, name, content)
+        assert answer.status_code == 422
+        assert words in Page(answer).text(".//div[@id='upload-problem']/p")
+    assert sign_in("review").get("/console/imports").status_code == 403
+
+
+@pytest.mark.browser
+def test_a_file_is_dropped_in_a_browser(
+    page: BrowserPage,
+    console: Callable[[BrowserPage], None],
+    run_imports: Callable[[], None],
+    page_problems: PageProblems,
+    tmp_path: Path,
+) -> None:
+    console(page)
+    page.goto("/console/imports")
+    assert_accessible(page)
+    assert_fits_phone(page)
+    page.evaluate(
+        """(text) => {
+            const carried = new DataTransfer();
+            carried.items.add(new File([text], "votes.csv"));
+            const dropped = new DragEvent("drop", { dataTransfer: carried, cancelable: true });
+            document.getElementById("drop").dispatchEvent(dropped);
+        }""",
+        BAD,
+    )
+    page.get_by_role("button", name="Send the file").click()
+    expect(page.get_by_role("heading", name="votes.csv")).to_be_visible()
+    run_imports()
+    expect(page.get_by_role("heading", name="Errors in the file")).to_be_visible()
+    assert_accessible(page)
+    assert_fits_phone(page)
+
+    page_problems.expect("status of 422")
+    page.goto("/console/imports")
+    (tmp_path / "votes.txt").write_text(GOOD)
+    page.get_by_label("File of votes").set_input_files(tmp_path / "votes.txt")
+    page.get_by_role("button", name="Send the file").click()
+    expect(page.get_by_text("must end with .csv")).to_be_visible()
+    page.goto("/console/health")
+    expect(page.get_by_text("1 failed.")).to_be_visible()
+    assert_accessible(page)
+    assert_fits_phone(page)
