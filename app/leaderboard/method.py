@@ -1,10 +1,13 @@
 """How the newest leaderboard came about, in this arena's own numbers. It names no annotator."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
+from uuid import UUID
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
+from app.leaderboard.cache import LeaderboardCache
 from app.leaderboard.charts.queries import Chart, read_charts
 from app.policy.schemas import Policy
 from app.policy.service import past_policy
@@ -22,6 +25,10 @@ class StandingCount:
     votes: int = 0
 
 
+Standings = dict[Standing, StandingCount]
+_STANDINGS = TypeAdapter(Standings)
+
+
 @dataclass(frozen=True)
 class MethodFigures:
     """The numbers behind a leaderboard.
@@ -37,7 +44,7 @@ class MethodFigures:
 
     snapshot: Snapshot
     policy: Policy
-    standings: dict[Standing, StandingCount]
+    standings: Standings
     votes: dict[str, int]
     rules: dict[str, dict[str, int]]
     charts: dict[str, Chart]
@@ -58,25 +65,27 @@ class MethodFigures:
         return self.snapshot.diagnostics
 
 
-def find_figures(conn: Connection) -> MethodFigures:
-    """Return the numbers behind the newest leaderboard.
+def find_figures(conn: Connection, cache: LeaderboardCache) -> MethodFigures:
+    """Return the numbers behind the newest leaderboard. Its annotators are counted once, because they are many.
 
     Raises
     ------
     NoSnapshotError
     """
     snapshot = find_snapshot(conn)
-    found = count_standings(conn, snapshot.id)
-    names: tuple[Standing, ...] = ("active", "trusted", "flagged", "pending", "excluded")
+    counted = cache.remember(
+        ("standings", snapshot.id), lambda: _STANDINGS.dump_json(_count_standings(conn, snapshot.id))
+    )
     return MethodFigures(
         snapshot=snapshot,
         policy=past_policy(conn, snapshot.policy_version).settings,
-        standings={name: StandingCount(**_without_name(found.get(name))) for name in names},
+        standings=_STANDINGS.validate_json(counted),
         votes=snapshot.diagnostics.get("votes") or {},
         rules=snapshot.diagnostics.get("rules") or {},
         charts=read_charts(conn, snapshot.id),
     )
 
 
-def _without_name(row: Any) -> dict[str, int]:
-    return {} if row is None else {"annotators": int(row["annotators"]), "votes": int(row["votes"])}
+def _count_standings(conn: Connection, snapshot_id: UUID) -> Standings:
+    found = count_standings(conn, snapshot_id)
+    return {name: StandingCount(**found.get(name, {})) for name in get_args(Standing)}

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, and_, func, or_, select, text, tuple_
+from sqlalchemy import Connection, RowMapping, and_, func, or_, select, text, tuple_, union_all
 
 from app.database.tables import models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
 
@@ -97,19 +97,24 @@ def list_matchups(
     Each row has the columns of `snapshot_matchups` and the names `model_a` and `model_b`. Pairs with an archived model
     are left out, except where that model is `model_id`.
     """
-    c, side_a, side_b = snapshot_matchups.c, models.alias(), models.alias()
+    of_snapshot = select(snapshot_matchups).where(snapshot_matchups.c.snapshot_id == snapshot_id)
+    if model_id is None:
+        pairs = of_snapshot.subquery("pairs")
+    else:  # each half finds its rows by the primary key; one condition with OR reads every pair
+        sides = (snapshot_matchups.c.model_a_id, snapshot_matchups.c.model_b_id)
+        pairs = union_all(*(of_snapshot.where(side == model_id) for side in sides)).subquery("pairs")
+    side_a, side_b = models.alias(), models.alias()
+    c = pairs.c
     shown = [or_(side.c.archived_at.is_(None), side.c.id == model_id) for side in (side_a, side_b)]
     pair = (c.model_a_id, c.model_b_id)
     statement = (
-        select(snapshot_matchups, side_a.c.name.label("model_a"), side_b.c.name.label("model_b"))
-        .join_from(snapshot_matchups, side_a, side_a.c.id == c.model_a_id)
+        select(pairs, side_a.c.name.label("model_a"), side_b.c.name.label("model_b"))
+        .join_from(pairs, side_a, side_a.c.id == c.model_a_id)
         .join(side_b, side_b.c.id == c.model_b_id)
-        .where(c.snapshot_id == snapshot_id, and_(*shown))
+        .where(and_(*shown))
         .order_by(*pair)
         .limit(limit)
     )
-    if model_id is not None:
-        statement = statement.where(or_(c.model_a_id == model_id, c.model_b_id == model_id))
     if among is not None:
         statement = statement.where(c.model_a_id.in_(among), c.model_b_id.in_(among))
     if after is not None:

@@ -153,9 +153,9 @@ def read_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]
     return conn.execute(select(snapshot_annotators).where(c.snapshot_id.in_(whole))).mappings().all()
 
 
-def count_standings(conn: Connection, snapshot_id: UUID) -> dict[str, RowMapping]:
-    """Return `annotators` and their `votes` by standing."""
+def count_standings(conn: Connection, snapshot_id: UUID) -> dict[str, dict[str, int]]:
+    """Return `annotators`, a number, and their `votes` by standing."""
     c = snapshot_annotators.c
-    counts = func.count().label("annotators"), func.sum(c.votes).label("votes")
-    statement = select(c.standing, *counts).where(c.snapshot_id == snapshot_id).group_by(c.standing)
-    return {row["standing"]: row for row in conn.execute(statement).mappings()}
+    statement = select(c.standing, func.count(), func.sum(c.votes)).where(c.snapshot_id == snapshot_id)
+    rows = conn.execute(statement.group_by(c.standing))
+    return {standing: {"annotators": number, "votes": int(votes)} for standing, number, votes in rows}

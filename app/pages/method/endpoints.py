@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ReadView
+from app.http.dependencies import ProcessServices, ReadView
 from app.http.sessions import PageReader
 from app.leaderboard.method import find_figures
 from app.pages.empty import render_nothing_published
@@ -15,10 +15,10 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 @router.get("/method")
-def get_method(request: Request, _reader: PageReader, conn: ReadView) -> Response:
+def get_method(request: Request, _reader: PageReader, services: ProcessServices, conn: ReadView) -> Response:
     """Say in plain words how scores come about, with this arena's own numbers."""
     try:
-        figures = find_figures(conn)
+        figures = find_figures(conn, services.leaderboards)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Method")
     return render(request, "method/page.html", **view_method(figures))

@@ -1,0 +1,85 @@
+"""How long pages take and how large they are: `python -m benchmarks.pages`, in a scratch embedded database.
+
+The service answers in a process of its own, over HTTP, with compression, as a browser asks. Each page is asked for
+once, and then 20 times; the median of these is the time until the whole page is here. 500 models, 100,000 annotators.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from httpx import Client
+
+from app.database.engine import Database
+from benchmarks.large_arena import publish_large_arena
+from benchmarks.measure import ROOT
+from benchmarks.reading import scratch_database
+
+RUNS = 20
+MOST_SECONDS, MOST_BYTES = 0.150, 300_000
+
+PUBLIC = (
+    "/",
+    "/?sort=model&q=provider",
+    "/?method=m-elo",
+    "/embed",
+    "/models/provider-7/model-7-instruct",
+    "/matchups",
+    "/matchups?show=predicted&start=241",
+    "/compare",
+    "/compare?a=provider-7/model-7-instruct&b=provider-10/model-410-instruct",
+    "/history",
+    "/history/difference?before=11&after=12",
+    "/method",
+)
+
+
+@contextmanager
+def service(database: Database) -> Iterator[Client]:
+    """Serve the database; yield a client."""
+    url = database.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--no-worker"]
+    environment = {**os.environ, "STABLE_ARENA_DATABASE_URL": url}
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None  # noqa: S101  a pipe
+        with Client(base_url=process.stdout.readline().strip(), timeout=120) as client:
+            yield client
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure(client: Client, path: str) -> bool:
+    """Ask for a page and print how long it takes; return whether it is quick and small enough."""
+    began = time.perf_counter()
+    answer = client.get(path)
+    cold, times = time.perf_counter() - began, []
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        client.get(path)
+        times.append(time.perf_counter() - began)
+    median, sent = statistics.median(times), answer.num_bytes_downloaded
+    fine = answer.status_code == 200 and median <= MOST_SECONDS and sent <= MOST_BYTES
+    print(
+        f"{path:76} {answer.status_code}  {1000 * median:6.1f} ms  (fastest {1000 * min(times):6.1f}, first "
+        f"{1000 * cold:6.1f})  {sent / 1000:6.1f} kB of {len(answer.content) / 1000:6.1f}  {'yes' if fine else 'NO'}",
+        flush=True,
+    )
+    return fine
+
+
+def main(paths: Sequence[str] = PUBLIC) -> int:
+    """Measure the pages; return how many are too slow or too large."""
+    with scratch_database() as database:
+        publish_large_arena(database)
+        with service(database) as client:
+            return sum(not measure(client, path) for path in paths)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
