@@ -11,6 +11,8 @@ from app.rating.decision.joint import JointScores
 from app.rating.inference.estimate import Estimate
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
+LEAST = 1e-12  # of the mean information, in every direction: that on models far apart may vanish
+
 
 @dataclass(frozen=True)
 class Growth:
@@ -66,6 +68,7 @@ def find_growth(joint: JointScores, votes: Floats, design: Floats | None = None)
     worth = expit(natural) * expit(-natural)
     across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]  # of the shifts
     past, total = _information(worth * votes, across), float(votes.sum()) / 2.0
+    past += LEAST * np.trace(past) / (n - 1) * np.eye(n - 1)
     future = past / total if design is None else _information(worth * design / (design.sum() / 2.0), across)
     rate, vectors = eigh(future, past)
     transport = _transport(past, across.T @ joint.covariance @ across)

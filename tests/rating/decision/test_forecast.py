@@ -164,3 +164,27 @@ def test_everything_of_a_leaderboard(fitted: Estimate) -> None:
 
 def test_a_leaderboard_without_intervals_has_none(fitted: Estimate) -> None:
     assert measure_confidence(replace(fitted, covariance=None), RULE) is None
+
+
+def test_models_too_far_apart_for_information_leave_the_rest_as_it_is() -> None:
+    votes = np.ones((3, 3)) - np.eye(3)
+    joint = joint_of([60_000.0, 10.0, 0.0], np.diag([400.0, 100.0, 100.0]))
+    growth = find_growth(joint, votes)
+    np.testing.assert_allclose(growth.errors(growth.votes), joint.errors / np.sqrt(2), rtol=1e-3)
+
+
+def test_small_crowds_have_a_verdict_of_finite_numbers(cells_of: Callable[[SimulatedVotes], Cells]) -> None:
+    """With few annotators the covariance has fewer directions than the models."""
+    generator, seen = np.random.default_rng(6), 0
+    for seed in range(12):
+        models, annotators, each = generator.integers((2, 1, 2), (7, 6, 20)).tolist()
+        votes = simulate_votes(seed, n_models=models, roles={"honest": annotators}, votes_each=each)
+        known = measure_confidence(estimate(cells_of(votes), LoopSettings(min_votes=0)), RULE)
+        if known is None:
+            continue
+        seen += 1
+        assert np.isfinite(known.within).all()
+        assert np.isfinite(known.doubled).all()
+        assert not np.isnan(known.forecasts).any()
+        assert all(known.decide(k).verdict in {"not-yet", "equal", "decided"} for k in range(1, len(known.joint.score)))
+    assert seen > 6
