@@ -39,6 +39,14 @@ EXPERIMENTS = {
         "app.cli.lab.attacks:attacks",
         "Attack simulated arenas: how far each leaderboard moves, which annotators each rule flags, and how rightly.",
     ),
+    "sealed": Listed(
+        "app.cli.lab.sealed:sealed",
+        "Attack with battles that the attackers choose, and with battles that the service draws.",
+    ),
+    "calibration": Listed(
+        "app.cli.lab.calibration:calibration",
+        "Find bad annotators by calibration battles: how many votes that takes, and how far δ can fall.",
+    ),
     "fragility": Listed(
         "app.cli.lab.fragility:fragility",
         "Find how few votes, and how few annotators, decide the order of each two neighbours on the leaderboard.",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit
+from scipy.special import expit, ndtr
 from scipy.stats import rankdata
 
 from app.lab.battles.policies import COMPARED
@@ -123,12 +123,22 @@ def count_votes(arena: PooledArena, policy: str, *, seed: int, k: int = 3, floor
         covariance = tally.fit()
         votes += batch
         ranking.note(votes, float(np.corrcoef(rankdata(tally.R), truth)[0, 1]) > CORRELATION)
-        leaders = np.argsort(-tally.R)[:k]
-        contenders, inside = draw_top_k(tally.R, covariance, k, draws=DRAWS)
-        top.note(votes, bool(inside[:, np.isin(contenders, leaders)].all(axis=1).mean() >= CONFIDENCE))
+        top.note(votes, _probability_of_leaders(tally.R, covariance, k) >= CONFIDENCE)
         known = ScoredModels(np.ones(size, dtype=np.bool_), tally.R, covariance, tally.battles)
         weight = mix_pairs(known, identities, COMPARED[policy], floor, k).weight.astype(np.float64)
         probability = weight / weight.sum()
         batch = max(round((GROWTH - 1.0) * votes), 1)
     ranked, decided = min(ranking.votes, MOST_VOTES), min(top.votes, MOST_VOTES)
-    return VotesNeeded(policy, size, seed, ranked, decided, set(leaders.tolist()) != best)
+    return VotesNeeded(policy, size, seed, ranked, decided, set(np.argsort(-tally.R)[:k].tolist()) != best)
+
+
+def _probability_of_leaders(R: Floats, covariance: Floats, k: int) -> float:
+    """Return the probability that the first k by R are the true first k; a bound where that is below `CONFIDENCE`."""
+    order = np.argsort(-R)
+    last, next_ = order[k - 1], order[k]
+    variance = covariance[last, last] + covariance[next_, next_] - 2.0 * covariance[last, next_]
+    most = float(ndtr((R[last] - R[next_]) / np.sqrt(variance)))  # that only these two are in order
+    if most < CONFIDENCE:
+        return most
+    contenders, inside = draw_top_k(R, covariance, k, draws=DRAWS)
+    return float(inside[:, np.isin(contenders, order[:k])].all(axis=1).mean())

@@ -11,6 +11,7 @@ from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
 QUIET = LoopSettings(flag_rule="threshold", interval="none")
+EVERYONE = replace(QUIET, min_votes=0)
 NO_ATTACK = "none"
 QUOTA = 100
 
@@ -111,15 +112,16 @@ def _find(arena: Arena, rule: str, seed: int, marked: Mask) -> Finding:
 
 def _boards(votes: Votes, target: int, marks: dict[str, Mask]) -> dict[str, tuple[float, float]]:
     """Return the rank and score of the target on every leaderboard."""
-    places = {name: _place(votes, settings, target) for name, settings in ESTIMATORS.items()}
-    places[WITH_QUOTA] = _place(votes.where(votes.turn() < QUOTA), QUIET, target)
+    places = {name: find_place(votes, settings, target) for name, settings in ESTIMATORS.items()}
+    places[WITH_QUOTA] = find_place(votes.where(votes.turn() < QUOTA), QUIET, target)
     for board, rule in WITHOUT.items():
         if rule in marks:
-            places[board] = _place(votes.where(~marks[rule][votes.annotator]), QUIET, target)
+            places[board] = find_place(votes.where(~marks[rule][votes.annotator]), QUIET, target)
     return places
 
 
-def _place(votes: Votes, settings: LoopSettings, target: int) -> tuple[float, float]:
+def find_place(votes: Votes, settings: LoopSettings, target: int) -> tuple[float, float]:
+    """Return the rank and the score of the target, NaN where the fit fails."""
     try:
         board = run_round(votes.cells(), settings).rating.models
     except RatingError:

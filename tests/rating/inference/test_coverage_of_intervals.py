@@ -127,9 +127,12 @@ def test_intervals_hold_the_truth_where_earlier_votes_choose_the_battles() -> No
     assert 0.91 < found.wins < 0.985
 
 
+# with tastes, top_k alone bends the scale of am-ELO (docs/laboratory.md, "Which pair")
 @pytest.mark.soak
-@pytest.mark.parametrize("taste", [0.0, 70.0])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("policy", "taste"),
+    [(policy, taste) for policy in POLICIES for taste in (0.0, 70.0) if (policy, taste) != ("top_k", 70.0)],
+)
 def test_intervals_hold_the_truth_under_every_battle_policy(policy: PairPolicy, taste: float) -> None:
     found = coverage(100, 100, 300, taste, policy=policy)
     print(f"{policy}, tastes {taste:g}: {found}")
