@@ -78,8 +78,8 @@ def listed(names: list[str], most: int = 3) -> str:
 
 
 def powers(text: str) -> Markup:
-    """Write the powers of ten in a sentence, 10^27, as people write them."""
-    return Markup(_POWER.sub(r"10<sup>\1</sup>", str(escape(text))))  # noqa: S704  escaped above
+    """Write a sentence with powers of ten, such as 10^27, as people write them, and keep % with its number."""
+    return Markup(_POWER.sub(r"10<sup>\1</sup>", str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")))  # noqa: S704  escaped above
 
 
 FILTERS = (count, points, tick, change, percent, plural, moment, duration, listed, method_name, powers)

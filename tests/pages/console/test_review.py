@@ -74,14 +74,14 @@ def test_a_case_shows_the_evidence_in_words_and_pictures(
     page = reviewer.page(f"{address}?queue=1")
     assert page.text(".//h1") == "flip 12 flagged"
     case = found["evidence"]
-    assert case["summary"][0].replace("^", "") in page.text(".//ul[@class='summary']")
+    assert case["summary"][0].replace("^", "") in page.text(".//main")
     chart = page.one(".//svg[@role='img']")
     assert "snapshot 2" in (chart.get("aria-label") or "")
     headings = page.texts(".//h2")
     for heading in ("Agreement", "Sides and ties", "Model by model", "The most surprising votes", "Pace", "Decide"):
         assert heading in headings
-    assert len(page.all(".//details")) == len(case["surprising"])
-    assert case["surprising"][0]["id"] in text_of(page.all(".//details")[0])
+    assert len(page.all(".//details[@class='vote']")) == len(case["surprising"])
+    assert case["surprising"][0]["id"] in text_of(page.all(".//details[@class='vote']")[0])
     models = page.one(".//section[@aria-labelledby='models']").findall(".//tbody/tr")
     assert [text_of(row).startswith(one["model"]) for row, one in zip(models, case["models"], strict=True)] == [
         True
