@@ -1,4 +1,5 @@
--- Requests for wrk: every vote is new. Arguments: a word that tells this run's battles apart, the API key, votes a request.
+-- Requests for wrk: every vote and every battle is new. Arguments: a word that tells this run's battles apart, the API key, votes a request,
+-- milliseconds that a connection waits after each answer.
 local threads = 0
 
 function setup(thread)
@@ -12,12 +13,17 @@ function init(args)
   wrk.headers["Content-Type"] = "application/json"
   wrk.headers["Authorization"] = "Bearer " .. args[2]
   math.randomseed(number + 1)
-  local size = tonumber(args[3])
+  local size, wait = tonumber(args[3]), tonumber(args[4])
+  if wait > 0 then delay = function() return wait end end
   if size > 0 then
     local votes = {}
     for i = 1, size do votes[i] = vote("@-" .. i) end
     batch = '{"votes":[' .. table.concat(votes, ",") .. "]}"
   end
+end
+
+function battle()
+  return string.format('{"annotator":"worker-%d"}', math.random(1, 500))
 end
 
 function vote(battle)
@@ -29,6 +35,7 @@ function vote(battle)
 end
 
 function request()
+  if wrk.path:match("/battles$") then return wrk.format(nil, nil, nil, battle()) end
   sent = sent + 1
   local name = run .. "-" .. sent
   return wrk.format(nil, nil, nil, batch and string.gsub(batch, "@", name) or vote(name))

@@ -1,4 +1,6 @@
-"""Votes over HTTP, two worker processes, embedded PostgreSQL: single votes against one INSERT each, then batches.
+"""Votes and battles over HTTP, two worker processes, embedded PostgreSQL: single votes against one INSERT each.
+
+Battles run beside them, then batches.
 
 Needs `wrk` (Debian has it). Load generator, service and database share the machine; every figure of the table comes
 from one run, rounds of the two services taking turns. Ratios are what to compare.
@@ -26,6 +28,7 @@ from app.database.engine import Database
 from app.database.schema import upgrade
 
 ROUNDS = 5
+PACED, WAIT = 40, 200  # connections that each wait so many milliseconds: together 200 battles a second at most
 SECONDS = int(os.environ.get("SECONDS", "6"))
 SCRIPT = Path(__file__).with_suffix(".lua")
 UNIT = {"us": 1e-3, "ms": 1.0, "s": 1e3}
@@ -72,10 +75,12 @@ def until_ready(address: str, server: subprocess.Popen[bytes]) -> None:
     raise SystemExit("the service did not start")
 
 
-def load(address: str, key: str, *, path: str, connections: int, batch: int = 0, seconds: int = SECONDS) -> Load:
+def load(
+    address: str, key: str, *, path: str, connections: int, batch: int = 0, wait: int = 0, seconds: int = SECONDS
+) -> Load:
     """Put load on an endpoint and return what wrk measured."""
     command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(SCRIPT)]
-    target = [f"{address}/api/v1{path}", "--", f"run{time.time_ns()}", key, str(batch)]
+    target = [f"{address}/api/v1{path}", "--", f"run{time.time_ns()}", key, str(batch), str(wait)]
     out = subprocess.run([*command, *target], check=True, capture_output=True, text=True).stdout
     times = {share: float(value) * UNIT[unit] for share, value, unit in re.findall(r"(\d+)%\s+([\d.]+)(us|ms|s)", out)}
     rate = re.search(r"Requests/sec:\s+([\d.]+)", out)
@@ -96,20 +101,29 @@ def measure(url: str, key: str) -> None:
         for address in (service, peer):
             load(address, key, path="/votes", connections=64, seconds=2)  # names, caches
         rounds = [
-            (load(service, key, path="/votes", connections=64), load(peer, key, path="/votes", connections=64))
+            (
+                load(service, key, path="/votes", connections=64),
+                load(peer, key, path="/votes", connections=64),
+                load(service, key, path="/battles", connections=64),
+            )
             for _ in range(ROUNDS)
         ]
+        paced = [load(service, key, path="/battles", connections=PACED, wait=WAIT) for _ in range(ROUNDS)]
         batches = [load(service, key, path="/votes/batch", connections=4, batch=1_000) for _ in range(ROUNDS)]
-    ours, theirs, batch = (median(list(x)) for x in (*zip(*rounds, strict=True), batches))
+    ours, theirs, battles, batch = (median(list(x)) for x in (*zip(*rounds, strict=True), batches))
     print(f"{'':28}{'votes/s':>10}{'p50 ms':>10}{'p99 ms':>10}{'failed':>8}")
     for name, figures, size in (
         ("single votes, 64 at once", ours, 1),
         ("one INSERT each, 64", theirs, 1),
+        ("battles, 64 at once", battles, 1),
+        (f"battles, {1000 * PACED // WAIT} a second", median(paced), 1),
         ("batches of 1,000, 4 at once", batch, 1_000),
     ):
         print(f"{name:28}{figures.rate * size:>10,.0f}{figures.p50:>10.1f}{figures.p99:>10.1f}{figures.failed:>8}")
-    ratio = statistics.median(a.rate / b.rate for a, b in rounds)
+    ratio = statistics.median(a.rate / b.rate for a, b, _ in rounds)
     print(f"single votes over one INSERT each: {ratio:.1f} × (median of {ROUNDS} rounds)")
+    ratio = statistics.median(c.rate / a.rate for a, _, c in rounds)
+    print(f"battles over single votes: {ratio:.2f} ×")
 
 
 def main() -> None:

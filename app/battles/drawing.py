@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from cachetools import LRUCache
 
-from app.battles.queries import History, ModelIds
+from app.battles.histories import History
+from app.battles.queries import ModelIds
 from app.battles.roster import Roster
 from app.rating.sampling.alias import Random
 from app.rating.sampling.pair_sampler import PairSampler
@@ -54,7 +55,7 @@ class BattleDraws:
         drawn = sampler.draw(
             self._random,
             avoid=history.pairs,
-            calibration=policy.calibration_share if history.votes <= policy.min_votes else 0.0,
+            calibration=policy.calibration_share if history.new else 0.0,
         )
         sides = (drawn.model_a, drawn.model_b) if self._random.random() < 1 / 2 else (drawn.model_b, drawn.model_a)
         return DrawnBattle(*sides, drawn.propensity, "calibration" if drawn.calibrating else roster.drawn_by)

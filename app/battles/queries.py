@@ -1,12 +1,12 @@
 """Battles and the sets of models they are drawn from: added in groups, ended once, listed."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Select, and_, case, func, select, update
 
 from app.database.tables import annotators, battles, candidate_sets, models
 
@@ -20,7 +20,7 @@ ON CONFLICT (digest) DO NOTHING
 _FIND_SETS = "SELECT digest, id FROM candidate_sets WHERE digest = ANY(%(digests)b::bytea[])"
 _HISTORY = """
 SELECT wanted.annotator_id, recent.left_ids, recent.right_ids, counted.votes
-FROM unnest(%(annotators)b::int[]) AS wanted(annotator_id)
+FROM unnest(%(annotators)b::int[], %(counted)b::bool[]) AS wanted(annotator_id, counted)
 CROSS JOIN LATERAL (
     SELECT array_agg(b.left_id) AS left_ids, array_agg(b.right_id) AS right_ids
     FROM (SELECT left_id, right_id FROM battles WHERE battles.annotator_id = wanted.annotator_id
@@ -28,7 +28,7 @@ CROSS JOIN LATERAL (
 ) AS recent
 CROSS JOIN LATERAL (
     SELECT count(*) AS votes
-    FROM (SELECT FROM votes WHERE votes.annotator_id = wanted.annotator_id LIMIT %(most)s) AS v
+    FROM (SELECT FROM votes WHERE wanted.counted AND votes.annotator_id = wanted.annotator_id LIMIT %(most)s) AS v
 ) AS counted
 """
 _INSERT = """
@@ -64,13 +64,6 @@ class BattleRow(NamedTuple):
     api_key_id: UUID | None
 
 
-class History(NamedTuple):
-    """What an annotator has seen: the pairs of the last battles, the latest first, and the number of votes."""
-
-    pairs: tuple[tuple[int, int], ...] = ()
-    votes: int = 0
-
-
 def add_candidate_sets(conn: Connection, sets: Collection[ModelIds]) -> dict[ModelIds, int]:
     """Return the number of each set of models, after adding those that are new. The models are in order."""
     of_digest = {hashlib.sha256(repr(ids).encode()).digest(): ids for ids in sorted(sets)}
@@ -81,16 +74,16 @@ def add_candidate_sets(conn: Connection, sets: Collection[ModelIds]) -> dict[Mod
 
 
 def read_histories(
-    conn: Connection, annotator_ids: Collection[int], *, gap: int, most_votes: int
-) -> dict[int, History]:
-    """Return annotators' last `gap` pairs, and how many votes they have on record, counted up to `most_votes`."""
+    conn: Connection, annotator_ids: list[int], counted: list[bool], *, gap: int, most_votes: int
+) -> Iterable[Row[Any]]:
+    """Return `annotator_id, left_ids, right_ids, votes` of annotators: their last `gap` pairs, and their votes.
+
+    Votes are counted up to `most_votes`, and only of annotators that are `counted`; of the others there are 0.
+    """
     if not annotator_ids:
-        return {}
-    values = {"annotators": list(annotator_ids), "gap": gap, "most": most_votes}
-    return {
-        number: History(tuple(zip(left or (), right or (), strict=True)), votes)
-        for number, left, right, votes in conn.exec_driver_sql(_HISTORY, values)
-    }
+        return ()
+    values = {"annotators": annotator_ids, "counted": counted, "gap": gap, "most": most_votes}
+    return conn.exec_driver_sql(_HISTORY, values)
 
 
 def insert_battles(conn: Connection, rows: Sequence[BattleRow], *, seconds: int) -> datetime:

@@ -3,6 +3,7 @@ from functools import partial
 from random import SystemRandom
 
 from app.battles.drawing import BattleDraws
+from app.battles.histories import Histories
 from app.battles.roster import Rosters
 from app.battles.service import (
     BattleReceipt,
@@ -36,7 +37,7 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
         self._names = names
         self._rosters = Rosters(database)
         self._seconds = token_seconds
-        self._draws = BattleDraws(SystemRandom())
+        self._draws, self._histories = BattleDraws(SystemRandom()), Histories()
         super().__init__(
             database,
             self._look_up,
@@ -59,4 +60,6 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
         candidates = {names: find_candidates(names, numbers, roster) for names in listed}
         sets = self._rosters.set_numbers({pool for pool in candidates.values() if isinstance(pool, tuple)})
         prepared = Preparation(roster, candidates, sets, known.annotators)
-        return partial(offer_battles, prepared=prepared, draws=self._draws, seconds=self._seconds)
+        return partial(
+            offer_battles, prepared=prepared, draws=self._draws, histories=self._histories, seconds=self._seconds
+        )

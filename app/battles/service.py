@@ -11,8 +11,9 @@ from sqlalchemy import Connection, RowMapping
 from app.annotators.service import find_annotator
 from app.auth.battle_tokens import ForgedTokenError
 from app.battles import queries as store
-from app.battles.drawing import BattleDraws, DrawnBattle
-from app.battles.queries import BattleRow, History, ModelIds
+from app.battles.drawing import BattleDraws
+from app.battles.histories import Histories, History
+from app.battles.queries import BattleRow, ModelIds
 from app.battles.roster import Roster
 from app.battles.schemas import Battle, BattleState, BattleWithCandidates, NewBattle, SkippedBattle, SkipReason
 from app.database.arrays import array_text
@@ -99,6 +100,7 @@ def offer_battles(
     prepared: Preparation,
     *,
     draws: BattleDraws,
+    histories: Histories,
     seconds: int,
 ) -> list[BattleReceipt | StableArenaError]:
     """Draw and record battles, each open for so many seconds, and return them in order; an error where there is none.
@@ -109,18 +111,16 @@ def offer_battles(
     keys = {battle.annotator for (battle, _), pool in zip(submissions, pools, strict=True) if isinstance(pool, tuple)}
     new = keys - prepared.annotators.keys()
     annotators = {**prepared.annotators, **(resolve_annotators(conn, new) if new else {})}
-    known = {prepared.annotators[key] for key in keys - new}
     policy = prepared.roster.policy.settings
-    most_votes = policy.min_votes + 1 if policy.calibration_share else 0
-    histories = store.read_histories(conn, known, gap=policy.battle_repeat_gap, most_votes=most_votes)
+    seen = histories.read(conn, {prepared.annotators[key] for key in keys - new}, policy)
     rows: dict[int, BattleRow] = {}
     for place, ((battle, api_key_id), pool) in enumerate(zip(submissions, pools, strict=True)):
         if not isinstance(pool, tuple):
             continue
         annotator_id = annotators[battle.annotator]
-        history = histories.get(annotator_id, History())
+        history = seen.setdefault(annotator_id, History())
         drawn = draws.draw(prepared.roster, pool, battle.tags, history)
-        histories[annotator_id] = _seen(history, drawn, policy.battle_repeat_gap)
+        history.add((drawn.left_id, drawn.right_id), policy.battle_repeat_gap)
         rows[place] = BattleRow(
             new_id(), annotator_id, drawn.left_id, drawn.right_id, prepared.set_numbers[pool],
             array_text(battle.tags), drawn.drawn_by, drawn.propensity, prepared.roster.snapshot_id,
@@ -133,11 +133,6 @@ def offer_battles(
 def names_of(battle: NewBattle) -> tuple[str, ...] | None:
     """Return the candidates that a request lists, as a key."""
     return None if battle.candidates is None else tuple(battle.candidates)
-
-
-def _seen(history: History, drawn: DrawnBattle, gap: int) -> History:
-    pairs = ((drawn.left_id, drawn.right_id), *history.pairs)[:gap]
-    return History(pairs, history.votes)
 
 
 def _receipts(

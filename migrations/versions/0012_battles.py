@@ -45,7 +45,6 @@ def upgrade() -> None:
             "skip_reason IN ('skip', 'identity_leaked', 'failed')", name=op.f("ck_battles_skip_reason_known")
         ),
         sa.CheckConstraint("vote_id IS NULL OR skip_reason IS NULL", name=op.f("ck_battles_ended_once")),
-        sa.ForeignKeyConstraint(["candidate_set_id"], ["candidate_sets.id"], name=op.f("fk_battles_candidate_set_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_battles")),
         postgresql_with={"fillfactor": 85},
     )

@@ -115,7 +115,8 @@ def count_by_candidates(conn: Connection, chosen: Chosen) -> Sequence[RowMapping
     number = battles.c.candidate_set_id
     counted = select(number, func.count().label("battles")).where(chosen.condition()).group_by(number).subquery()
     statement = select(candidate_sets.c.model_ids, counted.c.battles)
-    return conn.execute(statement.join_from(counted, candidate_sets)).mappings().all()
+    statement = statement.join_from(counted, candidate_sets, candidate_sets.c.id == counted.c.candidate_set_id)
+    return conn.execute(statement).mappings().all()
 
 
 def count_draws(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:

@@ -1,6 +1,7 @@
 """Battles that the service drew. Like votes they are never deleted; a battle ends once, by a vote or by a skip.
 
-The columns that name a model, an annotator, a key, a vote or a snapshot have no foreign keys, as those of votes.
+The columns that name rows of other tables have no foreign keys, as those of votes. Most battles name the same set of
+candidates, and each would lock its row.
 """
 
 from sqlalchemy import (
@@ -9,7 +10,6 @@ from sqlalchemy import (
     Column,
     DateTime,
     Double,
-    ForeignKey,
     Identity,
     Index,
     Integer,
@@ -37,7 +37,7 @@ battles = Table(
     Column("annotator_id", Integer, nullable=False),
     Column("left_id", Integer, nullable=False),
     Column("right_id", Integer, nullable=False),
-    Column("candidate_set_id", Integer, ForeignKey("candidate_sets.id"), nullable=False),
+    Column("candidate_set_id", Integer, nullable=False),
     Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
     Column("drawn_by", Text, nullable=False),
     Column("propensity", Double, nullable=False),

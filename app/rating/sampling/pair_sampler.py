@@ -45,6 +45,8 @@ class PairSampler:
         informative = calibration_weights(weights.R)
         self._calibration = alias_table(informative) if informative.any() else None
         self._place = {int(model): i for i, model in enumerate(weights.models)}
+        i = np.arange(len(weights.models))
+        self._before: list[int] = (pair_row(i, i + 1, len(i)) - i - 1).tolist()  # rows of i begin here, less i + 1
 
     def draw(self, random: Random, *, avoid: Collection[tuple[int, int]] = (), calibration: float = 0.0) -> DrawnPair:
         """Draw the pair of the next battle.
@@ -73,11 +75,12 @@ class PairSampler:
 
     def _rows(self, pairs: Collection[tuple[int, int]]) -> list[int]:
         """Return the rows of the pairs that are in the table, each once."""
-        places = {(self._place.get(one, -1), self._place.get(other, -1)) for one, other in pairs}
-        found = {(min(pair), max(pair)) for pair in places if -1 not in pair and pair[0] != pair[1]}
-        i, j = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T
-        rows: list[int] = pair_row(i, j, len(self._place)).tolist()
-        return rows
+        rows: set[int] = set()
+        for one, other in pairs:  # few: arrays of them would take ten times as long
+            i, j = self._place.get(one), self._place.get(other)
+            if i is not None and j is not None and i != j:
+                rows.add(self._before[i] + j if i < j else self._before[j] + i)
+        return sorted(rows)
 
 
 class _Rest:
