@@ -1,15 +1,8 @@
-import os
 import random
-import signal
-import socket
-import subprocess
-import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -17,58 +10,10 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
+from tests.fixtures.killed_service import Service, Tally, attempt
 
 SENDERS = 12
 BATCH = 7
-
-
-class Service:
-    """`stable-arena serve` on one port, killed and started again."""
-
-    def __init__(self, database_url: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self._environment = {
-            **os.environ,
-            "STABLE_ARENA_DATABASE_URL": database_url,
-            "STABLE_ARENA_SERVER__REQUESTS_PER_MINUTE": "1000000",
-        }
-        self._process: subprocess.Popen[str] | None = None
-        self.up = threading.Event()
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "app.cli", "serve", "--port", str(self.port), "--no-worker"]
-        self._process = subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline().strip() == f"http://127.0.0.1:{self.port}"
-        self.up.set()
-
-    def kill(self) -> None:
-        assert self._process is not None
-        self.up.clear()
-        self._process.send_signal(signal.SIGKILL)
-        self._process.communicate()
-
-
-@dataclass
-class Tally:
-    """What was answered, and how many answers there were."""
-
-    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    stopping: bool = False
-
-    def add(self, name: str, response: httpx.Response) -> None:
-        with self.changed:
-            assert name not in self.answers
-            self.answers[name] = (response.status_code, response.json())
-            self.changed.notify_all()
-
-    def wait_for(self, more: int) -> None:
-        with self.changed:
-            target = len(self.answers) + more
-            assert self.changed.wait_for(lambda: len(self.answers) >= target, 60)
 
 
 def request_of(name: str, number: int) -> tuple[str, dict[str, str], Any]:
@@ -93,16 +38,6 @@ def send_until_stopped(service: Service, key: str, sender: int, tally: Tally) ->
                 assert service.up.wait(120)
             tally.add(name, response)
             number += 1
-
-
-def attempt(client: httpx.Client, path: str, headers: dict[str, str], body: Any) -> httpx.Response | None:
-    try:
-        response = client.post(path, json=body, headers=headers)
-    except httpx.TransportError:
-        return None
-    # A replica that was killed holds its locks until the database has noticed.
-    in_flight = response.status_code == 409 and response.json()["type"] == "/problems/idempotency-in-flight"
-    return None if in_flight or response.status_code == 503 else response
 
 
 @contextmanager
