@@ -114,11 +114,6 @@ class Block:
         solution: Floats = cho_solve(self._factor, right)
         return solution
 
-    def inverse(self) -> Floats:
-        """Return S⁺, shape (n_models, n_models)."""
-        inverse: Floats = cho_solve(self._factor, np.eye(len(self._shifts))) - self._shifts / self._typical
-        return inverse
-
 
 def find_multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Floats:
     """Return the Lagrange multiplier λ of each group's constraint: g_θ + λv = 0 for free abilities at the optimum."""

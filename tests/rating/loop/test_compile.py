@@ -1,11 +1,12 @@
 import subprocess
 import sys
+import threading
 
 import numba
 import pytest
 
 from app.rating.data.compiled import KERNELS
-from app.rating.loop.compile import compile_kernels
+from app.rating.loop.compile import compile_kernels, loading_kernels
 
 PAIRS_ALONE = {"tabulate_votes"}  # of `count_pairs`, which neither a refit nor `rate` calls
 
@@ -28,6 +29,14 @@ def test_rating_loads_no_module_that_a_fit_does_not_need() -> None:
     modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
     assert "'scipy.special'" in modules
     assert not any(f"'scipy.{slow}'" in modules for slow in ("stats", "optimize", "interpolate", "spatial"))
+
+
+def test_loading_is_over_with_the_block_unless_that_fails() -> None:
+    with loading_kernels():
+        pass
+    assert not any(thread.name == "loading-kernels" for thread in threading.enumerate())
+    with pytest.raises(FileNotFoundError), loading_kernels():
+        raise FileNotFoundError
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from app.rating.errors import NoCommonRankingError
+from app.rating.solver import gauge
 from app.rating.solver.gauge import typical_ability, unit_widths
 
 
@@ -32,6 +33,15 @@ def test_a_unit_at_or_below_a_tenth_is_refused(typical: float) -> None:
     with pytest.raises(NoCommonRankingError):
         typical_ability(np.full(3, typical))
     assert typical_ability(np.full(3, 0.1001))[0] == pytest.approx(0.1001)
+
+
+def test_the_last_round_counts_where_rounding_keeps_the_equation_from_its_tolerance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theta = np.random.default_rng(2).normal(1.0, 0.3, 50)
+    expected = typical_ability(theta)
+    monkeypatch.setattr(gauge, "CONVERGED", -1.0)
+    np.testing.assert_allclose(typical_ability(theta), expected, rtol=1e-12)
 
 
 def test_no_annotators_have_no_unit() -> None:

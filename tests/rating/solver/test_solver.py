@@ -9,6 +9,7 @@ from scipy.linalg import LinAlgError
 
 from app.lab.simulate import simulate_votes
 from app.rating.data import graph, sums
+from app.rating.data.compact import pool_annotators
 from app.rating.data.compiled import compiled
 from app.rating.data.graph import find_components, find_identified
 from app.rating.data.sums import distinct, sum_by_key
@@ -22,6 +23,7 @@ from app.rating.solver import profile_abilities as own
 from app.rating.solver.arrow import Arrow, Problem
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
 from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.newton import minimise_scores
 from app.rating.solver.observed import observe
 from app.rating.solver.partition import Partition
 from app.rating.solver.result import FitResult
@@ -51,6 +53,14 @@ def test_steps_that_never_decrease_are_no_result(cells: Cells, monkeypatch: pyte
     monkeypatch.setattr(newton, "MAX_HALVINGS", 0)
     with pytest.raises(NotConvergedError, match="no step decreases the objective"):
         fit_m_elo(cells, together(cells))
+
+
+def test_a_step_that_overshoots_is_halved(cells: Cells) -> None:
+    """So far from the maximum the curvature is next to nothing."""
+    label = together(cells)
+    start = 6.0 * np.cos(np.pi * np.arange(cells.n_models))
+    here = minimise_scores(Likelihood(pool_annotators(cells), None), label, start, np.ones(1))
+    np.testing.assert_allclose(here.R, fit_m_elo(cells, label).R, atol=1e-9)
 
 
 def test_a_singular_hessian_is_no_result_and_bars_no_model(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
