@@ -14,7 +14,7 @@ from app.votes.schemas import VoteOnRecord
 
 _MODELS_SHOWN = 12
 _WIDEST = 8.0  # standard deviations at which the bar of a model ends
-_MOVES_SHOWN = 8
+_MOVES_SHOWN = 6
 
 
 @dataclass(frozen=True)
