@@ -52,24 +52,21 @@ def scored_models(estimate: Estimate, shown: Indices) -> ScoredModels:
     return ScoredModels(scored[shown], R[shown], covariance[np.ix_(shown, shown)], votes[np.ix_(shown, shown)])
 
 
-def information_covariance(R: Floats, pair_votes: Floats, prior_sd: float | None = None) -> Floats:
+def information_covariance(R: Floats, pair_votes: Floats) -> Floats:
     """Return the inverse information of Bradley-Terry scores: H⁻¹, H = Σ_ij n_ij p_ij(1 − p_ij)(e_i−e_j)(e_i−e_j)ᵀ.
 
     Parameters
     ----------
     R : natural units, shape (n_models,)
     pair_votes : votes n_ij on each pair, symmetric, shape (n_models, n_models)
-    prior_sd : of a prior R_i ~ N(0, sd²), natural units; None for none: then the mean of the scores is known to be 0
 
     Returns
     -------
     float array, shape (n_models, n_models)
-        The pseudo-inverse where votes leave a direction open.
+        The pseudo-inverse: the scores' mean is known to be 0.
     """
     p = expit(R[:, None] - R[None, :])
     information = -pair_votes * p * (1.0 - p)
     np.fill_diagonal(information, 0.0)
     np.fill_diagonal(information, -information.sum(axis=1))
-    if prior_sd is not None:
-        information += np.eye(len(R)) / prior_sd**2
     return np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
