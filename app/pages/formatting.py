@@ -42,7 +42,8 @@ def method_name(method: LeaderboardMethod) -> str:
 
 def change(value: float, digits: int = 0) -> str:
     """Write a difference with its sign: +12, −3."""
-    return f"{value:+,.{digits}f}".replace("-", MINUS)
+    rounded = round(value, digits) + 0.0  # never −0
+    return f"{rounded:+,.{digits}f}".replace("-", MINUS)
 
 
 def percent(value: float | None, digits: int = 0) -> str:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from app.leaderboard.diff.schemas import ModelChange
 from app.leaderboard.schemas import LeaderboardRow, Place
-from app.pages.board.whiskers import Axis
+from app.pages.board.whiskers import Axis, Whisker
 
 PROVISIONAL_WIDTH = 200.0
 """Elo points. A model whose interval is wider is marked: it may still move by many ranks."""
@@ -42,7 +42,7 @@ class Figures:
     is_new: bool
     provisional: bool
     other: Place | None
-    whisker: Any
+    whisker: Whisker | None
 
 
 def figures_of(

@@ -34,14 +34,16 @@ class Axis:
     @classmethod
     def of(cls, models: Sequence[LeaderboardRow]) -> "Axis | None":
         """Return an axis that holds every score and the typical intervals around them; None without scores."""
-        scores = [row.score for row in models if row.score is not None]
-        if not scores:
+        ends = [
+            (row.score if row.lower is None else row.lower, row.score, row.score if row.upper is None else row.upper)
+            for row in models
+            if row.score is not None
+        ]
+        if not ends:
             return None
-        halves = [(row.upper - row.lower) / 2 for row in models if row.score and row.upper and row.lower]
-        reach = _WIDE * median(halves) if halves else 0.0
-        ends = [end for row in models if row.score is not None for end in (row.lower, row.upper) if end is not None]
-        low = max(min(scores) - reach, min([*ends, *scores]))
-        high = min(max(scores) + reach, max([*ends, *scores]))
+        lowers, scores, uppers = zip(*ends, strict=True)
+        reach = _WIDE * median((upper - lower) / 2 for lower, _, upper in ends)
+        low, high = max(min(scores) - reach, min(lowers)), min(max(scores) + reach, max(uppers))
         margin = max((high - low) * _MARGIN, 1.0)
         return cls(low - margin, high + margin)
 
