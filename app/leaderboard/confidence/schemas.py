@@ -58,12 +58,14 @@ class LeaderboardConfidence(BaseModel):
         "equal, and more votes are not worth their cost. not-yet: neither."
     )
     sentence: str = Field(description="The verdict in words, for a page.")
-    leaders: list[str] = Field(description="The k models with the highest scores, best first.")
+    leaders: list[str] = Field(description="The k models with the highest scores, best first; archived ones count.")
     votes: int = Field(description="Counted votes between the models.")
     more_votes: MoreVotes | None = Field(
         description="Until the verdict is `decided` or `equal`, if battles are chosen as they are now; null when it is."
     )
     unscored: int = Field(description="Models without a score; while there are any the verdict is `not-yet`.")
-    models: list[ModelConfidence] = Field(description="The largest component's models, best first.")
+    models: list[ModelConfidence] = Field(
+        description="The largest component's models, best first, without archived ones."
+    )
     undecided_pairs: int = Field(description="How many pairs are not certain.")
     undecided: list[UndecidedPair] = Field(description="At most 100 of them, the closest first.")
