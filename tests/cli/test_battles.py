@@ -1,6 +1,8 @@
 import json
 from collections.abc import Callable
+from pathlib import Path
 
+import polars as pl
 import pytest
 from httpx import Client
 from typer.testing import Result
@@ -34,3 +36,35 @@ def test_battles_are_listed_and_shown(
     assert len(run_cli("battles", "list", "--limit", "1").stdout.splitlines()) == 2  # its head, and the newest
     unknown = run_cli("battles", "list", "--annotator", "eve")
     assert (unknown.exit_code, "there is no annotator" in unknown.stderr) == (1, True)
+
+
+def test_exports_say_which_votes_are_sealed_and_how_likely_their_pairs_were(
+    client: Client,
+    keys: dict[str, str],
+    database: Database,
+    run_cli: RunCli,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+    ingest = {"Authorization": f"Bearer {keys['ingest']}"}
+    own = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "ann", "battle_id": "17"}
+    assert client.post("/api/v1/votes", json=own, headers=ingest).status_code == 201
+    client.post("/api/v1/votes", json={**own, "model_b": "c", "battle_id": "18"}, headers=ingest)
+    drawn = client.post("/api/v1/battles", json={"annotator": "ann"}, headers=ingest).json()
+    # A vote under the id of a sealed battle is still not sealed, and does not keep the token from counting.
+    squatter = {**own, "battle_id": drawn["battle_id"], "winner": "model_b"}
+    assert client.post("/api/v1/votes", json=squatter, headers=ingest).status_code == 201
+    assert client.post("/api/v1/votes", json={"token": drawn["token"], "winner": "left"}).status_code == 201
+    file = tmp_path / "votes.csv"
+    assert run_cli("export", "votes", "--output", file).exit_code == 0
+    rows = pl.read_csv(file)
+    assert rows["battle_id"].to_list() == ["17", "18", drawn["battle_id"], drawn["battle_id"]]
+    assert rows["sealed"].cast(pl.String).to_list() == ["false", "false", "false", "true"]
+    assert rows["propensity"].to_list() == [None, None, None, pytest.approx(1 / 3)]
+    assert rows["winner"][3] == "model_a"
+    retraction = {"target": "battle", "id": drawn["battle_id"], "reason": "a test"}
+    review = {"Authorization": f"Bearer {keys['review']}"}
+    assert client.post("/api/v1/retractions", json=retraction, headers=review).json()["votes"] == 2
+    again = client.post("/api/v1/votes", json={"token": drawn["token"], "winner": "right"})
+    assert (again.status_code, again.json()["type"]) == (409, "/problems/vote-conflict"), "a token counts once"
