@@ -131,3 +131,19 @@ def test_another_page_shows_the_embedded_board_in_a_frame(page: Page, client: Cl
     framed = page.frame_locator("iframe")
     expect(framed.locator("tbody tr")).to_have_count(1)
     expect(framed.get_by_role("link", name="The whole leaderboard")).to_be_visible()
+
+
+def test_a_page_that_was_refused_the_news_asks_again(page: Page, publish: Publish, page_problems: Any) -> None:
+    page_problems.expect("status of 503")
+    publish(board_of(["ant", "bee"]))
+    page.clock.install()
+    page.route("**/events", lambda route: route.fulfill(status=503), times=1)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/events") else None)
+    page.goto("/")
+    publish(board_of(["bee", "ant"]))
+    for _ in range(100):
+        page.clock.run_for(10_000)
+        if len(asked) > 1:
+            break
+    expect(page.locator(".verdict")).to_contain_text("bee leads")

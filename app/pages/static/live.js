@@ -1,4 +1,5 @@
 // Asks for the newest leaderboard when the service says that there is one. A page that is not seen does not listen.
+const REFUSED_MILLISECONDS = 30_000; // browsers connect again by themselves, but not after an error's answer
 let source = null;
 
 function listen() {
@@ -9,6 +10,11 @@ function listen() {
     if (!board || Number(data) <= Number(board.dataset.snapshot)) return;
     if (board.dataset.snapshot === "0") location.reload(); // the first one: nothing of the page stays
     else htmx.trigger(board, "snapshot");
+  });
+  source.addEventListener("error", () => {
+    if (source?.readyState !== EventSource.CLOSED) return;
+    stopListening();
+    setTimeout(listen, REFUSED_MILLISECONDS);
   });
 }
 
