@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo example test campaigns browser lint fmt docs bench soak coverage lock
+.PHONY: help setup demo example test campaigns browser screenshots lint fmt docs bench soak coverage lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -33,6 +33,9 @@ campaigns: setup ## faults under traffic, services killed and stopped: about thr
 
 browser: setup ## every page in a real browser (needs chromium)
 	$(BIN)/pytest -n 2 --dist loadgroup -m browser $(ARGS)
+
+screenshots: setup ## a picture of every page in docs/images: light, dark, phone (needs chromium)
+	$(BIN)/pytest tests/pages/screenshots.py -m browser
 
 lint: setup ## format check, ruff, mypy, import-linter
 	$(BIN)/ruff format --check .

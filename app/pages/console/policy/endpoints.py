@@ -14,7 +14,7 @@ from app.http.dependencies import ProcessServices, ReadView, Transaction
 from app.http.sessions import signed_in
 from app.http.texts import Reason
 from app.pages.console.flash import Flash
-from app.pages.console.policy.fields import GivenTexts, changed, describe_fields, find_errors, read_form
+from app.pages.console.policy.fields import GivenTexts, changed, differing, describe_fields, find_errors, read_form
 from app.pages.console.policy.preview import TEMPLATE, preview_policy
 from app.pages.console.rendering import redirect, render_console
 from app.policy.schemas import Policy, PolicyVersion
@@ -155,7 +155,7 @@ def _edit(
         "console/policy/page.html",
         status=422 if errors else 200,
         current=current,
-        in_force=current.settings.model_dump(mode="json"),
+        moved=differing(current.settings, values),
         groups=describe_fields(values, errors),
         errors=errors or {},
         versions=versions,

@@ -95,6 +95,12 @@ def changed(before: Policy, after: Policy) -> list[tuple[str, str, str]]:
     return [(name, show(old[name]), show(value)) for name, value in new.items() if old[name] != value]
 
 
+def differing(policy: Policy, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the policy's settings, by name, that differ from these values."""
+    texts = {name: (show(value), show(values.get(name))) for name, value in policy.model_dump(mode="json").items()}
+    return {name: in_force for name, (in_force, chosen) in texts.items() if in_force != chosen}
+
+
 def show(value: Any) -> str:
     """Write a setting: none, yes, 1,000, random, 0.2."""
     if value is None:
