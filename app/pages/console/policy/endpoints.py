@@ -14,7 +14,7 @@ from app.http.dependencies import ProcessServices, ReadView, Transaction
 from app.http.sessions import signed_in
 from app.http.texts import Reason
 from app.pages.console.flash import Flash
-from app.pages.console.policy.fields import GivenTexts, changed, differing, describe_fields, find_errors, read_form
+from app.pages.console.policy.fields import GivenTexts, changed, describe_fields, differing, find_errors, read_form
 from app.pages.console.policy.preview import TEMPLATE, preview_policy
 from app.pages.console.rendering import redirect, render_console
 from app.policy.schemas import Policy, PolicyVersion
