@@ -60,7 +60,7 @@ def information(R: Floats, covariance: Floats) -> Floats:
     """Prefer pairs whose next vote lowers the sum of all variances most: w‖Σ(e_i − e_j)‖²/(1 + wv), A-optimality.
 
     w = p_ij(1 − p_ij) is the information of a typical annotator's vote, v = (e_i − e_j)ᵀΣ(e_i − e_j) the variance of
-    the difference. The weight is exactly by how much the trace of Σ falls when the vote is added.
+    the difference. Where Σ is the inverse information, the weight is exactly by how much its trace falls with the vote.
 
     Parameters
     ----------

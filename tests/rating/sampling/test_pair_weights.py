@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 
-from app.rating.data.votes import aggregate
-from app.rating.inference.estimate import estimate
 from app.rating.sampling.newcomers import find_newcomers
 from app.rating.sampling.pair_weights import pair_positions, uniform_weights, weigh_pairs
 from app.rating.sampling.policies import POLICIES
-from app.rating.sampling.scored_models import ScoredModels, information_covariance, scored_models
+from app.rating.sampling.scored_models import ScoredModels, information_covariance
 from app.rating.sampling.settings import PairPolicy, SamplingSettings
-from app.rating.settings import LoopSettings
 
 SIZE = 8
 
@@ -109,26 +106,6 @@ def test_many_new_models_share_a_bounded_part_of_the_battles() -> None:
 def test_settings_that_make_no_sense(settings: SamplingSettings, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         weigh_pairs(models(), np.arange(SIZE), settings)
-
-
-def test_only_the_largest_component_has_scores_that_compare() -> None:
-    generator = np.random.default_rng(1)
-    first, second = generator.integers(0, 3, 300), 3 + generator.integers(0, 2, 30)
-    a = np.concatenate([first, second])
-    b = np.concatenate([(first + 1 + generator.integers(0, 2, 300)) % 3, 7 - second])
-    cells = aggregate(np.arange(330) % 11, a, b, generator.integers(0, 2, 330) * 1.0, n_annotators=11, n_models=6)
-    for interval in ("clustered", "none"):
-        found = scored_models(
-            estimate(cells, LoopSettings("m-elo", min_votes=0, interval=interval)), np.array([5, 4, 2, 1, 0])
-        )
-        assert found.scored.tolist() == [False, False, True, True, True]
-        assert found.pair_votes[2, 3] + found.pair_votes[2, 4] + found.pair_votes[3, 4] == 300
-        error = np.sqrt(np.diag(found.covariance)[2:])
-        assert error == pytest.approx(np.full(3, 0.094), abs=0.05 if interval == "clustered" else 0.01)
-        weights = weigh_pairs(found, np.array([5, 4, 2, 1, 0]), SamplingSettings())
-        assert np.isnan(weights.R).tolist() == [True, True, False, False, False]
-    with pytest.raises(ValueError, match="no model has a score"):
-        find_newcomers(models(scored=np.zeros(SIZE, dtype=bool)))
 
 
 def test_degenerate_arenas() -> None:

@@ -43,10 +43,3 @@ def test_without_a_score_there_are_no_newcomers(cells: Cells) -> None:
     estimate = run_round(cells, LoopSettings(min_votes=0, flag_rule="threshold")).estimate
     with pytest.raises(ValueError, match="no model has a score"):
         find_newcomers(scored_models(estimate, np.array([5, 6])))
-
-
-def test_a_prior_tells_the_mean_of_the_scores_too() -> None:
-    """Two equal models, n votes: information n/4 on their difference, and the prior's on each."""
-    votes = np.array([[0.0, 80.0], [80.0, 0.0]])
-    found = information_covariance(np.zeros(2), votes, prior_sd=0.5)
-    np.testing.assert_allclose(np.linalg.inv(found), 20.0 * np.array([[1.0, -1.0], [-1.0, 1.0]]) + 4.0 * np.eye(2))
