@@ -28,7 +28,7 @@ def test_each_snapshot_says_what_it_changed(client: Client, publish: Publish) ->
         "ant fell from rank 1 to 2, -100.0 points, beyond its interval.",
         "cat is new, at rank 3.",
     ]
-    assert "unusually many annotators" in text_of(newest)
+    assert "the rule coin found annotators with 20.0% of the votes; 1.2% is usual" in text_of(newest)
     assert "200 votes count (+0), of 300 on record." in text_of(newest)
     assert "The first leaderboard on record" in text_of(first)
     assert newest.findall("h2/a")[0].get("href") == "/?snapshot=2"

@@ -18,6 +18,7 @@ from app.database.tables import (
     models,
     refits,
     snapshot_annotators,
+    snapshot_charts,
     snapshot_matchups,
     snapshot_models,
     snapshots,
@@ -54,6 +55,7 @@ def publish(conn: Connection, published_at: str, standings: Sequence[str | None]
     conn.execute(insert(snapshot_models), {"snapshot_id": snapshot, "method": "am-elo", "model_id": 1, **board})
     pair = {"model_a_id": 1, "model_b_id": 2, "wins_a": 1, "ties": 0, "wins_b": 0}
     conn.execute(insert(snapshot_matchups), {"snapshot_id": snapshot, **pair})
+    conn.execute(insert(snapshot_charts), {"snapshot_id": snapshot, "name": "votes", "svg": "", "description": ""})
     insert_pair_weights(conn, snapshot, pair_weight_rows({"": uniform_weights(np.array([1, 2]))}))
     rows = [
         {"snapshot_id": snapshot, "annotator_id": i, "votes": 1, "rule_standing": standing, "standing": standing}
@@ -96,7 +98,8 @@ def test_which_snapshots_stay_whole(database: Database, pruner: Pruner) -> None:
     whole = [len(kept(database, one)) == 5 for one in (*old, *daily, *young)]
     assert whole == [False, False, True, False, True, True, True, True]
     assert count(database, "snapshot_models") == 8
-    assert count(database, "snapshot_matchups") == count(database, "snapshot_pair_weights") == 5
+    for pruned in ("matchups", "pair_weights", "charts"):
+        assert count(database, f"snapshot_{pruned}") == 5
     assert count(database, "snapshots WHERE crowd_pruned_at IS NOT NULL") == 3
     assert pruner.prune() == 0
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.leaderboard.diff.changes import describe_causes
 from app.leaderboard.diff.schemas import SnapshotDiff
+from app.pages.formatting import percent
 from app.snapshots.schemas import Snapshot
 
 MOST_SENTENCES, MOST_MOVES = 3, 10
@@ -20,6 +21,7 @@ class PublishedChange:
     moves : the first sentences on models that moved
     more_moves : how many sentences there are beside
     causes : what else changed between the refits, in sentences
+    alarms : rules that found unusually many, in sentences
     """
 
     snapshot: Snapshot
@@ -27,6 +29,7 @@ class PublishedChange:
     moves: list[str]
     more_moves: int
     causes: list[str]
+    alarms: list[str]
 
 
 def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> list[PublishedChange]:
@@ -44,10 +47,11 @@ def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> l
             moves=said[:MOST_SENTENCES],
             more_moves=max(len(said) - MOST_SENTENCES, 0),
             causes=_causes(before, after),
+            alarms=_alarms(after),
         )
         for after, before, said in zip(snapshots, snapshots[1:], moves, strict=False)
     ]
-    return [*changes, *(PublishedChange(one, None, [], 0, []) for one in snapshots[-1:])]
+    return [*changes, *(PublishedChange(one, None, [], 0, [], _alarms(one)) for one in snapshots[-1:])]
 
 
 def view_difference(difference: SnapshotDiff) -> dict[str, Any]:
@@ -78,3 +82,11 @@ def _causes(before: Snapshot, after: Snapshot) -> list[str]:
     if before.code_version != after.code_version:
         found.append(f"The service's version changed from {before.code_version} to {after.code_version}.")
     return found
+
+
+def _alarms(snapshot: Snapshot) -> list[str]:
+    return [
+        f"Unusual: the rule {alarm['rule']} found annotators with {percent(alarm['share'], 1)} of the votes; "
+        f"{percent(alarm['usual'], 1)} is usual."
+        for alarm in snapshot.diagnostics.get("alarms") or []
+    ]
