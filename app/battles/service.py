@@ -1,5 +1,6 @@
 """Battles: drawn for an annotator, sealed until the vote, skipped, shown to reviewers."""
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,7 +68,7 @@ class Preparation:
     roster: Roster
     candidates: Mapping[tuple[str, ...] | None, ModelIds | StableArenaError]
     set_numbers: Mapping[ModelIds, int]
-    annotators: Mapping[str, int]
+    annotators: dict[str, int]
 
 
 def find_candidates(
@@ -109,8 +110,9 @@ def offer_battles(
     """
     pools = [prepared.candidates[names_of(battle)] for battle, _ in submissions]
     keys = {battle.annotator for (battle, _), pool in zip(submissions, pools, strict=True) if isinstance(pool, tuple)}
-    new = keys - prepared.annotators.keys()
-    annotators = {**prepared.annotators, **(resolve_annotators(conn, new) if new else {})}
+    annotators: Mapping[str, int] = prepared.annotators
+    if new := {key for key in keys if key not in annotators}:
+        annotators = ChainMap(resolve_annotators(conn, new), prepared.annotators)
     policy = prepared.roster.policy.settings
     seen = histories.read(conn, {prepared.annotators[key] for key in keys - new}, policy)
     rows: dict[int, BattleRow] = {}
