@@ -38,7 +38,7 @@ from app.settings import Settings, read_settings
 from app.votes.queue import VoteQueue
 from app.worker.worker import Worker
 
-# Connections for the vote queue, for looking up keys, figures and leaderboards, and for the worker's threads.
+# Connections for the queues of votes and battles, for keys, figures and leaderboards, and for the worker's threads.
 RESERVED_CONNECTIONS = 10
 
 

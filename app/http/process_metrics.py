@@ -65,6 +65,7 @@ def _fullest(name: str, description: str) -> Gauge:
 
 QUEUED_VOTES = _fullest("stable_arena_vote_queue_votes", "Single votes that wait for their commit")
 QUEUE_LIMIT = _fullest("stable_arena_vote_queue_limit_votes", "Single votes that may wait; more get 503")
+QUEUED_BATTLES = _fullest("stable_arena_battle_queue_battles", "Battles that wait for their commit")
 BATCH_BYTES = _fullest("stable_arena_batch_bytes", "Bytes of batches in work")
 BATCH_LIMIT = _fullest("stable_arena_batch_limit_bytes", "Bytes of batches that may be in work; more get 503")
 CONNECTIONS = _fullest("stable_arena_database_connections", "Connections to the database in use")

@@ -87,6 +87,7 @@ async def get_metrics(services: ProcessServices) -> Response:
 def set_gauges(services: Services) -> None:
     """Set the metrics that say how full this process's queues are now."""
     process_metrics.QUEUED_VOTES.set(services.vote_queue.waiting)
+    process_metrics.QUEUED_BATTLES.set(services.battle_queue.waiting)
     process_metrics.QUEUE_LIMIT.set(services.settings.ingest.queue_size)
     process_metrics.BATCH_BYTES.set(services.batch_bytes)
     process_metrics.BATCH_LIMIT.set(services.settings.ingest.batch_bytes)

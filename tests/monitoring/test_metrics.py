@@ -129,6 +129,7 @@ def test_the_database_s_figures(ask: Any, crowd: list[str], refit: Any, vote: An
     assert value(samples, "board_votes", status="used") > 0
     assert value(samples, "database_connections_limit") > 0
     assert value(samples, "vote_queue_limit_votes") == 10_000
+    assert (value(samples, "vote_queue_votes"), value(samples, "battle_queue_battles")) == (0, 0)
 
 
 def test_a_first_board_that_nobody_makes_is_stale(
