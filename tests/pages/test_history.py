@@ -17,8 +17,10 @@ def visit(client: Client, address: str = "/history", status: int = 200) -> Page:
 
 def test_each_snapshot_says_what_it_changed(client: Client, publish: Publish) -> None:
     publish({("am-elo", ""): {"ant": {}, "bee": {}}})
+    alarm = {"rule": "coin", "annotators": 4, "votes": 60, "share": 0.2, "usual": 0.012}
     publish(
-        {("am-elo", ""): {"bee": {"score": 1150.0}, "ant": {"score": 1000.0}, "cat": {}}}, diagnostics={"alarms": [{}]}
+        {("am-elo", ""): {"bee": {"score": 1150.0}, "ant": {"score": 1000.0}, "cat": {}}},
+        diagnostics={"alarms": [alarm]},
     )
     page = visit(client)
     newest, first = page.all(".//ol/li")
