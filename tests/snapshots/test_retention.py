@@ -25,16 +25,29 @@ from app.database.tables import (
 )
 from app.errors import ConflictError
 from app.leaderboard.diff.service import compare_snapshots
+from app.rating.decision.confidence import Confidence
+from app.rating.decision.verdict import DecisionRule
 from app.rating.sampling.pair_weights import uniform_weights
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
 from app.review.service import split_budget
+from app.snapshots.confidence import confidence_rows
 from app.snapshots.pair_weights import pair_weight_rows
-from app.snapshots.queries import insert_pair_weights
+from app.snapshots.queries import insert_confidence, insert_pair_weights
 from app.snapshots.retention.service import RETENTION_LEASE, Pruner, Retention
 from app.snapshots.service import find_snapshot
+from tests.fixtures.joint_scores import joint_of
 
 ALL = ("active",) * 5
+UNSURE = Confidence(
+    joint=joint_of([1010.0, 990.0], np.eye(2) * 900.0),
+    doubled=np.ones((2, 2)),
+    within=np.ones((2, 2)),
+    forecasts=np.array([[10.0, np.inf, np.inf]]),
+    votes=1.0,
+    unscored=0,
+    rule=DecisionRule(),
+)
 LONG_AGO = "date_trunc('month', now() - interval '200 days', 'UTC')"
 
 
@@ -57,6 +70,7 @@ def publish(conn: Connection, published_at: str, standings: Sequence[str | None]
     conn.execute(insert(snapshot_matchups), {"snapshot_id": snapshot, **pair})
     conn.execute(insert(snapshot_charts), {"snapshot_id": snapshot, "name": "votes", "svg": "", "description": ""})
     insert_pair_weights(conn, snapshot, pair_weight_rows({"": uniform_weights(np.array([1, 2]))}))
+    insert_confidence(conn, snapshot, confidence_rows({"": UNSURE}, np.array([1, 2], dtype=np.int32)))
     rows = [
         {"snapshot_id": snapshot, "annotator_id": i, "votes": 1, "rule_standing": standing, "standing": standing}
         for i, standing in enumerate(standings, 1)
@@ -98,7 +112,7 @@ def test_which_snapshots_stay_whole(database: Database, pruner: Pruner) -> None:
     whole = [len(kept(database, one)) == 5 for one in (*old, *daily, *young)]
     assert whole == [False, False, True, False, True, True, True, True]
     assert count(database, "snapshot_models") == 8
-    for pruned in ("matchups", "pair_weights", "charts"):
+    for pruned in ("matchups", "pair_weights", "charts", "confidence"):
         assert count(database, f"snapshot_{pruned}") == 5
     assert count(database, "snapshots WHERE crowd_pruned_at IS NOT NULL") == 3
     assert pruner.prune() == 0
