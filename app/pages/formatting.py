@@ -83,4 +83,10 @@ def powers(text: str) -> Markup:
     return Markup(_POWER.sub(r"10<sup>\1</sup>", str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")))  # noqa: S704  escaped above
 
 
-FILTERS = (count, points, tick, change, percent, plural, moment, duration, listed, method_name, powers)
+def sentence(text: str) -> str:
+    """Write a problem's detail as a sentence: a capital where it begins with a word, and a full stop."""
+    word = text.partition(" ")[0]
+    return (text[:1].upper() + text[1:] if word.isalpha() else text) + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+FILTERS = (count, points, tick, change, percent, plural, moment, duration, listed, method_name, powers, sentence)

@@ -173,7 +173,7 @@ def test_a_past_snapshot_says_so_and_has_its_own_address(client: Client, three: 
 
 def test_what_does_not_exist_is_an_error_page(client: Client, three: int) -> None:
     for query, status, words in (
-        ("snapshot=99", 404, "there is no snapshot 99"),
+        ("snapshot=99", 404, "There is no snapshot 99."),
         ("tag=poetry", 404, "no leaderboard of the tag 'poetry'"),
         ("sort=luck", 422, "sort"),
         ("method=glicko", 422, "method"),

@@ -20,7 +20,7 @@ def test_a_browser_gets_a_page_and_a_program_a_problem(client: Client, assert_pr
     assert response.status_code == 404
     assert page.text(".//h1") == "Not found"
     assert "<b>" not in response.text
-    assert "/nowhere/<b>" in page.text(".//main")
+    assert "There is nothing at /nowhere/<b>." in page.text(".//main")
     assert response.headers["x-request-id"] in page.text(".//main")
     assert "/" in page.links
     assert policy_of(response)["default-src"] == ["'none'"]
