@@ -14,6 +14,8 @@ from contextlib import contextmanager
 
 from httpx import Client
 
+from app.annotators.service import list_annotators
+from app.auth.keys import create_key
 from app.database.engine import Database
 from benchmarks.large_arena import publish_large_arena
 from benchmarks.measure import ROOT
@@ -36,6 +38,22 @@ PUBLIC = (
     "/history/difference?before=11&after=12",
     "/method",
 )
+CONSOLE = (
+    "/console/reviews",
+    "/console/annotators",
+    "/console/annotators?standing=flagged",
+    "/console/annotators?q=annotator-7",
+    "/console/annotators?q=annotator-77777",
+    "/console/annotators/{flagged}?queue=true",
+    "/console/annotators/{flagged}/votes",
+    "/console/abilities",
+    "/console/policy",
+    "/console/refits",
+    "/console/keys",
+    "/console/audit",
+    "/console/health",
+)
+"""Pages for visitors who are signed in; `{flagged}` is an annotator with an open flag."""
 
 
 @contextmanager
@@ -73,12 +91,17 @@ def measure(client: Client, path: str) -> bool:
     return fine
 
 
-def main(paths: Sequence[str] = PUBLIC) -> int:
+def main(paths: Sequence[str] = (*PUBLIC, *CONSOLE)) -> int:
     """Measure the pages; return how many are too slow or too large."""
     with scratch_database() as database:
         publish_large_arena(database)
+        with database.begin() as conn:
+            _, key = create_key(conn, "a benchmark", ["admin"])
+            flagged = list_annotators(conn, limit=1, standing="flagged")[0].id
         with service(database) as client:
-            return sum(not measure(client, path) for path in paths)
+            origin = str(client.base_url).rstrip("/")
+            client.post("/console/sign-in", data={"key": key}, headers={"Origin": origin})
+            return sum(not measure(client, path.format(flagged=flagged)) for path in paths)
 
 
 if __name__ == "__main__":
