@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.rating.sampling.newcomers import find_newcomers
 from app.rating.sampling.pair_weights import pair_positions, uniform_weights, weigh_pairs
@@ -115,3 +117,20 @@ def test_degenerate_arenas() -> None:
     assert both.weight.tolist() == [1]
     lonely = models(scored=np.arange(SIZE) == 2)
     assert np.all(weigh_pairs(lonely, np.arange(SIZE), SamplingSettings()).weight > 0)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.integers(2, 9), st.sampled_from(list(POLICIES)))
+def test_every_pair_can_be_drawn_whatever_the_votes(seed: int, size: int, policy: PairPolicy) -> None:
+    """Also with models without votes or a score, and with covariances of any size, 0 among them."""
+    generator = np.random.default_rng(seed)
+    votes = np.triu(generator.poisson(generator.choice([0.2, 5.0, 1e4]), (size, size)), 1).astype(float)
+    votes += votes.T
+    root = generator.choice([0.0, 0.01, 1.0, 30.0]) * generator.standard_normal((size, size))
+    R = generator.choice([0.0, 0.5, 8.0]) * generator.standard_normal(size)
+    known = ScoredModels(generator.random(size) < 0.7, R, root @ root.T, votes)
+    table = weigh_pairs(known, np.arange(size), SamplingSettings(policy, floor=0.05, k=int(generator.integers(1, 5))))
+    assert share(table.weight).min() >= 0.99 * 0.05 / len(table.weight)
+    assert np.isfinite(table.weight).all()
+    again = weigh_pairs(known, np.arange(size), SamplingSettings(policy, floor=1.0))
+    np.testing.assert_allclose(share(again.weight), 1.0 / len(again.weight), rtol=1e-3)
