@@ -1,10 +1,8 @@
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
@@ -29,50 +27,22 @@ from app.http.dependencies import (
     OptionalKey,
     ReadView,
     Transaction,
-    authorise,
-    bearer_secret,
     read_signed_body,
     refuse_anonymous,
-    refuse_unknown_parameters,
     require,
-    require_json,
     services_of,
     verify_battle_token,
 )
+from app.http.direct_route import DirectRoute, direct_router
 from app.http.group_commit import IdempotentSubmission
 from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
 from app.http.idempotency.service import StoredResponse
-from app.http.openapi import documented_body, operation_id
+from app.http.openapi import documented_body
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.paths import PREFIX
 from app.http.problems import problem_responses
 from app.votes.sealed.schemas import object_with_token
 
-
-class BattleRoute(APIRoute):
-    """A route whose dependencies are called directly, as those of votes are."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the function that answers a request."""
-
-        async def handle(request: Request) -> Response:
-            if request.scope["query_string"]:
-                await refuse_unknown_parameters(request)
-            await require_json(request)
-            caller = await authorise(request, "ingest", bearer_secret(request))
-            response: Response = await self.endpoint(caller, request)
-            return response
-
-        return handle
-
-
-quick_router = APIRouter(
-    prefix=f"{PREFIX}/battles",
-    tags=["battles"],
-    route_class=BattleRoute,
-    generate_unique_id_function=operation_id,
-    dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
-)
+quick_router = direct_router("/battles", "battles", DirectRoute)
 router = APIRouter(prefix="/battles", tags=["battles"])
 exposure_router = APIRouter(prefix="/exposure", tags=["battles"])
 

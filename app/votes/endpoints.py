@@ -1,11 +1,9 @@
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
@@ -16,26 +14,21 @@ from app.http.dependencies import (
     OptionalIngest,
     ReadView,
     Transaction,
-    authorise,
-    bearer_secret,
     database_turn,
-    optional_ingest,
     read_signed_body,
     refuse_anonymous,
-    refuse_unknown_parameters,
     require,
     require_any,
-    require_json,
     services_of,
     verify_battle_token,
 )
+from app.http.direct_route import OpenRoute, TokenRoute, direct_router
 from app.http.group_commit import IdempotentSubmission
 from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
 from app.http.idempotency.service import StoredResponse
 from app.http.middleware import note_votes
-from app.http.openapi import documented_body, operation_id
+from app.http.openapi import documented_body
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.paths import PREFIX
 from app.http.problems import problem_response, problem_responses
 from app.votes import retractions
 from app.votes.batches import record_batch, reserve_memory
@@ -57,50 +50,8 @@ from app.votes.sealed.service import SealedVote
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
 
 
-class VoteRoute(APIRoute):
-    """A route whose dependencies are called directly: FastAPI's solver takes as long as everything else for a vote.
-
-    The endpoint declares the same dependencies, so FastAPI documents it like every other. A test compares the answers
-    of both ways.
-    """
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the function that answers a request."""
-
-        async def handle(request: Request) -> Response:
-            if request.scope["query_string"]:
-                await refuse_unknown_parameters(request)
-            await require_json(request)
-            response: Response = await self.endpoint(await self.authorise(request), request)
-            return response
-
-        return handle
-
-    async def authorise(self, request: Request) -> Caller | None:
-        """Return the holder of the request's key or ingest token."""
-        return await authorise(request, "ingest", bearer_secret(request), tokens=True)
-
-
-class SingleVoteRoute(VoteRoute):
-    """A route that a request without a key may reach: a battle's token in its body may authorise it."""
-
-    async def authorise(self, request: Request) -> Caller | None:
-        """Return the holder of the request's key or ingest token; None for a request without either."""
-        return await optional_ingest(request, bearer_secret(request))
-
-
-def _router(route_class: type[VoteRoute]) -> APIRouter:
-    return APIRouter(
-        prefix=f"{PREFIX}/votes",
-        tags=["votes"],
-        route_class=route_class,
-        generate_unique_id_function=operation_id,
-        dependencies=[Depends(refuse_unknown_parameters), Depends(require_json)],
-    )
-
-
-router = _router(SingleVoteRoute)
-batch_router = _router(VoteRoute)
+router = direct_router("/votes", "votes", OpenRoute)
+batch_router = direct_router("/votes", "votes", TokenRoute)
 retractions_router = APIRouter(tags=["votes"])
 
 _Position = TypeAdapter(tuple[UUID])
