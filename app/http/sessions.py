@@ -6,6 +6,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -81,7 +82,7 @@ async def find_visitor(request: Request) -> SignedIn | None:
         services.rate_limits.count_anonymous(request.scope)
         return None
     services.rate_limits.count_caller(request.scope, found.caller)
-    return found
+    return replace(found, over_tls=_has_tls(request))
 
 
 Visitor = Annotated[SignedIn | None, Depends(find_visitor)]

@@ -17,11 +17,19 @@ class Lifetimes:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """A browser that is signed in: who it acts for, and the secret that it sends as a cookie."""
+    """A browser that is signed in.
+
+    Attributes
+    ----------
+    caller : the key's owner, or the person, that it acts for
+    secret : what it sends as a cookie
+    over_tls : whether this request came by HTTPS, so that its cookies may be for HTTPS alone
+    """
 
     session_id: UUID
     caller: Caller
     secret: str
+    over_tls: bool = False
 
 
 class Session(BaseModel):

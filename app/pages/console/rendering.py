@@ -48,5 +48,7 @@ def redirect(address: str, visitor: SignedIn | None = None, flash: Flash | None 
     response = RedirectResponse(address, _SEE_OTHER)
     if flash is not None and visitor is not None:
         value = write_flash(flash, visitor.secret)
-        response.set_cookie(COOKIE, value, max_age=SECONDS, path="/console", httponly=True, samesite="lax")
+        response.set_cookie(
+            COOKIE, value, max_age=SECONDS, path="/console", secure=visitor.over_tls, httponly=True, samesite="lax"
+        )
     return response

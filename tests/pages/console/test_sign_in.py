@@ -10,8 +10,10 @@ from httpx import Client
 from sqlalchemy import text
 
 from app.auth.keys import revoke_key
+from app.auth.sessions.csrf import make_token
 from app.auth.sessions.service import make_link
 from app.database.engine import Database
+from app.http.sessions import CSRF_HEADER
 from app.main import create_app
 from app.settings import SessionSettings, Settings
 from tests.fixtures.console import SignIn, Visitor
@@ -177,6 +179,11 @@ def test_with_tls_the_cookie_belongs_to_the_host_alone(settings: Settings, servi
         assert {"Secure", "HttpOnly", "Path=/"} <= set(answer.headers["set-cookie"].split("; "))
         assert "Domain" not in answer.headers["set-cookie"]
         assert client.get("/console/sessions", headers={**host, "Cookie": f"{name}={secret}"}).status_code == 200
+        session = {**host, "Cookie": f"{name}={secret}", "Origin": "https://arena.example"}
+        client.post("/console/sign-in", data={"key": keys["review"]}, headers=session)  # a second one, to be ended
+        action = Page(client.get("/console/sessions", headers=session)).one(".//tbody//form").get("action") or ""
+        ended = client.post(action, headers={**session, CSRF_HEADER: make_token(secret)})
+        assert "Secure" in ended.headers["set-cookie"].split("; "), "of the notice that says what was done"
         wrong = client.post("/console/sign-in", data={}, headers={**host, "Origin": "http://arena.example"})
         assert wrong.status_code == 403
 
