@@ -21,13 +21,18 @@ function show({ prompt, left, right }) {
   element("right-name").textContent = "Right";
 }
 
-function allow(voting) {
+function enable(voting) {
   for (const button of verdicts) button.disabled = !voting;
+}
+
+function allow(voting) {
+  enable(voting);
   element("next").textContent = voting ? "Skip" : "Next battle";
 }
 
 async function nextBattle() {
   element("next").disabled = true;
+  enable(false); // the battle that is being skipped takes no vote
   try {
     if (token) await send("/skip", { token });
     token = null;
@@ -39,6 +44,7 @@ async function nextBattle() {
   } catch (error) {
     element("message").textContent = `There is no battle: ${error.message}.`;
   } finally {
+    enable(token !== null);
     element("next").disabled = false;
   }
 }
