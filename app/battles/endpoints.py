@@ -23,15 +23,10 @@ from app.battles.schemas import (
 from app.battles.service import BattleReceipt
 from app.database.timestamps import StorableTimestamp
 from app.http.dependencies import (
-    WITHOUT_KEY,
-    OptionalKey,
     ReadView,
     Transaction,
-    read_signed_body,
-    refuse_anonymous,
     require,
     services_of,
-    verify_battle_token,
 )
 from app.http.direct_route import DirectRoute, direct_router
 from app.http.group_commit import IdempotentSubmission
@@ -40,6 +35,7 @@ from app.http.idempotency.service import StoredResponse
 from app.http.openapi import documented_body
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
+from app.http.token_requests import WITHOUT_KEY, OptionalKey, read_signed_body, refuse_anonymous, verify_battle_token
 from app.votes.sealed.schemas import object_with_token
 
 quick_router = direct_router("/battles", "battles", DirectRoute)

@@ -8,12 +8,12 @@ from app.auth.callers import Caller
 from app.http.dependencies import (
     authorise,
     bearer_secret,
-    optional_ingest,
     refuse_unknown_parameters,
     require_json,
 )
 from app.http.openapi import operation_id
 from app.http.paths import PREFIX
+from app.http.token_requests import optional_ingest
 
 
 class DirectRoute(APIRoute):

@@ -10,17 +10,12 @@ from pydantic_core import to_json
 from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
 from app.http.dependencies import (
-    WITHOUT_KEY,
-    OptionalIngest,
     ReadView,
     Transaction,
     database_turn,
-    read_signed_body,
-    refuse_anonymous,
     require,
     require_any,
     services_of,
-    verify_battle_token,
 )
 from app.http.direct_route import OpenRoute, TokenRoute, direct_router
 from app.http.group_commit import IdempotentSubmission
@@ -30,6 +25,7 @@ from app.http.middleware import note_votes
 from app.http.openapi import documented_body
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_response, problem_responses
+from app.http.token_requests import WITHOUT_KEY, OptionalIngest, read_signed_body, refuse_anonymous, verify_battle_token
 from app.votes import retractions
 from app.votes.batches import record_batch, reserve_memory
 from app.votes.receipts import Status, VoteConflictError, VoteReceipt
