@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth three calls
 import pytest
 
@@ -77,7 +78,8 @@ def test_ctrl_c_ends_the_demo_with_success_and_spares_the_parent(folder: Path) -
         output = b""
         for line in terminal.stdout:
             output += line
-            if b"/console/sign-in?ticket=" in line:
+            if address := re.search(rb"http://[\w.:/]+/console/sign-in\?[\w&=/-]+", line):
+                assert "Sign in as demo" in httpx.get(address[0].decode()).text
                 terminal.stdin.write(b"\x03")
                 terminal.stdin.flush()
     assert b"the parent saw 0" in output, output[-500:]
