@@ -16,7 +16,6 @@ from app.rating.inference.estimate import Estimate
 from app.rating.loop.models import make_model_estimates
 from app.rating.loop.results import ModelEstimates
 from app.rating.settings import LoopSettings
-from app.rating.solver.arrow import Problem
 from app.rating.solver.correction import correct_held
 from app.rating.solver.fit import CERTAIN
 from app.rating.solver.likelihood import Likelihood
@@ -150,10 +149,7 @@ def _solve(
         nothing = np.zeros(0)
         return FitResult(nothing, theta, no_annotator, 0.0, 0, no_annotator), None
     label = components.label[small.models]
-    problem = Problem(Likelihood(small.cells, None), label, None)
-    optimum = minimise_scores(problem.likelihood, label, np.zeros(len(small.models)), theta)
-    end = (problem, optimum.point)
-    fit = FitResult(optimum.R, theta, no_annotator, -optimum.point.value, optimum.iterations, no_annotator, end)
+    fit = minimise_scores(Likelihood(small.cells, None), label, np.zeros(len(small.models)), theta)
     observed = observe(small.cells, fit, label, prior_sd=None, abilities=False)
     inverse, spread = held.inverse[small.annotators], held.spread[small.annotators]
     if inverse.any():

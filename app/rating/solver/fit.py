@@ -82,11 +82,10 @@ def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> 
 
 def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None = None) -> FitResult:
     """Maximise as `fit_m_elo`; where the maximum lies at infinity, stop far out, as a start for other fits."""
-    likelihood = Likelihood(pool_annotators(cells), None)
     R = np.zeros(cells.n_models) if start is None else start
-    optimum = minimise_scores(likelihood, component, R, np.ones(1))
+    pooled = minimise_scores(Likelihood(pool_annotators(cells), None), component, R, np.ones(1))
     theta, no_annotator = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
-    return FitResult(optimum.R, theta, no_annotator, -optimum.point.value, optimum.iterations, no_annotator)
+    return FitResult(pooled.R, theta, no_annotator, pooled.log_likelihood, pooled.iterations, no_annotator)
 
 
 def fit_am_elo(

@@ -1,4 +1,6 @@
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -8,27 +10,6 @@ from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
 from app.rating.solver.kernels import contribute_by_cell, expand_cells
 from app.rating.solver.rows import CellRows
-
-
-@dataclass(frozen=True)
-class Sums:
-    """The sums of one partition of the annotators for the objective's derivatives; partitions add up.
-
-    Attributes
-    ----------
-    value : −ℓ of its votes
-    gradient_scores : shape (n_models,)
-    stiffness : Σ w θ² of the votes between each pair of models, at a · n_models + b, shape (n_models²,)
-    """
-
-    value: float
-    gradient_scores: Floats
-    stiffness: Floats
-
-    def __add__(self, other: "Sums") -> "Sums":
-        """Add two partitions."""
-        stiffness = self.stiffness + other.stiffness
-        return Sums(self.value + other.value, self.gradient_scores + other.gradient_scores, stiffness)
 
 
 @dataclass(frozen=True)
@@ -90,21 +71,20 @@ class Likelihood:
         gradient_abilities, D = np.empty(c.n_annotators), np.empty(c.n_annotators)
         cross = self.exponentials(R, theta)
 
-        def accumulate(part: tuple[int, int]) -> Sums:
+        def accumulate(part: tuple[int, int]) -> tuple[float, Floats, Floats]:
             gradient, stiffness = np.zeros(c.n_models), np.zeros(c.n_models**2)
             value = expand_cells(
                 *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, True,
                 gradient, stiffness, gradient_abilities, D, cross,
             )  # fmt: skip
-            return Sums(value, gradient, stiffness)
+            return value, gradient, stiffness
 
-        first, *others = map_parts(accumulate, self.rows.parts)
-        total = sum(others, first)
+        parts = zip(*map_parts(accumulate, self.rows.parts), strict=True)
+        value, gradient, stiffness = (reduce(add, each) for each in parts)
         gradient_abilities += self.precision * (theta - 1.0)
         D += self.precision
-        value = total.value + self.prior(theta)
-        A = laplacian(total.stiffness, c.n_models)
-        return Curvature(value, total.gradient_scores, gradient_abilities, A, cross, D)
+        A = laplacian(stiffness, c.n_models)
+        return Curvature(value + self.prior(theta), gradient, gradient_abilities, A, cross, D)
 
     def exponentials(self, R: Floats, theta: Floats) -> Floats:
         """Return e^−|x| of each cell, shape (n_cells,)."""

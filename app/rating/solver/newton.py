@@ -1,7 +1,6 @@
 """Scores at fixed abilities: m-ELO, and slices of the votes. The objective is convex."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -9,34 +8,20 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from app.rating.data.arrays import Floats, Indices
 from app.rating.data.threads import one_blas_thread
 from app.rating.errors import NotConvergedError
-from app.rating.solver.arrow import shift_projector
+from app.rating.solver.arrow import Problem, shift_projector
 from app.rating.solver.likelihood import Curvature, Likelihood
 from app.rating.solver.partitions import centre
+from app.rating.solver.result import FitResult
 from app.rating.solver.sqp import CONVERGED, ENOUGH, MAX_HALVINGS, MAX_ITERATIONS, ROUNDING, SUFFICIENT_DECREASE
 
 
-@dataclass(frozen=True)
-class BestScores:
-    """The minimum over the scores.
-
-    Attributes
-    ----------
-    R : shape (n_models,)
-    point : value, gradient and Hessian there
-    iterations : of which each is a pass over the votes
-    """
-
-    R: Floats
-    point: Curvature
-    iterations: int
-
-
 @one_blas_thread()
-def minimise_scores(likelihood: Likelihood, component: Indices, R: Floats, theta: Floats) -> BestScores:
+def minimise_scores(likelihood: Likelihood, component: Indices, R: Floats, theta: Floats) -> FitResult:
     """Minimise −ℓ(R) at fixed abilities by Newton's method with backtracking.
 
     Parameters
     ----------
+    likelihood : without a prior
     component : of each model; the mean of each component's scores is 0
     R : start, shape (n_models,)
     theta : shape (n_annotators,)
@@ -63,7 +48,9 @@ def minimise_scores(likelihood: Likelihood, component: Indices, R: Floats, theta
         left = decrement * min(decrement / last, 1.0) ** 2 if iteration else decrement
         if left <= CONVERGED or decrement <= ENOUGH:
             R = centre(R + step, component)
-            return BestScores(R, likelihood.expand(R, theta), iteration + 1)
+            point, no_annotator = likelihood.expand(R, theta), np.zeros(len(theta), dtype=bool)
+            end = Problem(likelihood, component, None), point
+            return FitResult(R, theta, no_annotator, -point.value, iteration + 1, no_annotator, end)
         found = _search(likelihood, component, point, R, theta, step, decrement)
         if found is None:
             message = f"no step decreases the objective (decrement {decrement:.1e}) at iteration {iteration + 1}"
