@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from app.rating.data.arrays import Floats
 from app.rating.decision.confidence import Confidence
 from app.rating.decision.joint import JointScores
-from app.rating.decision.verdict import DecisionRule
+from app.rating.decision.verdict import DecisionRule, Unscored
 from app.snapshots import queries
 
 _ERRORS = np.dtype("<f2")  # to .05 % of each
@@ -37,7 +37,8 @@ def confidence_rows(measured: Mapping[str, Confidence], model_ids: NDArray[np.in
             "within": np.rint(found.within * _STEPS).astype(_SHARES).tobytes(),
             "forecasts": found.forecasts.tolist(),
             "votes": round(found.votes),
-            "unscored": found.unscored,
+            "unscored": found.unscored.number,
+            "unscored_ceiling": found.unscored.ceiling,
             "confidence": found.rule.confidence,
             "margin": found.rule.margin,
         }
@@ -62,7 +63,7 @@ def find_confidence(conn: Connection, snapshot_id: UUID, tag: str = "") -> Confi
         within=np.frombuffer(row["within"], dtype=_SHARES).reshape(n, -1) / _STEPS,
         forecasts=np.array(row["forecasts"]),
         votes=row["votes"],
-        unscored=row["unscored"],
+        unscored=Unscored(row["unscored"], row["unscored_ceiling"]),
         rule=DecisionRule(row["confidence"], row["margin"]),
     )
 

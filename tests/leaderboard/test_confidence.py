@@ -98,7 +98,20 @@ def test_a_model_without_a_score_leaves_the_verdict_open(ask: Ask, gather: Ask, 
     found = confidence(ask, k=5)
     assert (found["unscored"], found["verdict"]) == (1, "not-yet")
     assert "newcomer" not in [row["model"] for row in found["models"]]
-    assert found["sentence"] == "It is not decided which are the best 5 models: 1 model without a score."
+    sentence = "It is not decided which are the best 5 models: 1 model without a score may belong there."
+    assert found["sentence"] == sentence
+
+
+def test_a_model_that_only_lost_leaves_it_open_until_its_losses_rule_it_out(
+    ask: Ask, gather: Ask, refit: Ask, vote: Ask
+) -> None:
+    annotators = gather(honest=30)
+    for losses, verdict in ((1, "not-yet"), (60, "decided")):
+        for number in range(losses):
+            vote(model_a="last", model_b="model 5", winner="model_b", annotator=annotators[number % 30])
+        refit()
+        found = confidence(ask, k=1)
+        assert (found["unscored"], found["verdict"]) == (1, verdict), found["sentence"]
 
 
 @pytest.mark.comparisons

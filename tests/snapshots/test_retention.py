@@ -26,7 +26,7 @@ from app.database.tables import (
 from app.errors import ConflictError
 from app.leaderboard.diff.service import compare_snapshots
 from app.rating.decision.confidence import Confidence
-from app.rating.decision.verdict import DecisionRule
+from app.rating.decision.verdict import DecisionRule, Unscored
 from app.rating.sampling.pair_weights import uniform_weights
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
@@ -45,7 +45,7 @@ UNSURE = Confidence(
     within=np.ones((2, 2)),
     forecasts=np.array([[10.0, np.inf, np.inf]]),
     votes=1.0,
-    unscored=0,
+    unscored=Unscored(),
     rule=DecisionRule(),
 )
 LONG_AGO = "date_trunc('month', now() - interval '200 days', 'UTC')"

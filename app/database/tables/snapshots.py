@@ -114,5 +114,6 @@ snapshot_confidence = Table(
     Column("forecasts", ARRAY(Double, dimensions=2), nullable=False),
     Column("votes", BigInteger, nullable=False),
     Column("unscored", Integer, nullable=False),
+    Column("unscored_ceiling", Double, nullable=False, server_default="Infinity"),
     *(Column(name, Double, nullable=False) for name in ("confidence", "margin")),
 )

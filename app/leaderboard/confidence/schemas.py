@@ -63,7 +63,10 @@ class LeaderboardConfidence(BaseModel):
     more_votes: MoreVotes | None = Field(
         description="Until the verdict is `decided` or `equal`, if battles are chosen as they are now; null when it is."
     )
-    unscored: int = Field(description="Models without a score; while there are any the verdict is `not-yet`.")
+    unscored: int = Field(
+        description="Models that only won or only lost, so that they have no score. While one of them may belong among "
+        "the best k, the verdict is `not-yet`."
+    )
     models: list[ModelConfidence] = Field(
         description="The largest component's models, best first, without archived ones."
     )

@@ -22,8 +22,9 @@ def describe_decision(decision: Decision, known: Confidence, leaders: Sequence[s
                 f"It is not worth more votes to decide {which}: {open_pairs} of models may be in either order, "
                 f"but all of them are within {known.rule.margin:g} Elo points."
             )
-        case "not-yet" if known.unscored:
-            return f"It is not decided {which}: {counted(known.unscored, 'model')} without a score."
+        case "not-yet" if decision.unscored_may_lead:
+            unscored = counted(known.unscored.number, "model")
+            return f"It is not decided {which}: {unscored} without a score may belong there."
         case _:
             return f"It is not decided {which}: {open_pairs} of models may be in either order. {_ahead(more)}"
 

@@ -68,7 +68,7 @@ def describe_confidence(
         leaders=leaders,
         votes=round(known.votes),
         more_votes=more,
-        unscored=known.unscored,
+        unscored=known.unscored.number,
         models=[
             ModelConfidence(**row, p_best=within[0], p_top_k=within[k - 1])
             for row, within in zip(board.places, known.within.tolist(), strict=True)
@@ -111,7 +111,7 @@ def _undecided(board: _Board, decision: Decision) -> list[UndecidedPair]:
     pair = (i, j + k)
     ahead = forecast_pairs(
         decision.gap[i, j], known.joint.errors[pair], known.doubled[pair], known.joint.contrast_freedom[pair],
-        votes=known.votes, costs=(order_cost(known.rule, k, n), equality_cost(known.rule, n)),
+        votes=known.votes, costs=(order_cost(known.rule, k, n + known.unscored.number), equality_cost(known.rule, n)),
         margin=known.rule.margin,
     )  # fmt: skip
     points = np.stack([ahead.low, ahead.median, ahead.high], axis=1)

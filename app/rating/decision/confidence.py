@@ -1,3 +1,4 @@
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,8 @@ from app.rating.decision.forecast import forecast_decisions
 from app.rating.decision.growth import count_pairs_of, find_growth
 from app.rating.decision.joint import JointScores, join_scores
 from app.rating.decision.rank_probabilities import rank_probabilities
-from app.rating.decision.verdict import Decision, DecisionRule, decide
+from app.rating.decision.verdict import Decision, DecisionRule, Unscored, decide, unscored_level
+from app.rating.inference.bounds import unscored_bounds
 from app.rating.inference.estimate import Estimate
 
 MOST_MODELS = 500
@@ -27,7 +29,7 @@ class Confidence:
     forecasts : more votes until the best k are decided or practically equal, k = 1 … 50 or n − 1: the 10 %, 50 % and
         90 % points, shape (most, 3)
     votes : between these models
-    unscored : models of the component without a score
+    unscored : the models of the component without a score
     rule : what the forecasts ask for
     """
 
@@ -36,7 +38,7 @@ class Confidence:
     within: Floats
     forecasts: Floats
     votes: float
-    unscored: int
+    unscored: Unscored
     rule: DecisionRule
 
     def decide(self, k: int) -> Decision:
@@ -47,7 +49,7 @@ class Confidence:
         ValueError
             k is not below the number of models with a score.
         """
-        return decide(self.joint, k, self.rule, complete=self.unscored == 0)
+        return decide(self.joint, k, self.rule, self.unscored)
 
 
 def measure_confidence(estimate: Estimate, rule: DecisionRule, design: Floats | None = None) -> Confidence | None:
@@ -72,6 +74,21 @@ def measure_confidence(estimate: Estimate, rule: DecisionRule, design: Floats | 
         contenders = (within[:, -1] > 0.0) | (np.arange(n) <= most)
         forecasts = forecast_decisions(joint, growth, min(most, n - 1), rule, contenders=contenders)
         doubled = growth.errors(growth.votes)
-    label = estimate.components.label
-    unscored = int(((label == 0) & ~estimate.identified).sum())
-    return Confidence(joint, doubled, within, forecasts, growth.votes, unscored, rule)
+    return Confidence(joint, doubled, within, forecasts, growth.votes, _bound_unscored(estimate, rule, most, n), rule)
+
+
+def _bound_unscored(estimate: Estimate, rule: DecisionRule, most: int, n: int) -> Unscored:
+    """Bound the models of the largest component that have no score, at every look together.
+
+    The probability under a score s that a model lost all its battles is a test martingale's inverse: 1/P starts at 1,
+    stays 1 on average while battles come, and so ever reaches 1/α with probability α. The exact bound of a model that
+    only lost is therefore valid at every look as it is.
+    """
+    rest = (estimate.components.label == 0) & ~estimate.identified
+    number = int(rest.sum())
+    if number == 0:
+        return Unscored()
+    level = unscored_level(rule, min(most, n - 1), n + number)
+    lower, upper = unscored_bounds(estimate, 1.0 - level)
+    lost = np.isneginf(lower[rest])
+    return Unscored(number, float(upper[rest].max()) if lost.all() else math.inf)

@@ -47,6 +47,7 @@ class Decision:
     gap : S_i − S_j in Elo points, i among the best k and j not
     half : half the width of the interval of the gap with which i is held against j, Elo points
     above, equal : the pairs that are certainly in order; those that are certainly within the margin
+    unscored_may_lead : whether a model without a score may be better than one of the best k
     """
 
     k: int
@@ -55,6 +56,7 @@ class Decision:
     half: Floats
     above: Mask
     equal: Mask
+    unscored_may_lead: bool
 
     @property
     def open(self) -> Mask:
@@ -62,13 +64,31 @@ class Decision:
         return ~self.above
 
 
-def decide(joint: JointScores, k: int, rule: DecisionRule, *, complete: bool = True) -> Decision:
+@dataclass(frozen=True)
+class Unscored:
+    """The models of the component that have no score, because they only won or only lost.
+
+    Attributes
+    ----------
+    number : of these models
+    ceiling : Elo points, as the scores, that none of them ever exceeds, with probability `unscored_level`; ∞ where one
+        of them has no such bound
+    """
+
+    number: int = 0
+    ceiling: float = -math.inf
+
+
+NONE = Unscored()
+
+
+def decide(joint: JointScores, k: int, rule: DecisionRule, unscored: Unscored = NONE) -> Decision:
     """Say whether the best k models are decided, with an error rate that holds over all refits together.
 
     Parameters
     ----------
     k : 1 … n − 1
-    complete : False where models of the component have no score: then the verdict is "not-yet"
+    unscored : the verdict is "not-yet" while one of these may be better than one of the best k
 
     Raises
     ------
@@ -81,21 +101,44 @@ def decide(joint: JointScores, k: int, rule: DecisionRule, *, complete: bool = T
     S_j ≥ S_i. So only the k(n − k) pairs of a model that is truly among the best k and one that is not can make
     "decided" wrong, and only on one side. Each is tested at α/(k(n − k)) (Bonferroni). That two models are within the
     margin is tested at α/(n(n − 1)/2), because any two may be wrongly called equal. The intervals are those of
-    `sequential_half_widths`.
+    `sequential_half_widths`. Models without a score count in n.
     """
     n = len(joint.score)
     if not 1 <= k < n:
         raise ValueError(f"k must be from 1 to {n - 1}: {n} models have a score")
     errors, freedom = joint.errors[:k, k:], joint.contrast_freedom[:k, k:]
     gap = joint.score[:k, None] - joint.score[k:]
-    half = sequential_half_widths(errors, freedom, order_cost(rule, k, n))
+    half = sequential_half_widths(errors, freedom, order_cost(rule, k, n + unscored.number))
     above = (gap > half) & (errors > 0)
     wider = sequential_half_widths(errors, freedom, equality_cost(rule, n))
     equal = (gap + wider <= rule.margin) & (errors > 0) & ~above
+    may_lead = unscored.number > 0 and _floor(joint, k, rule, n + unscored.number) <= unscored.ceiling
     verdict: Verdict = "not-yet"
-    if complete and (above | equal).all():
+    if (above | equal).all() and not may_lead:
         verdict = "decided" if above.all() else "equal"
-    return Decision(k, verdict, gap, half, above, equal)
+    return Decision(k, verdict, gap, half, above, equal, may_lead)
+
+
+def _floor(joint: JointScores, k: int, rule: DecisionRule, n: int) -> float:
+    """Return what the best k ever fall below with half the error probability of their pairs with unscored models."""
+    errors = np.sqrt(np.diag(joint.covariance)[:k])
+    alpha = (1.0 - rule.confidence) / (k * (n - k))
+    half = sequential_half_widths(errors, joint.freedom[:k], one_sided_cost(alpha / 2.0))
+    return float((joint.score[:k] - half).min())
+
+
+def unscored_level(rule: DecisionRule, most: int, n: int) -> float:
+    """Return with which probability a bound on an unscored model may ever be wrong, for verdicts on k = 1 … most.
+
+    It is half of what a pair across the border has where there are most of them; the other half is for the score of the
+    model that is among the best k.
+
+    Parameters
+    ----------
+    n : models of the component, with and without a score
+    """
+    pairs = max(k * (n - k) for k in range(1, most + 1))
+    return (1.0 - rule.confidence) / (2.0 * pairs)
 
 
 def order_cost(rule: DecisionRule, k: int, n: int) -> float:

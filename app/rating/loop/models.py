@@ -4,7 +4,7 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
-from app.rating.inference.bounds import outside_bounds
+from app.rating.inference.bounds import unscored_bounds
 from app.rating.inference.contrasts import pairwise_confidence, simultaneous_ranks
 from app.rating.inference.estimate import Estimate
 from app.rating.inference.ranks import class_ranks, rank_by, rank_spread
@@ -36,7 +36,9 @@ def make_model_estimates(estimate: Estimate, settings: LoopSettings) -> ModelEst
         half = np.full(size, np.nan)
         half[estimate.small.models] = ELO_PER_NATURAL * estimate.covariance.half_widths(settings.confidence)
         lower, upper = score - half, score + half
-    lower, upper = _bound_the_rest(estimate, settings, offset, lower, upper)
+    low, high = unscored_bounds(estimate, settings.confidence)
+    rest = ~identified & (estimate.components.label >= 0)
+    lower[rest], upper[rest] = offset[rest] + low[rest], offset[rest] + high[rest]
     rank, best, worst = _rank(estimate, score, lower, upper)
     return ModelEstimates(
         score, se, lower, upper, rank, best, worst, *_rank_sets(estimate, settings),
@@ -56,36 +58,6 @@ def _offset(estimate: Estimate, settings: LoopSettings, scale: Floats) -> Floats
     R = estimate.scores(estimate.cells.n_models)[model]
     offset[estimate.components.label == estimate.components.label[model]] = points - scale[model] * R
     return offset
-
-
-def _bound_the_rest(
-    estimate: Estimate, settings: LoopSettings, offset: Floats, lower: Floats, upper: Floats
-) -> tuple[Floats, Floats]:
-    """Set the bounds of models that are not identified, on the scale of their component."""
-    label = estimate.components.label
-    size = len(label)
-    R = estimate.scores(size)
-    theta = estimate.abilities(estimate.cells.n_annotators)
-    unit_of_component = np.ones(max(estimate.components.number, 1))
-    unit_of_component[label[estimate.small.models]] = estimate.unit
-    errors = _errors(estimate) if (~estimate.identified & (label >= 0)).any() else None
-    low, high = outside_bounds(
-        estimate.cells, estimate.identified, np.nan_to_num(R), theta, settings.confidence, errors
-    )
-    rest = ~estimate.identified & (label >= 0)
-    scale = ELO_PER_NATURAL * unit_of_component[label[rest]]
-    lower[rest] = offset[rest] + scale * low[rest]
-    upper[rest] = offset[rest] + scale * high[rest]
-    return lower, upper
-
-
-def _errors(estimate: Estimate) -> Floats | None:
-    """Return the covariance of R in the solver's units, 0 for models without a score, shape (n_models, n_models)."""
-    if estimate.covariance is None:
-        return None
-    errors, models = np.zeros((len(estimate.identified),) * 2), estimate.small.models
-    errors[np.ix_(models, models)] = estimate.covariance.scores / np.outer(estimate.unit, estimate.unit)
-    return errors
 
 
 def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tuple[Indices, Indices, Indices]:

@@ -144,7 +144,12 @@ def test_what_is_decided_needs_the_fewest_and_what_is_even_the_most() -> None:
 def test_everything_of_a_leaderboard(fitted: Estimate) -> None:
     known = measure_confidence(fitted, RULE)
     assert isinstance(known, Confidence)
-    assert (known.votes, known.unscored, known.within.shape, known.forecasts.shape) == (3200.0, 0, (7, 7), (6, 3))
+    assert (known.votes, known.unscored.number, known.within.shape, known.forecasts.shape) == (
+        3200.0,
+        0,
+        (7, 7),
+        (6, 3),
+    )
     np.testing.assert_allclose(known.doubled, known.joint.errors / np.sqrt(2), atol=1e-6)
     for k in range(1, 7):
         assert known.decide(k).verdict == decide(known.joint, k, RULE).verdict

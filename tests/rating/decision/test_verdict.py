@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import norm, t
@@ -7,11 +9,13 @@ from app.rating.decision.verdict import (
     TUNED_TO,
     Decision,
     DecisionRule,
+    Unscored,
     decide,
     one_sided_cost,
     sequential_half_widths,
     sequential_multiples,
     two_sided_cost,
+    unscored_level,
 )
 from tests.fixtures.joint_scores import joint_of
 
@@ -60,7 +64,17 @@ def test_shared_errors_do_not_count() -> None:
 def test_models_without_a_score_leave_it_open() -> None:
     joint = joint_of([2000.0, 1000.0], np.eye(2))
     assert decide(joint, 1, DecisionRule()).verdict == "decided"
-    assert decide(joint, 1, DecisionRule(), complete=False).verdict == "not-yet"
+    for ceiling, verdict in ((math.inf, "not-yet"), (2000.0, "not-yet"), (1500.0, "decided"), (-math.inf, "decided")):
+        found = decide(joint, 1, DecisionRule(), Unscored(1, ceiling))
+        assert (found.verdict, found.unscored_may_lead) == (verdict, verdict == "not-yet")
+
+
+def test_the_bound_of_a_model_that_only_lost_is_as_strict_as_all_its_pairs_need() -> None:
+    rule = DecisionRule(confidence=0.9)
+    assert unscored_level(rule, 1, 10) == pytest.approx(0.1 / (2 * 9))
+    assert unscored_level(rule, 9, 10) == pytest.approx(0.1 / (2 * 25))
+    widest = decide(joint_of([20.0, 0.0], np.eye(2) * 25.0), 1, rule, Unscored(1, -math.inf))
+    assert widest.half > decide(joint_of([20.0, 0.0], np.eye(2) * 25.0), 1, rule).half
 
 
 def test_pairs_without_an_error_are_never_certain() -> None:
