@@ -86,6 +86,22 @@ def test_an_encoding_that_is_none(ask: Ask) -> None:
     assert ask("POST", "/votes", content=json.dumps(VOTE), headers=headers).status_code == 201
 
 
+@pytest.mark.parametrize("charset", ["punycode", '"Idna"', "unicode_escape", "utf-16", "utf-8; charset=x"])
+def test_forms_in_odd_charsets_are_refused_unread(client: Client, assert_problem: Ask, charset: str) -> None:
+    kind = f"Multipart/form-data; boundary=x; charset={charset}"
+    part = b'--x\r\nContent-Disposition: form-data; name="key"\r\n\r\n-aaaa\r\n--x--\r\n'
+    headers = [("Content-Type", kind), ("Content-Type", "text/plain")]
+    answer = client.post("/console/sign-in", content=part, headers=headers)
+    assert_problem(answer, 415, "media-type")
+
+
+@pytest.mark.parametrize("charset", ["", "; charset=UTF-8"])
+def test_forms_in_utf8_are_read(client: Client, charset: str) -> None:
+    part = b'--x\r\nContent-Disposition: form-data; name="key"\r\n\r\nsa_x\r\n--x--\r\n'
+    headers = {"Content-Type": f"multipart/form-data; boundary=x{charset}", "Origin": str(client.base_url).rstrip("/")}
+    assert client.post("/console/sign-in", content=part, headers=headers).status_code == 401
+
+
 @pytest.fixture
 def impatient(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[str]:
     """The service with half a second for a body."""
