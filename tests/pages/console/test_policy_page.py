@@ -40,6 +40,17 @@ def test_every_setting_stands_in_the_form_and_none_changes_by_itself(sign_in: Si
     assert check(admin).text(".//h1") == "No change"
 
 
+@pytest.mark.parametrize("given", ["[1]", "[" * 5000, "1" + "0" * 400, "1e400", "nan", "true", "{}", '"5"'])
+def test_what_is_no_number_is_named_beside_its_field(sign_in: SignIn, given: str) -> None:
+    admin = sign_in("admin")
+    for name in ("min_votes", "min_ability", "ability_cap"):
+        form = fill_in(admin.page("/console/policy"), **{name: given})
+        answer = admin.post("/console/policy/check", form)
+        assert answer.status_code == 422, (name, answer.text)
+        assert Page(answer).one(".//input[@aria-invalid='true']").get("name") == name
+        assert admin.get("/console/policy", params={name: given}).status_code == 200
+
+
 def test_changes_are_shown_before_they_are_put_in_force_and_taken_back(sign_in: SignIn, ask: Ask) -> None:
     admin = sign_in("admin")
     changes = check(admin, min_votes="20", ability_cap="", on_low_ability="exclude", evidence_tests="coin")

@@ -1,6 +1,5 @@
 """The policy as a form: a field for each setting, made from its type and description."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -137,12 +136,16 @@ def _value(field: PolicyField, text: str) -> Any:
         return bool(text)
     if not text and field.optional:
         return None
-    if field.kind in ("number", "integer") or field.optional:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
+    return _number(text) if field.kind in ("number", "integer") or field.optional else text
+
+
+def _number(text: str) -> float | str:
+    """Return the number that a text is, or the text, which `find_errors` then names."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
 
 
 def _text(value: Any) -> str:
