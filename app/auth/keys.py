@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping
 from app.audit import service as audit
 from app.auth import queries as store
 from app.auth.callers import SCOPES, Caller
-from app.auth.schemas import MAX_OVERLAP, Key
+from app.auth.schemas import MAX_OVERLAP, MAX_PER_MINUTE, Key
 from app.auth.secrets import check_secret, digest, make_secret
 from app.database.ids import new_id
 from app.database.timestamps import LATEST
@@ -39,8 +39,8 @@ def create_key(
         errors.append(FieldError("/expires_at", "must be in the future"))
     if expires_at is not None and expires_at > LATEST:
         errors.append(FieldError("/expires_at", "must be before the end of the year 9999; null means never"))
-    if requests_per_minute is not None and requests_per_minute < 1:
-        errors.append(FieldError("/requests_per_minute", "must be at least 1"))
+    if requests_per_minute is not None and not 1 <= requests_per_minute <= MAX_PER_MINUTE:
+        errors.append(FieldError("/requests_per_minute", f"must be from 1 to {MAX_PER_MINUTE:,}"))
     if errors:
         raise BadInputError("the key is not valid", tuple(errors))
     record, secret = _add(conn, name, wanted, expires_at, requests_per_minute)

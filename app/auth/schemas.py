@@ -8,7 +8,7 @@ from app.database.timestamps import Timestamp
 from app.naming.names import MAX_NAME_LENGTH
 
 MAX_OVERLAP = timedelta(days=30)
-_MAX_PER_MINUTE = 10**9
+MAX_PER_MINUTE = 10**9
 
 
 class Key(BaseModel):
@@ -42,7 +42,7 @@ class NewKey(BaseModel):
     scopes: list[Scope] = Field(min_length=1, max_length=10, description="What it may do; admin includes the others.")
     expires_at: Timestamp | None = Field(None, description="When it stops working, with a time zone.")
     requests_per_minute: int | None = Field(
-        None, ge=1, le=_MAX_PER_MINUTE, description="A limit of its own in place of the service's."
+        None, ge=1, le=MAX_PER_MINUTE, description="A limit of its own in place of the service's."
     )
 
 
