@@ -33,7 +33,7 @@ from app.http.group_commit import IdempotentSubmission
 from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
 from app.http.idempotency.service import StoredResponse
 from app.http.openapi import documented_body
-from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.http.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.http.token_requests import WITHOUT_KEY, OptionalKey, read_signed_body, refuse_anonymous, verify_battle_token
 from app.votes.sealed.schemas import object_with_token
@@ -153,7 +153,7 @@ def get_exposure(
     since: Annotated[StorableTimestamp | None, Query(description="Battles drawn at this time or later.")] = None,
     until: Annotated[StorableTimestamp | None, Query(description="Battles drawn before this time.")] = None,
     snapshot: Annotated[str | None, Query(description="Only battles drawn from it, by id or number.")] = None,
-    tag: Annotated[str | None, Query(description="Only battles with this tag.")] = None,
+    tag: Annotated[Name | None, Query(description="Only battles with this tag.")] = None,
 ) -> Exposure:
     """Report which battles were offered, how they ended, and what the policy intended.
 

@@ -48,7 +48,7 @@ def problem_page(scope: Scope, problem: Mapping[str, Any], headers: Mapping[str,
 def _to_sign_in(request: Request) -> Response | None:
     """Return the way to the sign-in page and back; None after a form, which would be lost."""
     if "hx-request" in request.headers:
-        page = urlsplit(request.headers.get("hx-current-url", "")).path
+        page = _path_of(request.headers.get("hx-current-url", ""))
         return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": _sign_in_address(page)})
     if request.method != "GET":
         return None
@@ -56,6 +56,13 @@ def _to_sign_in(request: Request) -> Response | None:
     return RedirectResponse(
         _sign_in_address(request.url.path + query), HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"}
     )
+
+
+def _path_of(address: str) -> str:
+    try:
+        return urlsplit(address).path
+    except ValueError:
+        return ""  # no browser sends it
 
 
 def _sign_in_address(page: str) -> str:

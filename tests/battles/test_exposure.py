@@ -103,6 +103,7 @@ def test_battles_are_counted_by_model_organization_tag_and_day(
     assert ask(until=(now - 20 * HOUR).isoformat())["total"]["offered"] == 9
     assert ask(since=now.isoformat(), until=now.isoformat(), status=422)["errors"][0]["pointer"] == "/since"
     assert ask(until="1980-01-01T00:00:00Z", status=422)["errors"][0]["pointer"] == "/until"
+    assert ask(tag="\x00", status=422)["errors"][0]["pointer"] == "/tag"
     assert ask(snapshot="7", status=404)["type"] == "/problems/not-found"
 
 

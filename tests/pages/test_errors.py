@@ -67,7 +67,9 @@ def test_a_closed_leaderboard_asks_for_a_key(settings: Settings, serving: Callab
     with serving(closed) as url, Client(base_url=url) as client:
         response = client.get("/?tag=code")
         part = client.get("/", headers={"HX-Request": "true", "HX-Current-URL": f"{url}/?tag=code"})
+        odd = client.get("/", headers={"HX-Request": "true", "HX-Current-URL": "http://["})
         form = client.get(response.headers["location"])
     assert (response.status_code, response.headers["location"]) == (303, "/console/sign-in?after=/%3Ftag%3Dcode")
     assert (part.status_code, part.headers["hx-redirect"]) == (401, "/console/sign-in?after=/")
+    assert (odd.status_code, odd.headers["hx-redirect"]) == (401, "/console/sign-in?after=")
     assert Page(form).one(".//input[@name='after']").get("value") == "/?tag=code"
