@@ -49,10 +49,10 @@ def signed_in(scope: Scope | None = None) -> Any:
         found = await find_visitor(request)
         if found is None:
             raise SignInNeededError("sign in to see this page")
-        if request.method not in _SAFE:
-            await check_form(request, found)
         if scope is not None and not found.caller.may(scope):
             raise ScopeMissingError(f"this page needs a key with the scope {scope}")
+        if request.method not in _SAFE:  # last: it may read a form that holds a file
+            await check_form(request, found)
         return found
 
     return Depends(visitor)

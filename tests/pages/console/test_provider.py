@@ -202,6 +202,11 @@ def test_a_provider_that_does_not_answer_is_named(
     assert (answer.status_code, Page(answer).text(".//h1")) == (503, "The sign-in provider does not answer")
 
 
+def test_the_provider_is_not_asked_without_end(visitor: Visitor) -> None:
+    answers = [visitor.get("/console/sign-in/provider") for _ in range(11)]
+    assert [answer.status_code for answer in answers] == [303] * 10 + [429]
+
+
 def test_without_a_provider_there_is_no_way_to_one(client: Client) -> None:
     assert not [link for link in Page(client.get("/console/sign-in")).links if "provider" in link]
     assert client.get("/console/sign-in/provider").status_code == 404

@@ -136,6 +136,12 @@ def test_a_form_of_another_session_or_site_is_refused(sign_in: SignIn) -> None:
     assert visitor.post("/console/sign-out", {"csrf_token": own}).status_code == 303
 
 
+def test_a_file_is_not_read_from_a_visitor_who_may_not_send_it(sign_in: SignIn) -> None:
+    answer = sign_in("review").post("/console/imports", {})
+    assert answer.status_code == 403
+    assert "the scope ingest" in Page(answer).text(".//main"), "not that the form has no token: it was not read"
+
+
 def test_attempts_are_limited(stranger: Callable[[], Visitor]) -> None:
     visitor = stranger()
     answers = [visitor.post("/console/sign-in", {"key": "sa_guess"}) for _ in range(11)]

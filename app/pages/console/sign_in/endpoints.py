@@ -92,6 +92,7 @@ def post_sign_in(
 @router.get("/sign-in/provider")
 def get_provider(request: Request, after: str = "") -> Response:
     """Send the browser to the OpenID Connect provider."""
+    services_of(request).rate_limits.count_sign_in(request.scope)  # it asks the provider
     require_private_connection(request)
     attempt = Attempt.new()
     response = RedirectResponse(_provider(request).address(attempt, _redirect_uri(request)), 303)
