@@ -58,5 +58,10 @@ def render(
     """
     nonce = secrets.token_urlsafe(16)
     content = templates.get_template(template).render(request=request, nonce=nonce, **values)
-    usual = {**policy.headers(nonce), "Cache-Control": "no-cache", "Vary": "HX-Request"}
+    public = request.app.state.settings.public_leaderboard
+    usual = {
+        **policy.headers(nonce),
+        "Cache-Control": "no-cache" if public else "no-store",
+        "Vary": "HX-Request" if public else "Cookie, HX-Request",
+    }
     return Page(content, status, {**usual, **(headers or {})})

@@ -13,6 +13,7 @@ from app.database.tables import annotators
 from app.leaderboard.charts.service import draw_newest
 from app.main import create_app
 from app.settings import Settings
+from tests.fixtures.console import Visitor
 
 PAGES = (
     "/",
@@ -49,3 +50,16 @@ def test_a_closed_service_closes_every_page(settings: Settings, serving: Callabl
         answers = [visitor.get(page, headers={"Accept": "text/html"}) for page in PAGES]
     assert {answer.status_code for answer in answers} == {303}
     assert all(answer.headers["Location"].startswith("/console/sign-in") for answer in answers)
+
+
+def test_no_cache_keeps_the_pages_of_a_closed_service(
+    settings: Settings, serving: Callable[[FastAPI], Any], keys: dict[str, str]
+) -> None:
+    closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
+    with serving(closed) as url, Client(base_url=url) as client:
+        visitor = Visitor(client)
+        visitor.post("/console/sign-in", {"key": keys["read"]})
+        for page in ("/", "/embed", "/matchups", "/compare", "/history", "/method"):
+            answer = visitor.get(page)
+            assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), page
+            assert "Cookie" in answer.headers["vary"], page

@@ -53,6 +53,7 @@ def test_a_file_is_sent_and_its_errors_are_shown(sign_in: SignIn, run_imports: C
     }  # fmt: skip
     assert [place.split(",")[0] for place in done.texts(".//tbody/tr/th")] == ["line 3", "line 4"]
     errors = admin.get(f"{address}/errors")
+    assert errors.headers["cache-control"] == "no-store"
     assert errors.text.splitlines()[0] == "record,place,kind,detail"
     assert len(errors.text.splitlines()) == 3
     again = send(admin, "votes.csv", BAD, skip_invalid="yes")

@@ -62,7 +62,10 @@ def get_import(import_id: UUID, request: Request, visitor: Sender, conn: ReadVie
 def get_errors(import_id: UUID, _visitor: Sender, conn: ReadView, services: ProcessServices) -> StreamingResponse:
     """Download the errors as CSV."""
     find_import(conn, import_id)
-    headers = {"Content-Disposition": f'attachment; filename="import-{import_id}-errors.csv"'}
+    headers = {
+        "Content-Disposition": f'attachment; filename="import-{import_id}-errors.csv"',
+        "Cache-Control": "no-store",
+    }
     lines = error_lines(services.database, import_id, "csv")
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
