@@ -62,6 +62,15 @@ def test_a_session_acts_for_its_key(database: Database, opened: Open, keys: dict
         assert (entry.actor, entry.action, entry.subject) == ("review key", "session.start", str(session.session_id))
 
 
+def test_a_session_of_a_minute_lasts_while_it_is_used(database: Database, opened: Open) -> None:
+    session, short = opened(), Lifetimes(timedelta(minutes=1), LIFETIMES.longest)
+    age = "UPDATE sessions SET last_used_at = now() - interval '40 seconds', idle_until = now() + interval '20 seconds'"
+    execute(database, age)
+    assert find_session(database, session.secret, short) is not None
+    left = execute(database, "SELECT idle_until - now() FROM sessions").scalar_one()
+    assert left > timedelta(seconds=30)
+
+
 @pytest.mark.parametrize("column", ["idle_until", "expires_at"])
 def test_a_session_ends_with_its_time(database: Database, opened: Open, column: str) -> None:
     session, other = opened(), opened()

@@ -197,7 +197,8 @@ class OpenIdProvider:
         name = claims.get(self._name_claim)
         if not isinstance(name, str) or not name.strip():
             raise NotAuthenticatedError(f"the provider's token has no {self._name_claim}")
-        if self._name_claim == "email" and claims.get("email_verified") is False:
+        verified = str(claims.get("email_verified", True)).lower() == "true"  # some providers send it as a text
+        if self._name_claim == "email" and not verified:
             raise NotAuthenticatedError("the provider has not verified the email address")
         groups = claims.get(self._scopes_claim, [])
         held = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []

@@ -36,7 +36,7 @@ def add_session(conn: Connection, values: dict[str, Any], *, idle: timedelta, lo
     conn.execute(insert(sessions).values(**values, **ends))
 
 
-def find_session(conn: Connection, secret_hash: bytes) -> RowMapping | None:
+def find_session(conn: Connection, secret_hash: bytes, *, idle: timedelta) -> RowMapping | None:
     """Return the session with this secret if it and its key are valid: its id, its key, and whether to note the use."""
     c = sessions.c
     statement = (
@@ -44,7 +44,7 @@ def find_session(conn: Connection, secret_hash: bytes) -> RowMapping | None:
             c.id.label("session_id"), c.api_key_id, api_keys.c.requests_per_minute,
             func.coalesce(c.name, api_keys.c.name).label("name"),
             func.coalesce(c.scopes, api_keys.c.scopes).label("scopes"),
-            (c.last_used_at < _from_now(-_NOTED_AFTER)).label("noted_long_ago"),
+            (c.last_used_at < _from_now(-min(_NOTED_AFTER, idle / 4))).label("noted_long_ago"),
         )
         .outerjoin_from(sessions, api_keys, api_keys.c.id == c.api_key_id)
         .where(c.secret_hash == secret_hash, _lasts())

@@ -116,9 +116,9 @@ def sign_in_address(base: str, secret: str) -> str:
 
 
 def find_session(database: Database, secret: str, lifetimes: Lifetimes) -> SignedIn | None:
-    """Return the session with this secret, None if it has ended, and note the use once a minute."""
+    """Return the session with this secret, None if it has ended, and note the use, about once a minute."""
     with database.read() as conn:
-        row = store.find_session(conn, digest(secret))
+        row = store.find_session(conn, digest(secret), idle=lifetimes.idle)
     if row is None:
         return None
     if row["noted_long_ago"]:

@@ -144,7 +144,7 @@ def test_a_person_signs_in_with_the_scopes_of_the_groups(visitor: Visitor, provi
     assert len(sessions.all(".//tbody/tr")) == 1
     assert visitor.submit(sessions, "/console/sign-out").status_code == 303
     assert visitor.get("/console/appeals").status_code == 303
-    provider.claims["groups"] = "owners"
+    provider.claims |= {"groups": "owners", "email_verified": "true"}
     sign_in(visitor, provider)
     assert visitor.get("/console/keys").status_code == 200
     entries = visitor.page("/console/audit").text(".//main")
@@ -160,6 +160,7 @@ def test_a_person_signs_in_with_the_scopes_of_the_groups(visitor: Visitor, provi
         ({"groups": {"reviewers": True}}, 403, "has no group that may use the console"),
         ({"email": None}, 401, "has no email"),
         ({"email_verified": False}, 401, "has not verified the email address"),
+        ({"email_verified": "false"}, 401, "has not verified the email address"),
         ({"nonce": "of another attempt"}, 401, "not valid here"),
         ({"aud": "another service"}, 401, "not valid here"),
         ({"iss": "https://elsewhere.example"}, 401, "not valid here"),
