@@ -102,7 +102,10 @@ class SessionSettings(Group):
     )
     longest_hours: int = Field(12, ge=1, le=30 * 24, description="A session ends after so long in any case.")
     sign_ins_per_minute: int = Field(
-        10, ge=1, description="How often an address may try to sign in, per process; more get 429."
+        10,
+        ge=1,
+        description="Sign-ins a minute that an address may try, per process; more get 429. Through a provider, one "
+        "counts twice.",
     )
 
 
