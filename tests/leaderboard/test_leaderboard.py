@@ -33,7 +33,7 @@ def test_the_leaderboard_is_that_of_the_loop(ask: Ask, crowd: list[str], refit: 
         "snapshot", "method", "tag", "models", "archived", "diagnostics",
     ]  # fmt: skip
     assert list(board["snapshot"]) == [
-        "id", "number", "published_at", "policy_version", "votes_read", "votes_used", "votes_hash",
+        "id", "number", "published_at", "policy_version", "votes_read", "votes_used", "votes_sealed", "votes_hash",
     ]  # fmt: skip
     assert (board["snapshot"]["id"], board["method"]) == (done["snapshot_id"], "am-elo")
     assert (board["snapshot"]["votes_read"], board["snapshot"]["votes_used"]) == (1680, 1680)

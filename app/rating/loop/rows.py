@@ -21,6 +21,7 @@ class ModelRow(TypedDict):
     worst_rank: int
     rank_set_best: int | None
     rank_set_worst: int | None
+    class_rank: int | None
     votes: int | float
     wins: int | float
     ties: int | float
@@ -55,6 +56,7 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
             worst_rank=int(board.worst_rank[i]),
             rank_set_best=int(board.rank_set_best[i]) or None,
             rank_set_worst=int(board.rank_set_worst[i]) or None,
+            class_rank=int(board.class_rank[i]) or None,
             votes=count(board.votes[i]),
             wins=count(board.wins[i]),
             ties=count(board.ties[i]),

@@ -60,11 +60,12 @@ def alias_table(weights: Floats) -> AliasTable:
     height = probability * size
     light, heavy = np.flatnonzero(height < 1.0), np.flatnonzero(height >= 1.0)
     own, other = height.copy(), np.arange(size)
-    lacking, left = np.cumsum(1.0 - height[light]), np.cumsum(height[heavy] - 1.0)
-    filler = np.searchsorted(left, lacking - (1.0 - height[light]), side="right")
+    # What the light outcomes lack, in all, before each of them and after the last; and what the heavy ones have left.
+    lacking, left = np.append(0.0, np.cumsum(1.0 - height[light])), np.cumsum(height[heavy] - 1.0)
+    before = lacking[:-1]
+    filler = np.searchsorted(left, before, side="right")
     other[light] = heavy[np.minimum(filler, len(heavy) - 1)]
     # A heavy outcome's own bucket holds what is left after the last light one that it fills; the next fills the rest.
-    last = np.minimum(np.searchsorted(lacking, left, side="left"), max(len(light) - 1, 0))
-    own[heavy] = left + 1.0 - (lacking[last] if len(light) else 0.0)
+    own[heavy] = left + 1.0 - lacking[np.searchsorted(before, left, side="left")]
     other[heavy] = np.append(heavy[1:], heavy[-1])
     return AliasTable(probability, np.clip(own, 0.0, 1.0), other)

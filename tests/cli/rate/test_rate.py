@@ -13,7 +13,7 @@ RunCli = Callable[..., Result]
 
 MODEL_KEYS = [
     "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
-    "rank_set_best", "rank_set_worst", "votes", "wins", "ties", "losses", "component", "identified",
+    "rank_set_best", "rank_set_worst", "class_rank", "votes", "wins", "ties", "losses", "component", "identified",
 ]  # fmt: skip
 ANNOTATOR_KEYS = ["annotator", "ability", "se", "votes", "standing", "reason"]
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -18,6 +18,8 @@ WEIGHTS = PairWeights(
 
 
 @given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=60).filter(any))
+@example([1.5, 1.5, 1.5, 1.5, 102.5, 102.5])  # the first two light ones take just what the first heavy one has left
+@example([0.0, 1.5, 3.0])  # a weight that is just the mean
 def test_every_bucket_of_an_alias_table_adds_up(weights: list[float]) -> None:
     table = alias_table(np.array(weights))
     found = np.bincount(np.arange(len(weights)), table.own, len(weights))
