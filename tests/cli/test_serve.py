@@ -210,6 +210,7 @@ def test_killed_in_mid_vote_every_acknowledged_vote_is_there_once(data_dir: Path
     assert postmasters(data_dir) == []
 
 
+@pytest.mark.campaign
 def test_an_address_that_is_taken(data_dir: Path) -> None:
     with served(data_dir, "--no-worker") as (_, url):
         port = url.rpartition(":")[2]
@@ -221,6 +222,7 @@ def test_an_address_that_is_taken(data_dir: Path) -> None:
         assert httpx.get(f"{url}/readyz").status_code == 200
 
 
+@pytest.mark.campaign
 def test_the_log_is_json_on_standard_error_and_names_no_one(data_dir: Path, key: str) -> None:
     with served(data_dir, "--no-worker", STABLE_ARENA_SERVER__LOG_LEVEL="debug") as (process, url):
         headers = {"Authorization": f"Bearer {key}", "X-Request-ID": "mine"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ CODES = {"model_a": 0, "model_b": 1, "tie": 2, "tie (bothbad)": 3}
 
 
 @given(st.lists(votes, min_size=1, max_size=8))
+@pytest.mark.campaign
 def test_what_is_written_is_read_back_whatever_the_names(rows: list[tuple[str, str, str, str]]) -> None:
     expected = [(k, a, b, CODES[winner]) for k, a, b, winner in rows]
     with tempfile.TemporaryDirectory() as folder:

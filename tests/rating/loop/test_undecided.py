@@ -223,6 +223,7 @@ def sweep(seeds: range) -> dict[str, int]:
     return ends
 
 
+@pytest.mark.campaign
 def test_every_tiny_world_ends_well() -> None:
     ends = sweep(range(40))
     assert ends["decided"] > 34

@@ -224,6 +224,7 @@ def tiny(seed: int) -> tuple[SimulatedVotes, Cells]:
     return votes, aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
 
 
+@pytest.mark.campaign
 def test_hardly_any_start_leads_a_few_annotators_to_a_higher_maximum() -> None:
     """Against a general optimiser from several starts, where votes link all models both ways."""
     compared, higher = 0, set[int]()

@@ -209,6 +209,7 @@ def test_products_that_are_known_are_not_summed() -> None:
     np.testing.assert_allclose(again.scores, step.scores, rtol=0, atol=1e-12)
 
 
+@pytest.mark.campaign
 def test_small_worlds_end_one_way_or_the_other() -> None:
     """Annotators who know nothing or the opposite, two models, one annotator, starts anywhere."""
     ended = Counter[str]()
