@@ -18,7 +18,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from app.cli.logs import log_level, log_to_stderr
-from app.cli.worker import heeds_hangup, work_as_child
+from app.cli.worker import heeds_hangup, start_resource_tracker, work_as_child
 from app.refits.fit.child_process import become_child
 from app.settings import Settings
 
@@ -66,6 +66,7 @@ class Supervisor(Multiprocess):
 
     def init_processes(self) -> None:
         """Start the servers, and the worker where the settings want one."""
+        start_resource_tracker()
         super().init_processes()
         if self._settings.worker.run_in_server:
             self._start_worker()

@@ -1,6 +1,7 @@
 import signal
 import threading
 from collections.abc import Iterable
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
@@ -17,6 +18,7 @@ def worker() -> None:
     """Run refits, imports and exports until it is stopped (Ctrl-C, SIGTERM or SIGHUP)."""
     settings = read_settings()
     log_to_stderr(log_level(settings))
+    start_resource_tracker()
     _work_until(stop_signals(), settings, revives=True)
 
 
@@ -32,6 +34,19 @@ def work_as_child(parent_death: Connection, settings: Settings) -> None:
 def heeds_hangup() -> bool:
     """Whether SIGHUP, the end of the terminal's session, ends this process: under `nohup` it does not."""
     return signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+
+
+def start_resource_tracker() -> None:
+    """Start the process that cleans up after child processes, so that the end of the terminal's session spares it.
+
+    `multiprocessing` starts it with the first child. It ignores Ctrl-C and SIGTERM, but SIGHUP to the whole group would
+    end it before those that it cleans up after. A blocked signal stays blocked in a program that is started.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def stop_signals() -> set[signal.Signals]:
