@@ -29,12 +29,11 @@ class ClusterExecutors(Executors):
     def __init__(self, client: "Client", *, worth: int | None = None) -> None:
         from distributed import KilledWorker  # noqa: PLC0415  an extra
         from distributed.client import ClosedClientError  # noqa: PLC0415  of the same extra
-        from distributed.comm import CommClosedError  # noqa: PLC0415  of the same extra
 
         self._client = client
         self._addresses: dict[Executor, str] = {}
         self._executor = cache(self._lead_to)
-        self.lost = (*Executors.lost, KilledWorker, ClosedClientError, CommClosedError)
+        self.lost = (*Executors.lost, KilledWorker, ClosedClientError, OSError)  # the last, of connections
         super().__init__(self._look(), worth=worth)
         self._check_versions()
 

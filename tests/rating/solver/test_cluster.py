@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 
 import pytest
 from distributed import Client, LocalCluster
@@ -16,7 +16,7 @@ from app.rating.data.votes import Cells
 from app.rating.errors import ClusterError
 from app.rating.solver import cluster as module
 from app.rating.solver.cluster import ClusterExecutors, fitting_on_cluster
-from app.rating.solver.executors import Message, RemoteParts, _held, current_executors, fitting_on
+from app.rating.solver.executors import Build, Message, RemoteParts, _held, current_executors, fitting_on
 from app.rating.solver.result import FitResult
 from tests.fixtures.cluster import assert_same, fit, start_cluster
 
@@ -51,6 +51,22 @@ def test_votes_are_sent_to_each_worker_once(
     with fitting_on(ClusterExecutors(client, worth=1)):
         fit(remote_cells)
     assert sorted(sent) == sorted(client.nthreads())
+
+
+def test_a_worker_that_cannot_be_reached_is_survived(
+    client: Client, remote_cells: Cells, local_fit: FitResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, failures = ClusterExecutors.send, [OSError("Timed out trying to connect to tcp://127.0.0.1:1 after 30 s")]
+
+    def fail_once(self: ClusterExecutors, to: Executor, build: Build) -> object:
+        if failures:
+            raise failures.pop()
+        return send(self, to, build)
+
+    monkeypatch.setattr(ClusterExecutors, "send", fail_once)
+    with fitting_on(ClusterExecutors(client, worth=1)):
+        assert_same(fit(remote_cells), local_fit)
+    assert failures == []
 
 
 @pytest.mark.campaign
