@@ -27,7 +27,7 @@ ProcessesOption = Annotated[int, typer.Option(min=1, max=64, help="Processes tha
 FormatOption = Annotated[Format, typer.Option("--format", help="Format of the results.")]
 FigureOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.svg|.json", help="Draw the results (needs the extra `lab`), or write Vega-Lite JSON."),
+    typer.Option(metavar="FILE.svg|.json", help="Draw the results, or write Vega-Lite JSON."),
 ]
 
 
