@@ -175,8 +175,8 @@ class OpenIdProvider:
     def _claims(self, id_token: str, keys: dict[str, Any], nonce: str) -> dict[str, Any]:
         """Return the claims of an ID token, if the provider signed it for us, now, and for this attempt."""
         from joserfc import jwt  # noqa: PLC0415  an extra
-        from joserfc.errors import JoseError  # noqa: PLC0415
-        from joserfc.jwk import KeySet  # noqa: PLC0415
+        from joserfc.errors import JoseError  # noqa: PLC0415  of the same extra
+        from joserfc.jwk import KeySet  # noqa: PLC0415  of the same extra
 
         rules = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY,

@@ -51,7 +51,7 @@ def plan_charts(conn: Connection, snapshot_id: UUID, settings: Mapping[str, Any]
 
 def _draw(spec: Spec) -> str:
     # The library brings a JavaScript engine: only the process that draws loads it, and not before it draws.
-    import vl_convert  # noqa: PLC0415
+    import vl_convert  # noqa: PLC0415  for the reason above
 
     svg: str = vl_convert.vegalite_to_svg(json.dumps(spec))
     return svg

@@ -7,7 +7,7 @@ from app.annotators.schemas import VotesSummary
 from app.rating.errors import counted
 from app.review.evidence.schemas import Agreement, ModelFigures, Pace, Sides, Ties
 
-_UNUSUAL = 3.0  # standard deviations of chance
+UNUSUAL = 3.0  # standard deviations of chance
 _UNLIKELY = 0.001  # probability
 _HASTY = 0.1  # share of votes
 _MODELS_NAMED = 3
@@ -18,7 +18,7 @@ def describe_figures(
 ) -> Iterator[str]:
     """Describe the figures that chance would hardly bring."""
     typical = agreement.expected[1]
-    if agreement.accuracy is not None and typical.accuracy is not None and abs(typical.accuracy_z or 0.0) >= _UNUSUAL:
+    if agreement.accuracy is not None and typical.accuracy is not None and abs(typical.accuracy_z or 0.0) >= UNUSUAL:
         yield (
             f"{_percent(agreement.accuracy)} of {counted(agreement.votes, 'decided vote')} follow the leaderboard; "
             f"{_percent(typical.accuracy)} is expected of a typical annotator (z = {typical.accuracy_z:+.1f})."
@@ -26,7 +26,7 @@ def describe_figures(
     if sides.left is not None and sides.expected_left is not None and (sides.p_value or 0.0) <= _UNLIKELY:
         expected = _percent(sides.expected_left)
         yield f"The left model won {_percent(sides.left)} of the decided votes; {expected} is expected."
-    if ties.share is not None and ties.expected is not None and abs(ties.z or 0.0) >= _UNUSUAL:
+    if ties.share is not None and ties.expected is not None and abs(ties.z or 0.0) >= UNUSUAL:
         yield f"{_percent(ties.share)} of the votes are ties; {_percent(ties.expected)} among all annotators."
     if pace.longest_burst is not None and pace.hasty is not None and pace.hasty >= _HASTY:
         burst = pace.longest_burst
@@ -35,7 +35,7 @@ def describe_figures(
             f"{burst.votes:,} votes in {burst.seconds:,.0f} seconds."
         )
     for one in models[:_MODELS_NAMED]:
-        if abs(one.residual or 0.0) >= _UNUSUAL:
+        if abs(one.residual or 0.0) >= UNUSUAL:
             yield (
                 f"{one.model} won {one.wins:,} of {counted(one.decided, 'decided vote')}; {one.expected_wins:,.1f} is "
                 f"expected ({one.residual:+.1f} standard deviations)."

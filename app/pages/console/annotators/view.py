@@ -8,13 +8,17 @@ from typing import Any
 from app.annotators.schemas import Annotator, Decision, PastEvidence
 from app.pages.charts import BandPoint, draw_band
 from app.pages.formatting import duration, moment, percent, plural, points
+from app.review.evidence.pace import HASTE
 from app.review.evidence.schemas import Agreement, Case, Gap, ModelFigures, Pace, Sides, SurprisingVote, Ties
+from app.review.evidence.summary import UNUSUAL
 from app.review.schemas import AnnotatorDetail, Impact
 from app.votes.schemas import VoteOnRecord
 
 _MODELS_SHOWN = 12
 _WIDEST = 8.0  # standard deviations at which the bar of a model ends
 _MOVES_SHOWN = 6
+_LEAST_SHARE = 0.001  # that is written as a number
+_WHOLE_SECONDS = 10.0  # from which tenths of a second say nothing
 
 
 @dataclass(frozen=True)
@@ -147,13 +151,13 @@ def _view_ties(ties: Ties) -> list[ShareView]:
 
 
 def _probability(value: float) -> str:
-    return "less than 0.1%" if value < 0.001 else percent(value, 1)  # noqa: PLR2004
+    return "less than 0.1%" if value < _LEAST_SHARE else percent(value, 1)
 
 
 def _view_residual(one: ModelFigures) -> BarView:
     residual = one.residual or 0.0
     length = 50.0 * min(abs(residual) / _WIDEST, 1.0)
-    return BarView(round(50.0 if residual >= 0 else 50.0 - length, 2), round(length, 2), abs(residual) >= 3)  # noqa: PLR2004
+    return BarView(round(50.0 if residual >= 0 else 50.0 - length, 2), round(length, 2), abs(residual) >= UNUSUAL)
 
 
 def _view_pace(pace: Pace) -> list[tuple[str, int, float, bool]]:
@@ -161,7 +165,9 @@ def _view_pace(pace: Pace) -> list[tuple[str, int, float, bool]]:
     most = max((gap.votes for gap in pace.gaps), default=0)
     rows, before = [], 0.0
     for gap in pace.gaps:
-        rows.append((_span(before, gap), gap.votes, round(100.0 * gap.votes / most, 2) if most else 0.0, before < 5.0))  # noqa: PLR2004
+        rows.append(
+            (_span(before, gap), gap.votes, round(100.0 * gap.votes / most, 2) if most else 0.0, before < HASTE)
+        )
         before = gap.seconds or math.inf
     return rows if most else []
 
@@ -183,7 +189,7 @@ def _describe_pace(pace: Pace) -> str:
 
 
 def _seconds(value: float) -> str:
-    return duration(value) if value >= 10 else f"{value:.1f} seconds"  # noqa: PLR2004
+    return duration(value) if value >= _WHOLE_SECONDS else f"{value:.1f} seconds"
 
 
 def _with_records(case: Case | None, votes: Sequence[VoteOnRecord]) -> list[tuple[SurprisingVote, VoteOnRecord | None]]:
