@@ -4,7 +4,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from fastapi import Depends, FastAPI
-from starlette.middleware.cors import CORSMiddleware
 
 import app as package
 from app.auth.battle_tokens import read_battle_tokens
@@ -14,6 +13,7 @@ from app.auth.tokens import authenticate_any
 from app.battles.queue import BattleQueue
 from app.database.engine import Database
 from app.database.schema import needed_revision
+from app.http.cross_origin import CrossOrigin
 from app.http.dependencies import refuse_unknown_parameters
 from app.http.limits import BodyLimit, RateLimits
 from app.http.middleware import RequestLogMiddleware
@@ -68,18 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         uploads=dict.fromkeys((f"{PREFIX}/imports", "/console/imports"), settings.imports.max_bytes),
     )
     app.add_middleware(RequestLogMiddleware, hide_keys=settings.pseudonym_key is not None)
-    if settings.server.cors_origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=settings.server.cors_origins,
-            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-None-Match", "X-Request-ID"],
-            expose_headers=[
-                "ETag", "Idempotency-Replayed", "Location", "RateLimit", "RateLimit-Policy", "Retry-After",
-                "X-Request-ID",
-            ],
-            max_age=600,
-        )  # fmt: skip  # credentials stay off: callers show keys and tokens, not cookies
+    app.add_middleware(CrossOrigin, origins=settings.server.cors_origins, public=settings.public_leaderboard)
     return app
 
 

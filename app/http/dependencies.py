@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from difflib import get_close_matches
 from typing import Annotated, Any, cast
 
@@ -158,16 +158,20 @@ def bearer_secret(request: Request) -> str | None:
 
 
 async def optional_read(request: Request, credentials: Credentials) -> Caller | None:
-    """Return the reader, or None for a request without a key if the leaderboard is public."""
-    if credentials is None and services_of(request).settings.public_leaderboard:
-        if "authorization" in request.headers:
-            raise NotAuthenticatedError("the Authorization header must be: Bearer API-KEY")
-        services_of(request).rate_limits.count_anonymous(request.scope)
-        return None
-    return await _authorised("read")(request, credentials)
+    """Return the reader. Where the leaderboard is public anyone may read: None for a request without a valid key."""
+    services = services_of(request)
+    if not services.settings.public_leaderboard:
+        return await _authorised("read")(request, credentials)
+    if credentials is not None:
+        with suppress(NotAuthenticatedError):  # a stale key reads as a request without one does
+            caller = await services.known_callers.identify(credentials.credentials)
+            services.rate_limits.count_caller(request.scope, caller)
+            return caller
+    services.rate_limits.count_anonymous(request.scope)
+    return None
 
 
-# None where the leaderboard is public and the request has no key. A key, if there is one, must be valid.
+# None where the leaderboard is public and the request has no valid key.
 OptionalReader = Annotated[Caller | None, Security(optional_read)]
 
 

@@ -1,11 +1,14 @@
 import gzip
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from httpx import Client
@@ -18,6 +21,7 @@ from app.settings import ServerSettings, Settings
 
 Ask = Callable[..., Any]
 
+DOCS = Path(__file__).parents[2] / "docs"
 VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
 JSON = {"Content-Type": "application/json"}
 BODIES = [
@@ -198,12 +202,37 @@ def test_pages_of_a_named_origin(for_pages: Client, keys: dict[str, str]) -> Non
 def test_pages_of_any_other_origin(for_pages: Client, origin: str) -> None:
     first = ask_first(for_pages, origin)
     assert first.status_code == 400
-    for answer in (first, for_pages.get("/leaderboard", headers={"Origin": origin})):
+    for answer in (first, for_pages.post("/votes", json=VOTE, headers={"Origin": origin})):
         assert "access-control-allow-origin" not in answer.headers
 
 
 def test_no_page_may_call_by_default(client: Client) -> None:
-    assert "access-control-allow-origin" not in ask_first(client, ORIGIN).headers
+    for path in ("/api/v1/votes", "/api/v1/annotators", "/api/v1/leaderboards"):
+        asked = client.options(path, headers={"Origin": ORIGIN, "Access-Control-Request-Method": "POST"})
+        assert "access-control-allow-origin" not in asked.headers
+        assert "access-control-allow-origin" not in client.get(path, headers={"Origin": ORIGIN}).headers
+
+
+def test_a_public_leaderboard_is_readable_from_every_page(client: Client, for_pages: Client) -> None:
+    rules = (DOCS / "reference.md").read_text(encoding="utf-8")
+    public = re.findall(r"^\| `GET (/\S+)` \|.*\| public, or read \|$", rules.partition("## Pages")[0], re.MULTILINE)
+    assert "/leaderboard" in public
+    asked = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization,if-none-match"}
+    for one in (client, for_pages):
+        for path in (*public, "/openapi.json"):
+            url = f"/api/v1{path}" if one is client else path
+            with one.stream("GET", url, headers={"Origin": "https://other.example"}) as answer:
+                assert answer.headers["access-control-allow-origin"] == "*", path
+            assert one.options(url, headers={"Origin": ORIGIN, **asked}).status_code == 200
+            changing = {"Origin": "https://other.example", "Access-Control-Request-Method": "POST"}
+            assert "access-control-allow-origin" not in one.options(url, headers=changing).headers
+
+
+def test_a_closed_leaderboard_is_readable_from_no_page(settings: Settings, serving: Callable[[FastAPI], Any]) -> None:
+    closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
+    with serving(closed) as url:
+        answer = httpx.get(f"{url}/api/v1/leaderboard", headers={"Origin": ORIGIN}, timeout=120)
+    assert (answer.status_code, "access-control-allow-origin" in answer.headers) == (401, False)
 
 
 @pytest.mark.parametrize(
