@@ -58,6 +58,8 @@ COMMANDS = {
         "app.cli.migrate:migrate",
         "Bring the database to the schema of this version; harmless when it is there already.",
     ),
+    "backup": Listed("app.cli.backup:backup", "Write the whole database to one file, while votes come in."),
+    "restore": Listed("app.cli.restore:restore", "Fill an empty database from a backup, and check it by a refit."),
     "compile": Listed(
         "app.cli.compile_kernels:compile_ahead",
         "Compile the numeric kernels once, so that the first refit or `rate` need not.",

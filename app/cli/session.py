@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from app.database.engine import Database
-from app.opening import open_database_of
+from app.database.opening import open_database
+from app.opening import database_url, open_database_of
 from app.settings import Settings, read_settings
 
 
@@ -39,3 +40,16 @@ def open_session(*, creates: bool = True) -> Iterator[Session]:
     settings = read_settings()
     with open_database_of(settings, creates=creates) as database:
         yield Session(settings, database)
+
+
+@contextmanager
+def open_any_schema(*, creates: bool = False) -> Iterator[Database]:
+    """Open the database that the settings name, whatever its schema; the embedded one is brought to this version's."""
+    settings = read_settings()
+    url, timeout = database_url(settings), settings.database.connect_timeout_seconds
+    if url is None:
+        with open_database(None, settings.data_dir, connect_timeout=timeout, creates=creates) as database:
+            yield database
+        return
+    with Database(url, connect_timeout=timeout) as database:
+        yield database

@@ -80,6 +80,12 @@ class Database:
             with view.begin():
                 yield view
 
+    @contextmanager
+    def statements(self) -> Iterator[Connection]:
+        """Run statements that each commit by themselves."""
+        with self._connect() as conn, translated(writing=True):
+            yield conn.execution_options(isolation_level="AUTOCOMMIT")
+
     def _connect(self) -> Connection:
         revivals = self._revivals
         try:

@@ -57,16 +57,26 @@ def upgrade(url: str, revision: str = "head", *, connect_timeout: int = 5) -> No
     A newer schema on which this version's code works is left as it is.
     """
     with Database(url, pool_size=1, connect_timeout=connect_timeout) as database, database.begin() as conn:
-        conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
-        if needed_revision() in _works_with(conn):
-            return
-        config = alembic_config()
-        config.attributes["connection"] = conn
-        try:
-            command.upgrade(config, revision)
-        except CommandError as error:
-            raise SchemaBehindError(f"the schema cannot be brought to this version: {error}") from None
-        _record_what_works(conn)
+        upgrade_within(conn, revision)
+
+
+def upgrade_within(conn: Connection, revision: str = "head") -> None:
+    """Bring the schema up to `revision` within this transaction, as `upgrade` does."""
+    lock_schema(conn)
+    if needed_revision() in _works_with(conn):
+        return
+    config = alembic_config()
+    config.attributes["connection"] = conn
+    try:
+        command.upgrade(config, revision)
+    except CommandError as error:
+        raise SchemaBehindError(f"the schema cannot be brought to this version: {error}") from None
+    _record_what_works(conn)
+
+
+def lock_schema(conn: Connection) -> None:
+    """Wait until no other process changes the schema, and keep it so until this transaction ends."""
+    conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
 
 
 def downgrade(url: str, revision: str, *, connect_timeout: int = 5) -> None:
@@ -77,20 +87,34 @@ def downgrade(url: str, revision: str, *, connect_timeout: int = 5) -> None:
     UnknownRevisionError
         It is not an earlier revision of this schema, as far as this version knows.
     """
-    config = alembic_config()
     with Database(url, pool_size=1, connect_timeout=connect_timeout) as database, database.begin() as conn:
-        conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
-        found = MigrationContext.configure(conn).get_current_revision()
-        revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]  # newest first
-        if found not in revisions:
-            raise SchemaBehindError(f"the schema is {_place(found)}; this version cannot take it back from there")
-        earlier = revisions[revisions.index(found) :]
-        if revision not in (*earlier, "base"):
-            places = ", ".join(earlier[1:]) or "none"
-            raise UnknownRevisionError(f"the schema is at {found}; it can go back to {places}")
-        config.attributes["connection"] = conn
-        command.downgrade(config, revision)
-        conn.execute(text("COMMENT ON TABLE alembic_version IS NULL"))
+        downgrade_within(conn, revision)
+
+
+def downgrade_within(conn: Connection, revision: str) -> None:
+    """Take the schema back to `revision` within this transaction, as `downgrade` does."""
+    lock_schema(conn)
+    found, revisions = current_revision(conn), known_revisions()
+    if found not in revisions:
+        raise SchemaBehindError(f"the schema is {_place(found)}; this version cannot take it back from there")
+    earlier = revisions[revisions.index(found) :]
+    if revision not in (*earlier, "base"):
+        places = ", ".join(earlier[1:]) or "none"
+        raise UnknownRevisionError(f"the schema is at {found}; it can go back to {places}")
+    config = alembic_config()
+    config.attributes["connection"] = conn
+    command.downgrade(config, revision)
+    conn.execute(text("COMMENT ON TABLE alembic_version IS NULL"))
+
+
+def current_revision(conn: Connection) -> str | None:
+    """Return the revision of the database's schema; None where there is none yet."""
+    return MigrationContext.configure(conn).get_current_revision()
+
+
+def known_revisions() -> list[str]:
+    """Return the revisions that this version knows, newest first."""
+    return [script.revision for script in ScriptDirectory.from_config(alembic_config()).walk_revisions()]
 
 
 @cache
@@ -111,12 +135,10 @@ def require_current(database: Database, needed: str | None = None) -> None:
     """
     needed = needed or needed_revision()
     with database.read() as conn:
-        found = MigrationContext.configure(conn).get_current_revision()
+        found = current_revision(conn)
         if found == needed or (found and needed in _works_with(conn)):
             return
-    if found and found not in {
-        script.revision for script in ScriptDirectory.from_config(alembic_config()).walk_revisions()
-    }:
+    if found and found not in known_revisions():
         raise SchemaBehindError(f"the schema is at {found}, which this version does not know: it needs a newer version")
     raise SchemaBehindError(f"the schema is {_place(found)}, this version needs {needed}: run stable-arena migrate")
 
@@ -127,7 +149,7 @@ def _place(revision: str | None) -> str:
 
 def _record_what_works(conn: Connection) -> None:
     """Store in the database which earlier versions work with it, if it has the newest schema."""
-    if MigrationContext.configure(conn).get_current_revision() != needed_revision():
+    if current_revision(conn) != needed_revision():
         return
     conn.execute(text(f"COMMENT ON TABLE alembic_version IS '{_PREFIX}{' '.join(WORKS_WITH)}'"))
 

@@ -48,7 +48,7 @@ def ensure_cluster(folder: ServerFolder, programs: Path, account: Account, alive
     if version != str(MAJOR):
         raise EmbeddedServerError(
             f"{folder.cluster} belongs to PostgreSQL {version}, this version of the service runs {MAJOR}: "
-            "dump the database with the old version and load it into a new folder"
+            "run `stable-arena backup` with the old version, then `stable-arena restore` into a new data folder"
         )
 
 

@@ -1,0 +1,202 @@
+"""What a database holds, and its rows by COPY.
+
+The tables are those of the database, not those that this version's code knows: no backup forgets a table, and an
+earlier schema is read as it is.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import cast
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import Connection, text
+
+from app.backups.vote_numbers import numbered, renamed
+
+VERSION_TABLE = "alembic_version"
+
+_TABLES = text(
+    """
+    SELECT c.relname AS name, a.attname AS column, format_type(a.atttypid, NULL) AS type
+    FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attgenerated = ''
+    ORDER BY c.relname, a.attnum
+    """
+)
+_REFERENCES = text(
+    """
+    SELECT one.relname AS name, other.relname AS needs
+    FROM pg_constraint AS k JOIN pg_class AS one ON one.oid = k.conrelid
+        JOIN pg_class AS other ON other.oid = k.confrelid
+    WHERE k.contype = 'f' AND k.conrelid <> k.confrelid AND one.relnamespace = current_schema()::regnamespace
+    """
+)
+_SEQUENCES = text(
+    """
+    SELECT t.relname AS name, s.oid::regclass::text AS sequence, coalesce(pg_sequence_last_value(s.oid), 0) AS last
+    FROM pg_depend AS d JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+        JOIN pg_class AS t ON t.oid = d.refobjid
+    WHERE d.deptype = 'i' AND t.relnamespace = current_schema()::regnamespace ORDER BY 1
+    """
+)
+# Indexes that only make reading fast, or hold a rule that the rows keep already: rows load faster without them.
+_INDEXES = text(
+    """
+    SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition
+    FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+        AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid)
+    ORDER BY 1
+    """
+)
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table of the database: column → type."""
+
+    name: str
+    columns: dict[str, str]
+
+
+def list_tables(conn: Connection) -> list[StoredTable]:
+    """Return all tables but that of the schema's revision, each after those that its foreign keys name."""
+    tables: dict[str, dict[str, str]] = {}
+    for row in conn.execute(_TABLES):
+        tables.setdefault(row.name, {})[row.column] = row.type
+    needs: dict[str, set[str]] = {name: set() for name in tables if name != VERSION_TABLE}
+    for row in conn.execute(_REFERENCES):
+        needs[row.name].add(row.needs)
+    return [StoredTable(name, tables[name]) for name in TopologicalSorter(needs).static_order()]
+
+
+def last_numbers(conn: Connection) -> dict[str, int]:
+    """Return, by table, the last number that its sequence gave; 0 for none."""
+    return {row.name: row.last for row in conn.execute(_SEQUENCES)}
+
+
+def set_last_numbers(conn: Connection, last: dict[str, int]) -> None:
+    """Let every sequence go on after the last number that it gave."""
+    for row in conn.execute(_SEQUENCES).all():
+        number = last.get(row.name, 0)
+        conn.execute(
+            text("SELECT setval(CAST(:sequence AS regclass), :number, :given)"),
+            {"sequence": row.sequence, "number": max(number, 1), "given": number > 0},
+        )
+
+
+def read_vote_sets(conn: Connection, tables: Iterable[StoredTable]) -> list[str]:
+    """Return every vote set on record."""
+    stored = [
+        f"SELECT {expression} FROM {name} WHERE {expression} IS NOT NULL"  # noqa: S608  the two below
+        for name, expression in (("snapshots", "vote_set"), ("exports", "options ->> 'vote_set'"))
+        if any(table.name == name for table in tables)
+    ]
+    return [row[0] for row in conn.execute(text(" UNION ".join(stored)))] if stored else []
+
+
+def copy_out(conn: Connection, table: StoredTable, lines: list[int]) -> Iterator[bytes | bytearray | memoryview]:
+    """Yield a table's rows, one a line, with numbers in place of transactions."""
+    columns = ", ".join(_portable(table.name, name, kind) for name, kind in table.columns.items())
+    statement = f"COPY (SELECT {columns} FROM {_quoted(table.name)}) TO STDOUT"  # noqa: S608  names of the catalogue
+    driver = _driver(conn)
+    literal = sql.Literal("{" + ",".join(map(str, lines)) + "}").as_string(driver)
+    with driver.cursor() as cursor, cursor.copy(statement.replace(_LINES, f"{literal}::xid8[]").encode()) as copy:
+        yield from copy
+
+
+def copy_in(conn: Connection, name: str, columns: list[str], pieces: Iterable[bytes]) -> int:
+    """Add the rows to a table and return their number."""
+    listed = ", ".join(map(_quoted, columns))
+    with _driver(conn).cursor() as cursor:
+        with cursor.copy(f"COPY {_quoted(name)} ({listed}) FROM STDIN".encode()) as copy:
+            for piece in pieces:
+                copy.write(piece)
+        return cursor.rowcount
+
+
+def drop_indexes(conn: Connection) -> list[str]:
+    """Drop the indexes that rows load faster without, and return the statements that make them again."""
+    found = conn.execute(_INDEXES).all()
+    for row in found:
+        conn.execute(text(f"DROP INDEX {row.name}"))
+    return [row.definition for row in found]
+
+
+def make_indexes(conn: Connection, definitions: Iterable[str]) -> None:
+    """Make indexes again."""
+    for definition in definitions:
+        conn.exec_driver_sql(definition)
+
+
+def analyse(conn: Connection) -> None:
+    """Let the planner know what the tables hold."""
+    conn.execute(text("ANALYZE"))
+
+
+def empty_tables(conn: Connection) -> None:
+    """Delete what the migrations themselves have written."""
+    for table in reversed(list_tables(conn)):
+        conn.execute(text(f"DELETE FROM {_quoted(table.name)}"))  # noqa: S608  a name of the catalogue
+
+
+def holds_rows(conn: Connection, name: str, condition: str = "TRUE") -> bool:
+    """Whether a table has a row on which the condition holds."""
+    found = conn.execute(text(f"SELECT EXISTS (SELECT FROM {_quoted(name)} WHERE {condition})"))  # noqa: S608  as above
+    return bool(found.scalar_one())
+
+
+def settle_formats(conn: Connection) -> None:
+    """Let values be written and read the same way whatever the server's defaults are, and indexes be made quickly."""
+    for name, value in (
+        ("DateStyle", "ISO"),
+        ("TimeZone", "UTC"),
+        ("bytea_output", "hex"),
+        ("extra_float_digits", "1"),
+        ("maintenance_work_mem", "128MB"),
+    ):
+        conn.execute(text("SELECT set_config(:name, :value, true)"), {"name": name, "value": value})
+
+
+def oldest_transaction(conn: Connection) -> int:
+    """Return the number below which this cluster has no transaction that still runs."""
+    return int(conn.execute(text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")).scalar_one())
+
+
+def use_up_transactions(conn: Connection, number: int) -> None:
+    """Use up so many transaction numbers; `conn` commits each statement by itself."""
+    conn.execute(
+        text(
+            f"""
+            DO $$ BEGIN
+                FOR i IN 1..{int(number)} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP;
+            END $$
+            """
+        )
+    )
+
+
+_LINES = "\0lines\0"
+
+
+def _portable(table: str, column: str, kind: str) -> str:
+    """Return the column in SQL, in words that mean the same in every cluster."""
+    name = _quoted(column)
+    if kind == "xid8":
+        return numbered(name, _LINES)
+    if (table, column) == ("snapshots", "vote_set"):
+        return renamed(f"{name}::pg_snapshot", _LINES)
+    if (table, column) == ("exports", "options"):
+        new = renamed(f"({name} ->> 'vote_set')::pg_snapshot", _LINES)
+        return f"CASE WHEN {name} ? 'vote_set' THEN jsonb_set({name}, '{{vote_set}}', to_jsonb({new})) ELSE {name} END"
+    return name
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string()
+
+
+def _driver(conn: Connection) -> psycopg.Connection:
+    return cast("psycopg.Connection", conn.connection.driver_connection)
