@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from app.errors import FieldError
@@ -15,6 +15,10 @@ if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
 Winner = Literal["model_a", "model_b", "tie", "tie (bothbad)"]
 WINNERS: tuple[Winner, ...] = get_args(Winner)
 """The outcome words. The votes table stores a word as its place here: 0 for `model_a`."""
+
+MAX_CLOCK_SKEW = timedelta(minutes=5)
+"""How far a sender's clock may be ahead of the service's: a vote that was cast later than that is refused."""
+IN_FUTURE = f"must not lie in the future, by more than {MAX_CLOCK_SKEW.seconds // 60} minutes"
 
 MAX_TAGS = 50
 MAX_METADATA_LENGTH = 16_000

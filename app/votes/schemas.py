@@ -1,6 +1,6 @@
 """Votes and retractions in requests and in answers. The schema `Vote` is the one place that checks a vote."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
 from app.votes.queries import Target
 from app.votes.receipts import Status
-from app.votes.rules import MAX_METADATA_LENGTH, MAX_TAGS, Winner, metadata_error
+from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_METADATA_LENGTH, MAX_TAGS, Winner, metadata_error
 
 MAX_BATCH = 10_000
 
@@ -25,6 +25,12 @@ def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
     if (error := metadata_error(metadata)) is not None:
         raise ValueError(error)
     return metadata
+
+
+def _cast_by_now(time: datetime) -> datetime:
+    if time > datetime.now(UTC) + MAX_CLOCK_SKEW:
+        raise ValueError(IN_FUTURE)
+    return time
 
 
 class Vote(BaseModel):
@@ -50,7 +56,9 @@ class Vote(BaseModel):
     winner: Winner = Field(description="The model with the better answer; tie (bothbad) if both answers were bad.")
     annotator: Name = Field(description="Opaque key of the annotator; the same person or judge always has the same.")
     battle_id: Name | None = Field(None, description="The pairing that was judged; an annotator judges it once.")
-    voted_at: StorableTimestamp | None = Field(None, description="When the vote was cast, with its time zone.")
+    voted_at: Annotated[StorableTimestamp, AfterValidator(_cast_by_now)] | None = Field(
+        None, description="When the vote was cast, with its time zone; at most 5 minutes ahead of the service's clock."
+    )
     # Factories, because pydantic copies a default list or dictionary deeply for every vote.
     tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Words to group votes by.")
     metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = Field(

@@ -91,3 +91,17 @@ def test_a_name_is_refused_for_what_is_in_it(name: str) -> None:
     refused = name_error(name) is not None
     assert refused or not (control or surrogate or not name.strip() or name != name.strip())
     assert bad or control or surrogate or not refused
+
+
+def test_a_vote_of_the_future_is_refused_beyond_the_skew_of_clocks() -> None:
+    now = datetime.now(UTC)
+    for ahead, refused in ((timedelta(minutes=4), False), (timedelta(minutes=6), True), (timedelta(days=20_000), True)):
+        body = json.dumps({**VOTE, "voted_at": (now + ahead).isoformat()}).encode()
+        (item,) = parse_batch(b'{"votes":[' + body + b"]}")
+        if not refused:
+            assert parse_vote(body).voted_at == item.voted_at == now + ahead  # type: ignore[union-attr]
+            continue
+        with pytest.raises(BadInputError, match=r"/voted_at: must not lie in the future, by more than 5 minutes"):
+            parse_vote(body)
+        assert isinstance(item, tuple)
+        assert item[0].pointer == "/voted_at"

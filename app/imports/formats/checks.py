@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 import polars as pl
 
@@ -11,6 +12,7 @@ from app.imports.formats.sources import RawBatch
 from app.imports.formats.timestamps import TIMESTAMP, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_metadata, parse_tags
 from app.naming.names import name_error
+from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id")
 OPTIONAL = ("battle_id", "voted_at", "tags", "metadata", "propensity", "annotator", "model_a", "model_b", "winner")
@@ -70,11 +72,11 @@ class _Broken:
     detail: Callable[[int], str]
 
 
-def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -> Checked:
+def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int, now: datetime) -> Checked:
     """Sort a batch into votes, records without a vote, and invalid records, each with its first broken rule.
 
-    `first_row` is the number of the batch's first record. Where a record makes several votes, one invalid vote makes
-    the whole record invalid.
+    `first_row` is the number of the batch's first record, `now` the time after which no vote can be cast. Where a
+    record makes several votes, one invalid vote makes the whole record invalid.
     """
     schema = form.schema
     records = raw.frame.height
@@ -91,7 +93,7 @@ def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int) -
     broken = [
         _unusable(frame, None, raw.ambiguous, first_row),
         *(_unusable(frame, name, why, first_row) for name, why in raw.unusable.items()),
-        *_broken_rules(frame, schema, outcome, timestamps),
+        *_broken_rules(frame, schema, outcome, timestamps, now),
         _Broken("tags", _at(bad_tags, frame.height), lambda row: bad_tags[row]),
         _Broken("metadata", _at(bad_documents, frame.height), lambda row: bad_documents[row]),
     ]
@@ -129,7 +131,9 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
     return frame.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
 
 
-def _broken_rules(frame: pl.DataFrame, schema: Schema, outcome: pl.Series, timestamps: pl.Series) -> list[_Broken]:
+def _broken_rules(
+    frame: pl.DataFrame, schema: Schema, outcome: pl.Series, timestamps: pl.Series, now: datetime
+) -> list[_Broken]:
     same = (frame["model_a"] == frame["model_b"]).fill_null(value=False)
     return [
         *(_bad_names(frame[name], name) for name in NAMES),
@@ -139,6 +143,11 @@ def _broken_rules(frame: pl.DataFrame, schema: Schema, outcome: pl.Series, times
             "voted_at",
             timestamps.is_null() & _is_given(frame["voted_at"]),
             lambda row: f"{_shown(frame['voted_at'][row])} {timestamp_fault(frame['voted_at'][row], schema.clock)}",
+        ),
+        _Broken(
+            "voted_at",
+            (timestamps > now + MAX_CLOCK_SKEW).fill_null(value=False),
+            lambda row: f"{_shown(frame['voted_at'][row])} {IN_FUTURE}",
         ),
     ]
 

@@ -1,6 +1,7 @@
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -65,6 +66,7 @@ class VoteReader:
         self, path: Path, options: ReadOptions, *, max_expanded_bytes: int | None = None, ending: str | None = None
     ) -> None:
         self.path = path
+        self._opened_at = datetime.now(UTC)  # every reading refuses the same votes as cast in the future
         self._source = _source(path, ending)
         limit = MAX_EXPANDED_BYTES if max_expanded_bytes is None else max_expanded_bytes
         if not isinstance(self._source, ParquetSource):
@@ -104,7 +106,7 @@ class VoteReader:
         """
         read = listed = 0
         for raw in self._source.batches(self._form.columns):
-            checked = check_batch(raw, self._form, first_row=read, max_faults=max_faults - listed)
+            checked = check_batch(raw, self._form, first_row=read, max_faults=max_faults - listed, now=self._opened_at)
             read += checked.records
             listed += len(checked.faults)
             yield checked
