@@ -58,6 +58,7 @@ COMMANDS = {
         "app.cli.migrate:migrate",
         "Bring the database to the schema of this version; harmless when it is there already.",
     ),
+    "doctor": Listed("app.cli.doctor:doctor", "Say what is well, what is not, and what to do about it."),
     "backup": Listed("app.cli.backup:backup", "Write the whole database to one file, while votes come in."),
     "restore": Listed("app.cli.restore:restore", "Fill an empty database from a backup, and check it by a refit."),
     "compile": Listed(

@@ -2,9 +2,22 @@
 
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, literal_column, not_, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Interval,
+    RowMapping,
+    func,
+    literal,
+    literal_column,
+    not_,
+    select,
+    text,
+)
 
-from app.database.tables import imports, refits, snapshots, webhook_deliveries
+from app.annotators.standings import standing_of
+from app.auth.queries import is_valid
+from app.database.tables import annotators, api_keys, imports, leases, refits, snapshots, webhook_deliveries
 from app.refits.queries import RUNNING
 
 
@@ -87,3 +100,38 @@ def newest_snapshot(conn: Connection) -> RowMapping | None:
         c.diagnostics["alarms"].label("alarms"),
     )
     return conn.execute(select(*columns).order_by(c.number.desc()).limit(1)).mappings().one_or_none()
+
+
+def count_annotators(conn: Connection) -> dict[str, int]:
+    """Return the number of annotators by the standing that holds."""
+    c = annotators.c
+    standing = standing_of(c.rule_standing, c.override, c.dismissed_below).label("standing")
+    return {row[0]: row[1] for row in conn.execute(select(standing, func.count()).group_by(standing))}
+
+
+def ending_keys(conn: Connection, within: timedelta) -> list[tuple[str, str, float]]:
+    """Return the name, the prefix and the seconds left of the keys that end soon and were not rotated, first first."""
+    c = api_keys.c
+    left = func.extract("epoch", c.expires_at - func.clock_timestamp())
+    soon = c.expires_at < func.clock_timestamp() + literal(within, Interval)
+    statement = select(c.name, c.prefix, left).where(is_valid(), soon, c.replaced_by.is_(None)).order_by(c.expires_at)
+    return [(name, prefix, float(seconds)) for name, prefix, seconds in conn.execute(statement)]
+
+
+def find_lease(conn: Connection, name: str) -> tuple[str, float] | None:
+    """Return the last holder of a lease, and for how many seconds it still holds it."""
+    left = func.extract("epoch", leases.c.expires_at - func.clock_timestamp())
+    found = conn.execute(select(leases.c.holder, left).where(leases.c.name == name)).one_or_none()
+    return None if found is None else (found[0], float(found[1]))
+
+
+def database_facts(conn: Connection) -> tuple[str, float, bool]:
+    """Return the server's version, its clock in seconds since 1970, and whether transactions may write."""
+    statement = text(
+        """
+        SELECT current_setting('server_version'), extract(epoch FROM clock_timestamp()),
+            current_setting('default_transaction_read_only') = 'off' AND NOT pg_is_in_recovery()
+        """
+    )
+    version, clock, writes = conn.execute(statement).one()
+    return version, float(clock), writes

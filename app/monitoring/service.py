@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
 
 from app.monitoring import queries as store
 from app.policy.service import current_policy
+from app.refits.schedule import REFIT_LEASE
 from app.snapshots.freshness import CountNewVotes, first_leaderboard_is_late
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 
 Sums = Mapping[str, tuple[int, float]]
 """By a word: how many, and their seconds together."""
+
+KEY_NOTICE = timedelta(days=14)
+"""How long before its end a key is pointed out."""
 
 SumEndedRefits = Callable[[Connection, UUID | None], tuple[Sums, Sums]]
 
@@ -38,6 +43,23 @@ class SnapshotFigures:
 
 
 @dataclass(frozen=True)
+class EndingKey:
+    """An API key that still works, and not for long."""
+
+    name: str
+    prefix: str
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class LeaseFigures:
+    """Which process took the lease of refits last, and for how much longer it holds it; below 0 it has run out."""
+
+    holder: str
+    seconds_left: float
+
+
+@dataclass(frozen=True)
 class ServiceFigures:
     """The whole service at one moment, the same from every process.
 
@@ -49,6 +71,9 @@ class ServiceFigures:
     votes_not_in_board : counted only up to `MOST_COUNTED` before the first snapshot
     first_leaderboard_is_late : whether no snapshot exists although the votes have been enough for long
     imported : what became of the records of all imports
+    standings : annotators by the standing that holds
+    keys_ending : API keys that end within `KEY_NOTICE` and that none replaces
+    lease : None before the first refit
     """
 
     refits: Sums
@@ -65,6 +90,9 @@ class ServiceFigures:
     deliveries: Mapping[str, int]
     votes_not_in_board: int
     first_leaderboard_is_late: bool
+    standings: Mapping[str, int]
+    keys_ending: tuple[EndingKey, ...]
+    lease: LeaseFigures | None
     newest: SnapshotFigures | None
 
     @property
@@ -92,7 +120,7 @@ def read_figures(
 ) -> ServiceFigures:
     """Return the service's figures at this transaction's moment."""
     policy, last, waiting = current_policy(conn).settings, store.last_ended_refit(conn), store.open_refits(conn)
-    newest = store.newest_snapshot(conn)
+    newest, lease = store.newest_snapshot(conn), store.find_lease(conn, REFIT_LEASE)
     refits, stages = sum_refits(conn, None if last is None else last["id"])
     return ServiceFigures(
         refits=refits,
@@ -111,6 +139,9 @@ def read_figures(
             count_votes(conn, at_most=MOST_COUNTED) if newest is None else count_new_votes(conn, newest["vote_set"])
         ),
         first_leaderboard_is_late=newest is None and first_leaderboard_is_late(conn, policy),
+        standings=store.count_annotators(conn),
+        keys_ending=tuple(EndingKey(*row) for row in store.ending_keys(conn, KEY_NOTICE)),
+        lease=None if lease is None else LeaseFigures(*lease),
         newest=None if newest is None else _snapshot_figures(newest),
     )
 

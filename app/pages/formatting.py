@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
+from app.monitoring.wording import MINUS, count, duration, listed, percent, plural
 from app.snapshots.schemas import LeaderboardMethod
 
 METHODS: dict[LeaderboardMethod, str] = {
@@ -15,14 +16,7 @@ METHODS: dict[LeaderboardMethod, str] = {
 }
 """What people call the methods, in the order in which pages list them."""
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _POWER = re.compile(r"\b10\^(\d+)")
-MINUS = "\N{MINUS SIGN}"
-
-
-def count(value: float) -> str:
-    """Write a whole number with separators: 7,393."""
-    return f"{round(value):,}".replace("-", MINUS)
 
 
 def points(value: float | None, digits: int = 0) -> str:
@@ -46,36 +40,10 @@ def change(value: float, digits: int = 0) -> str:
     return f"{rounded:+,.{digits}f}".replace("-", MINUS)
 
 
-def percent(value: float | None, digits: int = 0) -> str:
-    """Write a share: 0.613 as 61%."""
-    return "–" if value is None else f"{value:.{digits}%}"
-
-
-def plural(value: int, one: str, many: str | None = None) -> str:
-    """Write a number with its noun: 1 vote, 7,393 votes."""
-    return f"{count(value)} {one if value == 1 else many or one + 's'}"
-
-
 def moment(value: datetime) -> str:
     """Write a time for people: 22 Nov 2026, 10:41 UTC."""
     shown = value.astimezone(UTC)
     return f"{shown.day} {shown:%b %Y, %H:%M} UTC"
-
-
-def duration(seconds: float) -> str:
-    """Write how long something takes or took: 45 seconds, 3 minutes, 5 hours, 2 days."""
-    for size, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
-        if seconds >= size:
-            return plural(int(seconds // size), name)
-    return plural(max(int(seconds), 0), "second")
-
-
-def listed(names: list[str], most: int = 3) -> str:
-    """Write names in a sentence: a, b and c; of many the first, and how many more there are."""
-    rest = len(names) - most
-    shown = names[:most] if rest > 0 else names[:-1]
-    last = f"{count(rest)} more" if rest > 0 else names[-1]
-    return f"{', '.join(shown)} and {last}" if shown else last
 
 
 def powers(text: str) -> Markup:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from app.leaderboard.schemas import LeaderboardRow
-from app.pages.formatting import method_name, plural
+from app.monitoring.wording import plural
+from app.pages.formatting import method_name
 from app.snapshots.schemas import LeaderboardMethod
 
 ABOUT: dict[LeaderboardMethod, str] = {

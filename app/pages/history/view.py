@@ -6,7 +6,7 @@ from typing import Any
 
 from app.leaderboard.diff.changes import describe_causes
 from app.leaderboard.diff.schemas import SnapshotDiff
-from app.pages.formatting import percent
+from app.monitoring.wording import percent
 from app.snapshots.schemas import Snapshot
 
 MOST_SENTENCES, MOST_MOVES = 3, 10

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.leaderboard.method import MethodFigures
-from app.pages.formatting import count, percent, plural
+from app.monitoring.wording import count, percent, plural
 from app.rating.settings import Standing
 
 _STANDINGS: Mapping[Standing, str] = {

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import Database
+from app.monitoring.checks import Check, check_service, database_is_away, what_became_of_votes
 from app.monitoring.service import ServiceFigures, SnapshotFigures, read_figures
-from app.pages.console.health.checks import Check, check_service, database_is_away, what_became_of_votes
 from tests.fixtures.console import SignIn
 
 Ask = Callable[..., Any]

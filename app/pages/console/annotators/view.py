@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.annotators.schemas import Annotator, Decision, PastEvidence
+from app.monitoring.wording import duration, percent, plural
 from app.pages.charts import BandPoint, draw_band
-from app.pages.formatting import duration, moment, percent, plural, points
+from app.pages.formatting import moment, points
 from app.review.evidence.pace import HASTE
 from app.review.evidence.schemas import Agreement, Case, Gap, ModelFigures, Pace, Sides, SurprisingVote, Ties
 from app.review.evidence.summary import UNUSUAL

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 from app.auth.sessions.schemas import SignedIn
 from app.http.dependencies import ProcessServices
 from app.http.sessions import signed_in
-from app.pages.console.health.checks import check_service, database_is_away, what_became_of_votes
+from app.monitoring.checks import check_service, database_is_away, what_became_of_votes
 from app.pages.console.rendering import render_console
 
 router = APIRouter(prefix="/console/health", include_in_schema=False, default_response_class=HTMLResponse)

@@ -1,14 +1,24 @@
-"""The service's figures as checks: what is well, what is not, and what to do about it."""
+"""The service's figures as checks: what is well, what is not, and what to do about it.
+
+The console's health page shows them, and `stable-arena doctor` prints them below those of `app.monitoring.doctor`.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from app.monitoring.service import ServiceFigures
-from app.pages.formatting import count, duration, listed, percent, plural
+from app.monitoring.service import KEY_NOTICE, ServiceFigures
+from app.monitoring.wording import count, duration, listed, percent, plural
 
 _PATIENCE = 60.0
 """Seconds that a refit may wait for a worker: a worker looks every few seconds."""
+_MOST_FLAGGED = 1 / 3
+"""Of the annotators that are rated. Crowds with more bad annotators exist, but a broken filter is likelier."""
+_FEW_ANNOTATORS = 10
+_MOST_UNCOUNTED = 0.5
+
+
+STANDINGS = ("active", "trusted", "flagged", "excluded", "pending")
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,9 @@ def check_service(figures: ServiceFigures) -> list[Check]:
         _worker(figures),
         _last_refit(figures),
         _leaderboard(figures),
+        _annotators(figures),
         _rules(figures),
+        _keys(figures),
         _imports(figures),
         _webhooks(figures),
     ]
@@ -77,7 +89,8 @@ def _worker(figures: ServiceFigures) -> Check:
     if figures.refits_running:
         words = f"A refit has been running for {duration(figures.refit_running_seconds)}."
         return Check(name, "good", words, address=address)
-    return Check(name, "good", "No refit waits.", address=address)
+    held = f" {figures.lease.holder} holds the lease." if figures.lease and figures.lease.seconds_left > 0 else ""
+    return Check(name, "good", f"No refit waits.{held}", address=address)
 
 
 def _last_refit(figures: ServiceFigures) -> Check:
@@ -109,6 +122,38 @@ def _leaderboard(figures: ServiceFigures) -> Check:
         remedy = f"The policy allows {limit}. Refit, and look at how it ends; then at the worker."
         return Check(name, "bad", f"It is stale. {words}", remedy, "/console/refits")
     return Check(name, "good", words, address="/")
+
+
+def _annotators(figures: ServiceFigures) -> Check:
+    """Whether the filters leave a crowd: how many annotators are flagged or excluded, and how many votes wait."""
+    name, address, standings = "Annotators", "/console/annotators", figures.standings
+    dropped = standings.get("flagged", 0) + standings.get("excluded", 0)
+    rated = dropped + standings.get("active", 0) + standings.get("trusted", 0)
+    parts = [f"{count(standings[word])} {word}" for word in STANDINGS if standings.get(word)]
+    words = f"{listed(parts, most=len(STANDINGS))}." if parts else "None has voted yet."
+    if rated >= _FEW_ANNOTATORS and dropped > _MOST_FLAGGED * rated:
+        remedy = (
+            "So many bad annotators are rare. Look at the evidence of some, at how votes are sent, and at the policy's "
+            "thresholds, before you exclude any."
+        )
+        share = percent(dropped / rated)
+        return Check(name, "warn", f"{share} of those rated are flagged or excluded. {words}", remedy, address)
+    votes = {} if figures.newest is None else figures.newest.votes
+    waiting = votes.get("pending", 0) / max(1, sum(votes.values()))
+    if waiting > _MOST_UNCOUNTED:
+        remedy = "Their votes count once they have more. Or lower min_votes of the policy."
+        told = f"{percent(waiting)} of the votes are of annotators with too few votes. {words}"
+        return Check(name, "warn", told, remedy, "/console/policy")
+    return Check(name, "good", words, address=address)
+
+
+def _keys(figures: ServiceFigures) -> Check:
+    name, address = "API keys", "/console/keys"
+    if not figures.keys_ending:
+        return Check(name, "good", f"None ends within {duration(KEY_NOTICE.total_seconds())}.", address=address)
+    ends = [f"{key.name} ({key.prefix}) in {duration(key.seconds_left)}" for key in figures.keys_ending]
+    remedy = "Rotate them and give their owners the new ones: stable-arena keys rotate PREFIX."
+    return Check(name, "warn", f"These end soon: {listed(ends)}.", remedy, address)
 
 
 def _rules(figures: ServiceFigures) -> Check:
