@@ -13,6 +13,7 @@ from app.auth.tokens import authenticate_any
 from app.battles.queue import BattleQueue
 from app.database.engine import Database
 from app.database.schema import needed_revision
+from app.http.compression import Compression
 from app.http.cross_origin import CrossOrigin
 from app.http.dependencies import refuse_unknown_parameters
 from app.http.limits import BodyLimit, RateLimits
@@ -67,6 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         seconds=settings.server.body_seconds,
         uploads=dict.fromkeys((f"{PREFIX}/imports", "/console/imports"), settings.imports.max_bytes),
     )
+    app.add_middleware(Compression)
     app.add_middleware(RequestLogMiddleware, hide_keys=settings.pseudonym_key is not None)
     app.add_middleware(CrossOrigin, origins=settings.server.cors_origins, public=settings.public_leaderboard)
     return app

@@ -49,10 +49,23 @@ def _describe(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[B
         [(model, "validation") for model in described], ref_template="#/components/schemas/{model}"
     )
     schemas.update(own["$defs"])
+    _name_single_values(schemas)
     for path in schema["paths"].values():
         for operation in path.values():
             _complete(operation, public=public_leaderboard)
     return schema
+
+
+def _name_single_values(part: Any) -> None:
+    """Write each constant as an enumeration of one: in unions generated clients read constants wrongly."""
+    if isinstance(part, dict):
+        if isinstance(part.get("const"), str):
+            part["enum"] = [part.pop("const")]
+        for inner in part.values():
+            _name_single_values(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            _name_single_values(inner)
 
 
 def _complete(operation: dict[str, Any], *, public: bool) -> None:
@@ -61,7 +74,8 @@ def _complete(operation: dict[str, Any], *, public: bool) -> None:
     operation |= {"summary": summary.removesuffix("."), "description": rest or summary}
     statuses = {422, 500}  # any operation refuses query parameters that it does not know
     if operation.get("security") == [{"apiKey": []}]:  # of the leaderboard, which may be public
-        operation["security"] = [*([{}] if public else []), {"apiKey": ["read"]}]
+        # Where it is public no key is named at all: of an optional one, generated clients make a demand.
+        operation["security"] = [] if public else [{"apiKey": ["read"]}]
     if "security" in operation:
         statuses |= {401, 403, 429, 503}
     if "requestBody" in operation:

@@ -35,6 +35,9 @@ MEDIA_TYPES = {
     "application/x-parquet": "parquet",
 }
 
+_ANY_KIND = "application/octet-stream"
+"""Sent by generated clients; the kind of the file is then that of `filename` or `format`."""
+
 _Position = TypeAdapter(tuple[StorableTimestamp, UUID])
 
 
@@ -75,7 +78,7 @@ def _options(
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA_TYPES},
+            "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in (_ANY_KIND, *MEDIA_TYPES)},
         }
     },
 )

@@ -1,5 +1,5 @@
 import hashlib
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -14,14 +14,16 @@ from app.leaderboard.confidence.schemas import LeaderboardConfidence
 from app.leaderboard.confidence.service import describe_confidence
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
+from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
 from app.leaderboard.matchups import service as matchups
 from app.leaderboard.matchups.schemas import MatchupPage
 from app.leaderboard.model_page.schemas import ModelDetail
 from app.leaderboard.model_page.service import describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
-from app.leaderboard.service import LeaderboardVersion
+from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.models.service import find_model
 from app.rating.decision.confidence import MOST_RANKS
+from app.services import Services
 from app.snapshots.schemas import LeaderboardMethod
 
 router = APIRouter(tags=["leaderboard"])
@@ -44,9 +46,19 @@ def _known_methods(value: str) -> str:
     return value
 
 
+def _known_fields(value: str) -> str:
+    read_fields(value)
+    return value
+
+
+# arena-catalog, an older way to say /leaderboard/arena-catalog, is not described: the answer would have two shapes, and
+# clients generated from the description could not tell which.
+_FORMAT: Any = Query(json_schema_extra={"enum": ["json", "csv", "parquet"]})
+
+
 @router.get(
     "/leaderboard",
-    response_model=Leaderboard | ArenaCatalog,
+    response_model=Leaderboard,
     responses={
         200: {
             "content": {
@@ -73,29 +85,84 @@ async def get_leaderboard(
             examples=["m-elo,m-elo-all"],
         ),
     ] = None,
-    format: Annotated[LeaderboardFormat, Query()] = "json",  # noqa: A002  the parameter's public name
+    limit: Annotated[int | None, Query(ge=1, le=MOST_MODELS, description="Only the first so many models.")] = None,
+    fields: Annotated[
+        Annotated[str, AfterValidator(_known_fields)] | None,
+        Query(
+            description="Only these fields of the models, separated by commas; `model` is always there, and "
+            "`diagnostics` only where it is named.",
+            examples=["model,rank,score"],
+        ),
+    ] = None,
+    format: Annotated[LeaderboardFormat, _FORMAT] = "json",  # noqa: A002  the parameter's public name
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Show the leaderboard.
 
     By default the newest one, by am-elo, of all votes. `snapshot` or `as_of` choose an earlier one. The `ETag` changes
-    with the content, but not with `age_seconds` alone; a request whose `If-None-Match` names it is answered 304. The
-    format `arena-catalog` is JSON too, category to model to rating: `full` is all votes, and each tag is a category.
+    with the content, but not with `age_seconds` alone; a request whose `If-None-Match` names it is answered 304.
+
+    Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
+    `not-found` for an unknown snapshot; `no-such-board` where the snapshot has no leaderboard of the method or tag;
+    `invalid` for an unknown method, field or time, or for both `snapshot` and `as_of`.
+    """
+    _refuse_two_choices(snapshot, as_of)
+    others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
+    excerpt = Excerpt(limit, read_fields(fields))
+    if format == "arena-catalog" and not excerpt.is_whole():
+        raise BadInputError("an arena-catalog is whole: give neither limit nor fields")
+    state = await _find_state(request, services, snapshot, as_of)
+    chosen = LeaderboardVersion(state, method, tag or None, others, excerpt)
+    version, content = await services.leaderboards.read(chosen, format)
+    return _respond(content, format, version.etag(format), if_none_match, _file_name(version))
+
+
+@router.get(
+    "/leaderboard/arena-catalog",
+    response_model=ArenaCatalog,
+    responses={
+        304: {"description": "The leaderboard is still the one that `If-None-Match` names."},
+        **problem_responses(401, 403, 404, 422, 503),
+    },
+)
+async def get_arena_catalog(
+    _reader: OptionalReader,
+    request: Request,
+    services: ProcessServices,
+    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
+    as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
+    method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
+    tag: Annotated[str | None, Query(description="Only the category of this tag.")] = None,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Show the leaderboard as an arena-catalog: category to model to rating.
+
+    The category `full` is all votes, and each tag is a category. The same as `GET /leaderboard?format=arena-catalog`.
 
     Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
     `not-found` for an unknown snapshot; `no-such-board` where the snapshot has no leaderboard of the method or tag;
     `invalid` for an unknown method or time, or for both `snapshot` and `as_of`.
     """
     _refuse_two_choices(snapshot, as_of)
-    others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
-    cache = services.leaderboards
+    state = await _find_state(request, services, snapshot, as_of)
+    chosen = LeaderboardVersion(state, method, tag or None)
+    version, content = await services.leaderboards.read(chosen, "arena-catalog")
+    return _respond(content, "arena-catalog", version.etag("arena-catalog"), if_none_match, _file_name(version))
+
+
+async def _find_state(
+    request: Request, services: Services, snapshot: str | None, as_of: Timestamp | None
+) -> SnapshotState:
+    """Return the chosen snapshot's state.
+
+    Raises
+    ------
+    NotFoundError, NoSnapshotError, UnavailableError
+    """
     if snapshot is None and as_of is None:
-        state = await cache.newest()
-    else:
-        async with database_turn(request):
-            state = await cache.past(snapshot, as_of)
-    version, content = await cache.read(LeaderboardVersion(state, method, tag or None, others), format)
-    return _respond(content, format, version.etag(format), if_none_match, _file_name(version))
+        return await services.leaderboards.newest()
+    async with database_turn(request):
+        return await services.leaderboards.past(snapshot, as_of)
 
 
 @router.get(

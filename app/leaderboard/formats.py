@@ -27,9 +27,9 @@ def render(conn: Connection, version: LeaderboardVersion, form: LeaderboardForma
         return make_catalog(conn, version).model_dump_json().encode()
     published = read_published(conn, version)
     if form == "json":
-        return published.model_dump_json().encode()
+        return version.excerpt.to_json(published)
     write = rows_csv if form == "csv" else rows_parquet
-    return write(published.rows(), published.columns())
+    return write(*version.excerpt.to_rows(published))
 
 
 def add_freshness(published: bytes, freshness: Freshness) -> bytes:

@@ -16,10 +16,18 @@ class Place(BaseModel):
     score: float | None = None
 
 
-class LeaderboardRow(BaseModel):
-    """One model on the leaderboard."""
+def _only_the_name_is_sure(schema: dict[str, Any]) -> None:
+    schema["required"] = ["model"]
 
-    model_config = ConfigDict(frozen=True)
+
+def _without_diagnostics(schema: dict[str, Any]) -> None:
+    schema["required"].remove("diagnostics")
+
+
+class LeaderboardRow(BaseModel):
+    """One model on the leaderboard. A request that names `fields` gets those alone, and `model`."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra=_only_the_name_is_sure)
 
     model: str
     score: float | None = Field(description="Elo points; null where the votes do not determine it.")
@@ -62,14 +70,16 @@ class LeaderboardRow(BaseModel):
 class PublishedLeaderboard(BaseModel):
     """A leaderboard as published. It never changes, except for what is known of its models."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, json_schema_extra=_without_diagnostics)
 
     snapshot: SnapshotHead
     method: LeaderboardMethod
     tag: str | None = Field(description="The scores use only votes with this tag; null means all votes.")
     models: list[LeaderboardRow]
     archived: int = Field(description="Archived models, which are not in `models`; ranks count them.")
-    diagnostics: dict[str, Any] = Field(description="How the fit went.")
+    diagnostics: dict[str, Any] = Field(
+        description="How the fit went; `GET /snapshots/{reference}` has it too. Absent where `fields` does not name it."
+    )
 
     @staticmethod
     def columns() -> list[str]:

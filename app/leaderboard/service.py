@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard import queries as store
+from app.leaderboard.excerpt import WHOLE, Excerpt
 from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
 from app.leaderboard.schemas import Leaderboard, LeaderboardFormat, LeaderboardRow, Place, PublishedLeaderboard
 from app.snapshots.freshness import CountNewVotes, judge_freshness
@@ -36,12 +37,14 @@ class LeaderboardVersion:
     ----------
     tag : the scores use only votes with this tag; None means all votes
     compare : other methods, whose ranks and scores are shown beside
+    excerpt : which models and fields are shown
     """
 
     state: SnapshotState
     method: LeaderboardMethod = "am-elo"
     tag: str | None = None
     compare: tuple[LeaderboardMethod, ...] = ()
+    excerpt: Excerpt = WHOLE
 
     @property
     def snapshot(self) -> SnapshotHead:
@@ -55,7 +58,7 @@ class LeaderboardVersion:
 
     def key(self, form: LeaderboardFormat) -> tuple[object, ...]:
         """Return a cache key: two leaderboards with the same key have the same content, except for the freshness."""
-        return form, self.snapshot.id, self.state.models_hash, self.method, self.tag, self.compare
+        return form, self.snapshot.id, self.state.models_hash, self.method, self.tag, self.compare, self.excerpt
 
     def etag(self, form: LeaderboardFormat) -> str:
         """Return the entity tag of an answer.

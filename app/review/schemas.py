@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.annotators.schemas import Annotator, Decision, FoundAnnotator, VotesSummary
 from app.http.texts import Reason as Note
-from app.leaderboard.diff.schemas import ModelChange
+from app.leaderboard.diff.schemas import RowChange
 from app.policy.schemas import Policy
 from app.rating.settings import Standing
 from app.review.evidence.schemas import Agreement, Case
@@ -210,4 +210,4 @@ class PolicyPreview(BaseModel):
     )
     annotators: list[StandingChange] = Field(description="Those whose standing would change, most votes first.")
     summary: list[str] = Field(description="How the leaderboard would move, in words.")
-    models: list[ModelChange] = Field(description="The leaderboard against the newest snapshot's.")
+    models: list[RowChange] = Field(description="The leaderboard against the newest snapshot's.")

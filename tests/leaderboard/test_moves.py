@@ -1,7 +1,7 @@
 """The sentences about a model in two leaderboards: no move across components, and every lost score."""
 
 from app.leaderboard.diff.moves import describe_moves
-from app.leaderboard.diff.schemas import ModelChange
+from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.diff.service import compare_leaderboards, find_comparable
 from app.leaderboard.schemas import LeaderboardRow
 
@@ -22,7 +22,7 @@ def board(*rows: Row) -> dict[str, LeaderboardRow]:
     return made
 
 
-def compare(old: list[Row], new: list[Row]) -> tuple[dict[str, ModelChange], list[str]]:
+def compare(old: list[Row], new: list[Row]) -> tuple[dict[str, RowChange], list[str]]:
     models = list(compare_leaderboards(board(*old), board(*new)))
     return {one.model: one for one in models}, list(describe_moves(models))
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from app.leaderboard.diff.schemas import ModelChange
+from app.leaderboard.diff.schemas import RowChange
 
 MOST_NAMED = 5
 
 
-def describe_moves(models: Sequence[ModelChange]) -> Iterator[str]:
+def describe_moves(models: Sequence[RowChange]) -> Iterator[str]:
     """Describe score changes, component changes, moves (the largest first), and models that entered or left."""
     apart = any((one.component_before or 0) > 0 or (one.component_after or 0) > 0 for one in models)
     place = " in its component" if apart else ""
@@ -32,13 +32,13 @@ def describe_moves(models: Sequence[ModelChange]) -> Iterator[str]:
         yield f"No model changed its rank or left its interval; the largest change is {largest:.1f} points."
 
 
-def _describe_score(one: ModelChange, place: str) -> str:
+def _describe_score(one: RowChange, place: str) -> str:
     if one.score_after is None:
         return f"{one.model} no longer has a score."
     return f"{one.model} now has a score: {one.score_after:.1f} points, at rank {one.rank_after}{place}."
 
 
-def _describe_components(models: Sequence[ModelChange]) -> Iterator[str]:
+def _describe_components(models: Sequence[RowChange]) -> Iterator[str]:
     """Name the models whose component changed; models of one later component share a sentence."""
     for component in sorted({one.component_after or 0 for one in models}):
         names = [one.model for one in models if (one.component_after or 0) == component]
@@ -50,7 +50,7 @@ def _describe_components(models: Sequence[ModelChange]) -> Iterator[str]:
         yield f"{listed} are now compared with other models: their ranks and points do not compare with those before."
 
 
-def _describe_move(one: ModelChange, place: str) -> str:
+def _describe_move(one: RowChange, place: str) -> str:
     before, after = one.rank_before or 0, one.rank_after or 0
     if after == before:
         text = f"{one.model} keeps rank {after}{place}"

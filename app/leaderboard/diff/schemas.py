@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
 
 
-class ModelChange(BaseModel):
+class RowChange(BaseModel):
     """One model in both snapshots; fields are null where the model is missing from one or has no score.
 
     Ranks and points compare only within a component. A component's number means nothing outside its snapshot.
@@ -76,4 +76,4 @@ class SnapshotDiff(BaseModel):
     method: LeaderboardMethod
     summary: list[str] = Field(description="The same in sentences, the most important first.")
     causes: Causes
-    models: list[ModelChange] = Field(description="As ranked in the later snapshot; models that left come last.")
+    models: list[RowChange] = Field(description="As ranked in the later snapshot; models that left come last.")

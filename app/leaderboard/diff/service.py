@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from app.leaderboard.diff.changes import describe_causes, find_causes
 from app.leaderboard.diff.moves import describe_moves
-from app.leaderboard.diff.schemas import ModelChange, SnapshotDiff
+from app.leaderboard.diff.schemas import RowChange, SnapshotDiff
 from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow
 from app.leaderboard.service import check_leaderboard
@@ -53,15 +53,15 @@ def read_models(
     return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot.id, method)}
 
 
-def compare_leaderboards(old: Mapping[str, LeaderboardRow], new: Mapping[str, LeaderboardRow]) -> Iterator[ModelChange]:
+def compare_leaderboards(old: Mapping[str, LeaderboardRow], new: Mapping[str, LeaderboardRow]) -> Iterator[RowChange]:
     """Yield each model's change, in the order of the later leaderboard; models that left come last."""
     comparable = find_comparable(*({name: row.component for name, row in rows.items()} for rows in (old, new)))
     for model, row in new.items():
         past = old.get(model)
         if past is None:
-            yield ModelChange(model=model, kind="entered", **_after(row))
+            yield RowChange(model=model, kind="entered", **_after(row))
             continue
-        yield ModelChange(
+        yield RowChange(
             model=model,
             kind="stayed",
             comparable=model in comparable,
@@ -71,7 +71,7 @@ def compare_leaderboards(old: Mapping[str, LeaderboardRow], new: Mapping[str, Le
         )
     for model, past in old.items():
         if model not in new:
-            yield ModelChange(model=model, kind="left", **_before(past))
+            yield RowChange(model=model, kind="left", **_before(past))
 
 
 def find_comparable(old: Mapping[str, int], new: Mapping[str, int]) -> set[str]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from app.database.engine import Database
 from app.leaderboard.confidence.service import find_sentence
-from app.leaderboard.diff.schemas import ModelChange
+from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.diff.service import compare_leaderboards
 from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard
@@ -126,7 +126,7 @@ def make_board(conn: Connection, version: LeaderboardVersion) -> Board:
 
 def _changes(
     conn: Connection, version: LeaderboardVersion, models: Sequence[LeaderboardRow]
-) -> tuple[int | None, dict[str, ModelChange]]:
+) -> tuple[int | None, dict[str, RowChange]]:
     """Return each model's change since the snapshot before, and that snapshot's number; None if it has no such one."""
     earlier = list_snapshots(conn, limit=1, before=version.snapshot.number)
     if not earlier:

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from app.leaderboard.diff.schemas import ModelChange
+from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.schemas import LeaderboardRow, Place
 from app.pages.board.whiskers import Axis, Whisker
 
@@ -46,7 +46,7 @@ class Figures:
 
 
 def figures_of(
-    model: LeaderboardRow, change: ModelChange | None, other: Place | None, axis: Axis | None, *, any_before: bool
+    model: LeaderboardRow, change: RowChange | None, other: Place | None, axis: Axis | None, *, any_before: bool
 ) -> Figures:
     """Return what the page shows of a model.
 
