@@ -36,7 +36,7 @@ def measure(file: str) -> dict[str, float]:
     given, times = peak(), []
     for _ in range(RUNS):
         began = time.perf_counter()
-        run_round(aggregate(*columns, n_annotators=n_annotators, n_models=n_models), AM_ELO)
+        _ = run_round(aggregate(*columns, n_annotators=n_annotators, n_models=n_models), AM_ELO).models
         times.append(time.perf_counter() - began)
     return {"seconds": statistics.median(times), "before": before, "given": given, "peak": peak()}
 

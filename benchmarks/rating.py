@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate, count_pairs
-from app.rating.loop.results import Rating
+from app.rating.inference.results import Diagnostics, ModelEstimates
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
@@ -37,8 +37,13 @@ PAPER_STEPS, TIMED_STEPS = 2_000, 20
 NEW_SHARE = 0.01
 
 
-def am_elo(votes: SimulatedVotes) -> Rating:
-    return run_round(cells_of(votes), AM_ELO).rating
+def publish(cells: Cells, settings: LoopSettings, start: Start | None = None) -> tuple[ModelEstimates, Diagnostics]:
+    rating = run_round(cells, settings, start=start)
+    return rating.models, rating.diagnostics  # what a leaderboard shows is made when it is first asked for
+
+
+def am_elo(votes: SimulatedVotes) -> tuple[ModelEstimates, Diagnostics]:
+    return publish(cells_of(votes), AM_ELO)
 
 
 def against_arena_rank() -> Iterator[Row]:
@@ -49,9 +54,9 @@ def against_arena_rank() -> Iterator[Row]:
     yield Row(
         "am-ELO + clustered intervals, 1M votes", ours, "arena-rank, Bradley-Terry + sandwich", theirs, 0.15, least
     )
-    ours = seconds(lambda: run_round(pairs_of(votes), M_ELO).rating)
+    ours = seconds(lambda: publish(pairs_of(votes), M_ELO))
     yield Row("m-ELO + sandwich, 1M votes, pair table", ours, "the same", theirs, 0.10, floor(pairs_of(votes)))
-    ours = seconds(lambda: run_round(cells_of(votes), M_ELO).rating)
+    ours = seconds(lambda: publish(cells_of(votes), M_ELO))
     yield Row("m-ELO + sandwich, 1M votes, annotators kept", ours, "the same", theirs, 0.10, least)
 
 
@@ -87,7 +92,7 @@ def against_crowd_kit() -> Iterator[Row]:
         "am-ELO + clustered, 20,000 votes", ours, "crowd-kit NoisyBradleyTerry", theirs, 0.005, floor(cells_of(votes))
     )
     truth = votes.world.score
-    scores = {"am-ELO": am_elo(votes).models.score, "crowd-kit": crowd_kit(frame, n_models)}
+    scores = {"am-ELO": am_elo(votes)[0].score, "crowd-kit": crowd_kit(frame, n_models)}
     found = ", ".join(f"{who} {spearmanr(score, truth).statistic:.4f}" for who, score in scores.items())
     print(f"  rank correlation with the truth: {found}")
 
@@ -95,7 +100,7 @@ def against_crowd_kit() -> Iterator[Row]:
 def against_the_paper() -> Iterator[Row]:
     votes = million()
     theirs = seconds(lambda: paper_steps(votes, TIMED_STEPS), warm=False) * PAPER_STEPS / TIMED_STEPS
-    ours = seconds(lambda: run_round(cells_of(votes), replace(AM_ELO, interval="none")).rating)
+    ours = seconds(lambda: publish(cells_of(votes), replace(AM_ELO, interval="none")))
     peer = f"the paper's Adam, {TIMED_STEPS} steps scaled"
     yield Row("am-ELO, 1M votes", ours, peer, theirs, 0.01, floor(cells_of(votes)))
 
@@ -122,14 +127,11 @@ def warm_refit() -> Iterator[Row]:
     votes = million()
     old = np.random.default_rng(0).random(len(votes.outcome)) >= NEW_SHARE
     columns = (votes.annotator[old], votes.model_a[old], votes.model_b[old], votes.outcome[old])
-    start = run_round(aggregate(*columns, n_annotators=20_000, n_models=200), AM_ELO).rating.optimum
+    start = run_round(aggregate(*columns, n_annotators=20_000, n_models=200), AM_ELO).optimum
     cells = cells_of(votes)
 
-    def refit(begin: Start | None) -> Rating:
-        return run_round(cells, AM_ELO, start=begin).rating
-
     least = floor(cells)
-    warm, cold = seconds(lambda: refit(start)), seconds(lambda: refit(None))
+    warm, cold = seconds(lambda: publish(cells, AM_ELO, start)), seconds(lambda: publish(cells, AM_ELO))
     yield Row("warm refit with 1 % new votes, 1M", warm, "cold", cold, 0.4, least)
     warm, cold = (statistics.median(fit_seconds(cells, begin) for _ in range(RUNS)) for begin in (start, None))
     yield Row("of that: the fit alone", warm, "cold", cold, 0.4, least)
@@ -149,7 +151,7 @@ def fit_seconds(cells: Cells, start: Start | None) -> float:
 def bias_correction() -> Iterator[Row]:
     cells = cells_of(million())
     plain = replace(AM_ELO, bias_correction=False)
-    ours, without = seconds(lambda: run_round(cells, AM_ELO).rating), seconds(lambda: run_round(cells, plain).rating)
+    ours, without = seconds(lambda: publish(cells, AM_ELO)), seconds(lambda: publish(cells, plain))
     yield Row("am-ELO + clustered, bias corrected, 1M", ours, "not corrected", without, 1.1, floor(cells))
 
 
@@ -178,7 +180,7 @@ def real_votes() -> Iterator[Row]:
     index = {model: i for i, model in enumerate(theirs["competitors"])}
     outcome = frame["winner"].map({word: w for w, word in WINNER.items()}).to_numpy()
     a, b = (frame[side].map(index).to_numpy() for side in ("model_a", "model_b"))
-    ours = run_round(count_pairs(a, b, outcome, n_models=len(index)), M_ELO).rating.models.score
+    ours = run_round(count_pairs(a, b, outcome, n_models=len(index)), M_ELO).models.score
     reference = np.asarray(theirs["ratings"])
     gap = np.abs((ours - ours.mean()) - (reference - reference.mean())).max()
     print(f"m-ELO on {file.name} ({len(frame):,} votes): at most {gap:.4f} Elo points from arena-rank's BradleyTerry")

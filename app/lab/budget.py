@@ -130,7 +130,7 @@ class _Trials:
             self._settings = replace(settings, interval="none")
         self._cells, self._attack, self._most, self._seed = cells, attack, most, seed
         self._round = run_round(cells, self._settings)
-        self.before = self._round.rating.models
+        self.before = self._round.models
         known = self.before.identified & (self.before.component == 0)
         lowest = self.before.score[known].min() if known.any() else settings.base
         self._public = np.where(known, self.before.score, lowest)
@@ -140,13 +140,13 @@ class _Trials:
         """Return the function that says whether a number of attackers lifts the model."""
 
         def lifted(number: int) -> bool:
-            optimum = self._round.rating.optimum
+            optimum = self._round.optimum
             start = Start(optimum.score, np.append(optimum.ability, np.full(number, np.nan)), optimum.median_ability)
             try:
                 after = run_round(join(self._cells, self._attackers(model, number)), self._settings, start=start)
             except RatingError:
                 return False
-            models = after.rating.models
+            models = after.models
             return bool(models.identified[model] and models.rank[model] < self.before.rank[model])
 
         return lifted
@@ -156,7 +156,7 @@ class _Trials:
 
         Each vote changes the difference to the next model by (W − p) (y_a − y_b), H y the contrast of the two models.
         """
-        board, models = self.before, self._round.estimate.small.models
+        board, models = self.before, self._round.small.models
         next_better = (board.rank == board.rank[model] - 1) & (board.component == board.component[model])
         above = np.flatnonzero(next_better & board.identified)
         if len(above) == 0:
@@ -165,7 +165,7 @@ class _Trials:
         contrast[np.searchsorted(models, [model, above[0]])] = 1.0, -1.0
         y = np.zeros(len(board.score))
         try:
-            y[models] = find_influence(self._round.estimate).observed.solve(contrast)
+            y[models] = find_influence(self._round).observed.solve(contrast)
         except RatingError:  # a saddle point
             return 1
         new = self._attackers(model, self._most)

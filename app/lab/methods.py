@@ -66,7 +66,7 @@ def rate(arena: Arena, method: Method, *, seed: int = 0, shuffles: int = ELO_SHU
         )
         return Rated(result.score, np.zeros(arena.n_models, dtype=np.int64), np.ones(arena.n_annotators))
     try:
-        rating = run_round(arena.cells(), SETTINGS[method]).rating
+        rating = run_round(arena.cells(), SETTINGS[method])
     except (NoFiniteMaximumError, NoCommonRankingError, NotConvergedError):
         return None
     ability = np.where(np.isfinite(rating.annotators.ability), rating.annotators.ability, 1.0)

@@ -10,7 +10,8 @@ from app.rating.data.votes import aggregate
 from app.rating.decision.confidence import measure_confidence
 from app.rating.decision.joint import join_scores
 from app.rating.decision.verdict import DecisionRule, Verdict, decide
-from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.estimate import estimate
+from app.rating.inference.rating import Rating
 from app.rating.sampling.pair_weights import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
 from app.rating.sampling.settings import PairPolicy, SamplingSettings
@@ -90,7 +91,7 @@ def run_arena(
 
 
 def _choose(
-    generator: np.random.Generator, fitted: Estimate | None, sampling: SamplingSettings, n_models: int, votes: int
+    generator: np.random.Generator, fitted: Rating | None, sampling: SamplingSettings, n_models: int, votes: int
 ) -> tuple[Indices, Indices]:
     """Draw ordered pairs."""
     if fitted is None or sampling.policy == "uniform":
@@ -103,7 +104,7 @@ def _choose(
     return np.where(swap, second[drawn], first[drawn]), np.where(swap, first[drawn], second[drawn])
 
 
-def _forecast(fitted: Estimate, rule: DecisionRule, sampling: SamplingSettings, k: int) -> tuple[float, float, float]:
+def _forecast(fitted: Rating, rule: DecisionRule, sampling: SamplingSettings, k: int) -> tuple[float, float, float]:
     n_models = fitted.cells.n_models
     design: Floats | None = None
     if sampling.policy != "uniform":

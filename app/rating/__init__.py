@@ -7,14 +7,14 @@ Rooms, each of which imports only from the ones before it:
 - `data`: votes, cells (votes by annotator and pair), the comparison graph, threads, compiled kernels
 - `solver`: the likelihood; am-ELO by sequential quadratic programming, m-ELO by Newton, Elo; bias correction; abilities
   at fixed scores
-- `inference`: which models have a finite score, covariance, intervals, ranks, influence of votes and annotators
+- `inference`: which models have a finite score, covariance, intervals, ranks, notices, influence of annotators
 - `detection` and `robustness`: evidence against annotators, flag rules; how few votes decide the order of two models
-- `loop`: one round of the Stable Arena loop, its results and notices; slices of the votes; Elo over orders
+- `loop`: one round of the Stable Arena loop; slices of the votes; Elo over orders
 - `estimators`: the face for notebooks (docs/notebook.md), over the same code
 
 `settings` holds the settings of a round, `errors` the errors. Verbs: `fit_…` finds the parameters of one method for
-given votes; `minimise` is the numerical search behind it; `solve` is for linear systems; `estimate` is a fit of the
-identified models with its covariance; `run_round` does all of it, and flags.
+given votes, and return a `FitResult`; `minimise` is the numerical search behind it; `solve` is for linear systems;
+`estimate` fits the identified models, with their covariance, as a `Rating`; `run_round` does it for a round, and flags.
 """
 
 from importlib import import_module

@@ -46,13 +46,13 @@ def reason_to_hold(fit_input: FitInput, output: FitOutput) -> str | None:
     if share > limit:
         return f"it would newly exclude {share:.1%} of the votes, more than the policy's {limit:.1%}"
     # With two camps the votes do not tell which one is right.
-    notices = output.rating.diagnostics.warnings
+    notices = output.diagnostics.warnings
     return next((notice.detail for notice in notices if notice.code == "opposed-camps"), None)
 
 
 def newly_excluded_share(fit_input: FitInput, output: FitOutput) -> float:
     """Return the share of votes by annotators past δ that the rule excludes and did not exclude before."""
-    annotators = output.rating.annotators
+    annotators = output.annotators
     counted = (annotators.votes > fit_input.settings.min_votes) & ~fit_input.keep_never
     newly = counted & (annotators.standing == "excluded") & (fit_input.rule_standings != "excluded")
     newly &= ~fit_input.keep_always

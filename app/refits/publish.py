@@ -42,15 +42,15 @@ def write_snapshot(
     take over and publish. `apply_standings` follows under the lease.
     """
     names = model_names(conn, fit_input.model_ids)
-    rules = count_rules(output.rating)
+    rules = count_rules(output.annotators)
     alarms = [asdict(alarm) for alarm in find_alarms(conn, rules, fit_input.votes_read)]
     values: dict[str, Any] = {
         "refit_id": refit_id,
         "policy_version": fit_input.policy_version,
-        "settings": asdict(output.rating.settings),
+        "settings": asdict(fit_input.settings),
         "diagnostics": {
-            **asdict(output.rating.diagnostics),
-            "warnings": [asdict(notice) for notice in (*output.rating.diagnostics.warnings, *output.notices)],
+            **asdict(output.diagnostics),
+            "warnings": [asdict(notice) for notice in (*output.diagnostics.warnings, *output.notices)],
             "seconds": dict(seconds),
             "votes": account_votes(fit_input, output),
             "rules": rules,
@@ -59,9 +59,9 @@ def write_snapshot(
             "verdicts": verdict_rows(output),
             "audit": audit_head(conn),
         },
-        "held": fit_input.annotator_ids[output.rating.annotators.held].tolist(),
+        "held": fit_input.annotator_ids[output.annotators.held].tolist(),
         "votes_read": fit_input.votes_read,
-        "votes_used": round(output.rating.votes_used),
+        "votes_used": round(output.votes_used),
         "votes_sealed": count_sealed(fit_input, output),
         "vote_set": fit_input.vote_set,
         "votes_hash": output.votes_hash,
@@ -97,7 +97,7 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
     retracted. unsealed: left out because the policy counts sealed votes alone. over_quota: beyond the policy's votes
     per day.
     """
-    used, votes = round(output.rating.votes_used), output.rating.annotators.votes
+    used, votes = round(output.votes_used), output.annotators.votes
     pending = int(votes[(votes <= fit_input.settings.min_votes) & ~fit_input.keep_never].sum())
     return {
         "read": fit_input.votes_read,
@@ -112,7 +112,7 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
 
 def count_sealed(fit_input: FitInput, output: FitOutput) -> int:
     """Return how many of the votes that count are sealed."""
-    counted = np.isfinite(output.rating.annotators.ability)  # annotators outside the fit have a shadow ability at most
+    counted = np.isfinite(output.annotators.ability)  # annotators outside the fit have a shadow ability at most
     return int(fit_input.sealed[counted].sum())
 
 

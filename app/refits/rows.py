@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.detection.evidence import ABOUT_MODELS
-from app.rating.loop.results import ModelEstimates, Rating
+from app.rating.detection.evidence import ABOUT_MODELS, Evidence
+from app.rating.inference.results import AnnotatorEstimates, ModelEstimates
 from app.rating.loop.rows import finite
 from app.rating.robustness.fragility import Fragility
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
@@ -70,10 +70,14 @@ def matchup_columns(matchups: MatchupTable, model_ids: Ids) -> dict[str, list[An
 
 def annotator_columns(fit_input: FitInput, output: FitOutput, model_names: Sequence[str]) -> dict[str, list[Any]]:
     """Return the annotators with votes, as columns; `model_names` in the order of the input's models."""
-    annotators = output.rating.annotators
+    annotators = output.annotators
     voted = annotators.votes > 0
     figures = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
-    evidence = [row for row, here in zip(evidence_rows(output.rating, model_names), voted, strict=True) if here]
+    evidence = [
+        row
+        for row, here in zip(evidence_rows(output.annotators, output.evidence, model_names), voted, strict=True)
+        if here
+    ]
     return {
         "annotator_id": fit_input.annotator_ids[voted].tolist(),
         **{name: _plain(getattr(annotators, name)[voted]) for name in figures},
@@ -85,22 +89,23 @@ def annotator_columns(fit_input: FitInput, output: FitOutput, model_names: Seque
     }
 
 
-def evidence_rows(rating: Rating, model_names: Sequence[str]) -> list[dict[str, Any] | None]:
+def evidence_rows(
+    annotators: AnnotatorEstimates, evidence: Evidence | None, model_names: Sequence[str]
+) -> list[dict[str, Any] | None]:
     """Return for every annotator the results of the tests, or None where there is nothing to say.
 
     rule: what flags the annotator, "ability" or a test, or null. held: whether only the release margin keeps the flag.
     strength: log10 of the strongest test's likelihood ratio against honesty. tests: the same for every test that
     speaks against the annotator. about: the model, or the side, that a test speaks of.
     """
-    annotators = rating.annotators
     rows: list[dict[str, Any] | None] = [None] * len(annotators.votes)
-    log_ratios = {} if rating.evidence is None else rating.evidence.log_ratio
+    log_ratios = {} if evidence is None else evidence.log_ratio
     tests = list(log_ratios)
     table = np.array([log_ratios[test] for test in tests]).reshape(len(tests), len(rows)) / math.log(10.0)
     strength = table.max(axis=0, initial=-np.inf)
     for k in np.flatnonzero((strength >= WORTH_KEEPING) | (annotators.rule != "")).tolist():
         against = {test: round(ratio, 3) for test, ratio in zip(tests, table[:, k].tolist(), strict=True) if ratio > 0}
-        about = {test: _about(rating, test, k, model_names) for test in against}
+        about = {test: _about(evidence, test, k, model_names) for test in against}
         rows[k] = {
             "rule": str(annotators.rule[k]) or None,
             "held": bool(annotators.held[k]),
@@ -111,9 +116,8 @@ def evidence_rows(rating: Rating, model_names: Sequence[str]) -> list[dict[str, 
     return rows
 
 
-def count_rules(rating: Rating) -> dict[str, dict[str, int]]:
+def count_rules(annotators: AnnotatorEstimates) -> dict[str, dict[str, int]]:
     """Count the annotators that each rule flags or excludes, and their votes."""
-    annotators = rating.annotators
     marked = np.isin(annotators.standing, ("flagged", "excluded"))
     return {
         str(rule): {
@@ -140,8 +144,8 @@ def fragility_rows(fragility: Fragility, model_names: Sequence[str]) -> list[dic
     ]
 
 
-def _about(rating: Rating, test: str, annotator: int, model_names: Sequence[str]) -> str | None:
-    index = -1 if rating.evidence is None else int(rating.evidence.about[test][annotator])
+def _about(evidence: Evidence | None, test: str, annotator: int, model_names: Sequence[str]) -> str | None:
+    index = -1 if evidence is None else int(evidence.about[test][annotator])
     if index < 0:
         return None
     if test in ABOUT_MODELS:

@@ -76,7 +76,7 @@ def _compare(conn: Connection, settings: Policy, fit_input: FitInput, output: Fi
         policy_version=fit_input.policy_version,
         settings=settings,
         votes_read=fit_input.votes_read,
-        votes_used=round(output.rating.votes_used),
+        votes_used=round(output.votes_used),
         newly_excluded_share=newly_excluded_share(fit_input, output),
         needs_review=reason is not None,
         review_reason=reason,
@@ -98,7 +98,7 @@ def _previewed(conn: Connection, fit_input: FitInput, output: FitOutput) -> dict
     names, archived = read_model_names(conn), read_archived(conn)
     rows = [
         LeaderboardRow(model=names[row["model_id"]], **row, **_NO_METADATA)
-        for row in model_rows(output.rating.models, fit_input.model_ids)
+        for row in model_rows(output.models, fit_input.model_ids)
         if row["model_id"] not in archived
     ]
     rows.sort(key=lambda row: (row.component, row.rank, row.model))

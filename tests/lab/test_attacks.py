@@ -108,7 +108,7 @@ def test_a_quota_limits_flooding() -> None:
 
 def test_the_published_tests_find_what_they_are_made_for() -> None:
     arena = draw_arena(2, "target-only", Setup(n_annotators=40, votes_each=200))
-    rating = run_round(arena.votes.cells(), LoopSettings(min_votes=0)).rating
+    rating = run_round(arena.votes.cells(), LoopSettings(min_votes=0))
     R = (rating.models.score - 1000) * np.log(10) / 400
     marked = residual_test(arena.votes.cells(), R, rating.annotators.ability, 0.05)
     careful = residual_test(arena.votes.cells(), R, rating.annotators.ability, 0.05, dependent=True)
@@ -142,14 +142,14 @@ def test_a_budget_is_the_smallest_that_lifts(arena_cells: tuple) -> None:
     assert found.annotators > 1
     assert found.votes == 60 * found.annotators
     quiet = LoopSettings(min_votes=0, interval="none")
-    board = run_round(cells, quiet).rating.models
+    board = run_round(cells, quiet).models
     assert found.rank == board.rank[target]
     tie_share = share_of_ties(cells, board.score)
     for number, lifted in ((found.annotators, True), (found.annotators - 1, False)):
         new = votes_of_attackers(board.score, target, attack, number=number, tie_share=tie_share, seed=0)
         joined = join(cells, new)
         assert joined.n_votes == cells.n_votes + 60 * number
-        assert (run_round(joined, quiet).rating.models.rank[target] < found.rank) == lifted
+        assert (run_round(joined, quiet).models.rank[target] < found.rank) == lifted
 
 
 def test_attackers_who_choose_their_battles_need_fewer(arena_cells: tuple) -> None:

@@ -18,7 +18,7 @@ def cells() -> Cells:
 
 
 def at_rank(cells: Cells, rank: int, settings: LoopSettings = SETTINGS) -> int:
-    return int(np.argmax(run_round(cells, settings).rating.models.rank == rank))
+    return int(np.argmax(run_round(cells, settings).models.rank == rank))
 
 
 def test_too_few_attackers_are_an_answer(cells: Cells) -> None:

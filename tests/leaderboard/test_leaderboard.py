@@ -42,7 +42,7 @@ def test_the_leaderboard_is_that_of_the_loop(ask: Ask, crowd: list[str], refit: 
 
     votes = simulate_votes(5, n_models=6, roles={"honest": 12, "flip": 2}, votes_each=120)
     cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, n_annotators=14, n_models=6)
-    expected = run_round(cells, LoopSettings()).rating.models
+    expected = run_round(cells, LoopSettings()).models
     published = {row["model"]: row for row in board["models"]}
     for field in ("score", "se", "lower", "upper", "votes", "wins", "ties", "losses"):
         got = [published[f"model {i}"][field] for i in range(6)]

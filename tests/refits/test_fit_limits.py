@@ -71,7 +71,7 @@ def test_a_fit_that_needs_too_much_memory() -> None:
         # In the fit it is an error like any other; while the votes are handed over it is the process's end.
         with pytest.raises((FitTooLargeError, FitProcessLostError), match=r"memory.*500,000,000|500,000,000.*memory"):
             process.fit(task(16_000_000))
-        assert process.fit(task()).rating.diagnostics.converged, "another child fits what is small enough"
+        assert process.fit(task()).diagnostics.converged, "another child fits what is small enough"
     finally:
         process.stop()
 

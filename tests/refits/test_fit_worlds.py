@@ -26,7 +26,7 @@ def test_no_model_has_a_score(world: str, exclude: bool) -> None:
         settings=LoopSettings(min_votes=0, flag_rule="evidence", exclude=exclude),
     )  # fmt: skip
     output = fit_snapshot(fit_input)
-    assert not output.rating.models.identified.any()
+    assert not output.models.identified.any()
     assert np.isnan(output.leaderboards[LeaderboardName("am-elo")].score).all()
     assert output.fragility is not None
     assert not len(output.fragility.upper)
@@ -43,4 +43,4 @@ def test_a_fit_without_comparisons_has_the_same_leaderboard() -> None:
     assert list(quick.leaderboards) == [LeaderboardName("am-elo")]
     assert {name.method for name in whole.leaderboards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
     assert (quick.fragility is None, whole.fragility is None) == (True, False)
-    np.testing.assert_array_equal(quick.rating.models.score, whole.rating.models.score)
+    np.testing.assert_array_equal(quick.models.score, whole.models.score)

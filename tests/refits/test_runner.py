@@ -307,4 +307,4 @@ def test_fitting_here_and_in_the_child_is_the_same(
         task = load_fit_input(conn)
     here, there = fit_snapshot(task), fit_process.fit(task)
     assert here.votes_hash == there.votes_hash
-    assert here.rating.models.score.tolist() == there.rating.models.score.tolist()
+    assert here.models.score.tolist() == there.models.score.tolist()

@@ -14,7 +14,7 @@ from app.database.tables import annotators, snapshot_annotators, snapshot_matchu
 from app.errors import ConflictError
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
-from app.rating.inference.estimate import Estimate
+from app.rating.inference.rating import Rating
 from app.rating.loop.slices import HeldAbilities, fit_slice
 from app.rating.robustness.fragility import Fragility
 from app.rating.settings import LoopSettings
@@ -155,7 +155,7 @@ def test_a_tag_that_cannot_be_rated_holds_nothing_up(
     with database.read() as conn:
         task = load_fit_input(conn)
 
-    def rate(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Estimate:
+    def rate(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rating:
         if cells.n_votes < len(task.outcome):
             raise NotConvergedError("a score runs off to infinity", np.zeros(6), np.ones(14))
         return fit_slice(cells, held, settings)

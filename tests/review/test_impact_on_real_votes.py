@@ -43,7 +43,7 @@ def places(score: np.ndarray, se: np.ndarray) -> np.ndarray:
 def compare(task: FitInput, how_many: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Foreseen and true changes of score, then of place, for annotators in the fit: one row for each."""
     cells = task.cells()
-    base = run_round(cells, task.settings).rating
+    base = run_round(cells, task.settings)
     in_fit = cells.votes_by_annotator() > task.settings.min_votes
     chosen = np.flatnonzero(in_fit)
     if how_many is not None:
@@ -55,7 +55,7 @@ def compare(task: FitInput, how_many: int | None) -> tuple[np.ndarray, np.ndarra
         assert change.how == "influence"
         np.testing.assert_allclose(change.before, base.models.score, atol=1e-9)
         foreseen.append(change.after - change.before)
-        without = run_round(cells.where(cells.annotator != k), replace(task.settings, interval="none")).rating
+        without = run_round(cells.where(cells.annotator != k), replace(task.settings, interval="none"))
         true.append(without.models.score - base.models.score)
     score, se = base.models.score, base.models.se
     moved = [np.array([places(score + row, se) - places(score, se) for row in rows]) for rows in (foreseen, true)]
@@ -95,7 +95,7 @@ def test_a_true_refit_is_one(task: FitInput) -> None:
     k = int(np.flatnonzero(in_fit)[3])
     change = leave_out(task, in_fit, k, exact=True)
     assert change.how == "refit"
-    without = run_round(cells.where(cells.annotator != k), task.settings).rating.models
+    without = run_round(cells.where(cells.annotator != k), task.settings).models
     np.testing.assert_allclose(change.after, without.score, atol=1e-5)
     assert change.rank is not None
     np.testing.assert_array_equal(change.rank, without.rank)

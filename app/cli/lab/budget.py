@@ -78,7 +78,7 @@ def _targets(named: NamedCells, settings: LoopSettings, asked: list[str] | None)
         raise BadInputError(f"no vote is on a model {unknown[0]}")
     if asked:
         return [named.models.index(name) for name in asked]
-    board = run_round(named.cells, settings).rating.models
+    board = run_round(named.cells, settings).models
     order = np.lexsort((board.rank, board.component))
     shown = [int(m) for m in order if board.component[m] == 0 and board.identified[m] and board.rank[m] > 1]
     return shown[: TOP - 1]

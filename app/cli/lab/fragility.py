@@ -11,8 +11,9 @@ from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption
 from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
 from app.cli.lab.sources import NamedCells, open_named
 from app.cli.progress import showing_stages
-from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
+from app.rating.inference.rating import Rating
 from app.rating.robustness.fragility import HANDFUL, Fragility, find_fragility, verify_annotators, verify_votes
 from app.rating.settings import LoopSettings, Method
 
@@ -58,7 +59,7 @@ def fragility(
     publish(report, output_format, figure)
 
 
-def _verify(result: Estimate, settings: LoopSettings, found: Fragility, influence: Influence) -> list[tuple[int, int]]:
+def _verify(result: Rating, settings: LoopSettings, found: Fragility, influence: Influence) -> list[tuple[int, int]]:
     both = zip(found.upper.tolist(), found.lower.tolist(), strict=True)
     return [
         (
@@ -88,7 +89,7 @@ def _pairs(named: NamedCells, found: Fragility, checked: list[tuple[int, int]] |
     return rows
 
 
-def _weights(named: NamedCells, result: Estimate, influence: Influence) -> list[Row]:
+def _weights(named: NamedCells, result: Rating, influence: Influence) -> list[Row]:
     """Return the annotators whose removal changes the scores most, in the root mean square."""
     change = leave_annotators_out(influence)
     size = np.sqrt(np.nanmean(change**2, axis=1))

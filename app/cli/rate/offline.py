@@ -100,7 +100,7 @@ def _jointly(
     file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
 ) -> OfflineRating:
     try:
-        rating = rate_indexed(votes, cells, settings.loop, inverse_propensity=settings.inverse_propensity).rating
+        rating = rate_indexed(votes, cells, settings.loop, inverse_propensity=settings.inverse_propensity)
     except NoFiniteMaximumError as error:
         raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)

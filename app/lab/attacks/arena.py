@@ -131,7 +131,7 @@ def draw_arena(seed: int, strategy: str, setup: Setup) -> Arena:
     honest = replace(honest, outcome=people.vote(honest.annotator, honest.left, honest.right, generator))
     attacker = np.arange(size) >= size - number
     kept = honest.where(~attacker[honest.annotator])
-    board = run_round(kept.cells(), PUBLIC).rating.models
+    board = run_round(kept.cells(), PUBLIC).models
     public = np.where(board.identified, board.score, board.score[board.identified].min())
     target = int(np.argsort(public)[setup.target])
     victim = np.zeros(size, dtype=bool)

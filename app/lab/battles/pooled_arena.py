@@ -81,7 +81,7 @@ def fitted_arena(cells: Cells) -> PooledArena:
     RatingError
         The votes have no ranking.
     """
-    rating = run_round(cells, PUBLIC).rating
+    rating = run_round(cells, PUBLIC)
     score, ability = rating.models.score, rating.annotators.ability
     here = rating.models.identified & (rating.models.component == 0)
     known = NATURAL_PER_ELO * (score[here] - score[here].mean())

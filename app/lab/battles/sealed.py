@@ -103,7 +103,7 @@ def _try(
             rounds=ROUNDS,
         )  # fmt: skip
         honest = replace(honest, n_annotators=setup.n_annotators)
-        board = run_round(honest.cells(), PUBLIC).rating.models
+        board = run_round(honest.cells(), PUBLIC).models
         public = np.where(board.identified, board.score, board.score[board.identified].min())
         table, before = tabulate(honest.cells(), sampling), {}
         for target_place in targets:

@@ -13,7 +13,7 @@ from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, weigh
-from app.rating.loop.results import Rating
+from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
 
@@ -41,7 +41,7 @@ class ReviewTrial:
     @cached_property
     def rating(self) -> Rating:
         """The rating of all votes by penalised am-ELO."""
-        return run_round(self.cells, self.settings).rating
+        return run_round(self.cells, self.settings)
 
     @cached_property
     def R(self) -> Floats:  # noqa: N802  the mathematics' own name
@@ -100,7 +100,7 @@ class ReviewTrial:
     def service(self) -> Mask:
         """Flag by any test, then by the threshold in a fit of the others: the service's default rule."""
         flagged = self.any_test()
-        rest = run_round(self.cells, self.settings, keep_never=flagged).rating
+        rest = run_round(self.cells, self.settings, keep_never=flagged)
         return flagged | (rest.annotators.ability <= self.settings.min_ability)
 
     def service_with_late(self) -> Mask:

@@ -123,7 +123,7 @@ def _boards(votes: Votes, target: int, marks: dict[str, Mask]) -> dict[str, tupl
 def find_place(votes: Votes, settings: LoopSettings, target: int) -> tuple[float, float]:
     """Return the rank and the score of the target, NaN where the fit fails."""
     try:
-        board = run_round(votes.cells(), settings).rating.models
+        board = run_round(votes.cells(), settings).models
     except RatingError:
         return float("nan"), float("nan")
     return float(board.rank[target]), float(board.score[target])

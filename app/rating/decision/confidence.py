@@ -11,7 +11,7 @@ from app.rating.decision.joint import JointScores, join_scores
 from app.rating.decision.rank_probabilities import rank_probabilities
 from app.rating.decision.verdict import Decision, DecisionRule, Unscored, decide, unscored_level
 from app.rating.inference.bounds import unscored_bounds
-from app.rating.inference.estimate import Estimate
+from app.rating.inference.rating import Rating
 
 MOST_MODELS = 500
 MOST_RANKS = 50
@@ -52,7 +52,7 @@ class Confidence:
         return decide(self.joint, k, self.rule, self.unscored)
 
 
-def measure_confidence(estimate: Estimate, rule: DecisionRule, design: Floats | None = None) -> Confidence | None:
+def measure_confidence(rating: Rating, rule: DecisionRule, design: Floats | None = None) -> Confidence | None:
     """Return how sure the order of the largest component is.
 
     None without intervals, and with fewer than 2 or more than 500 models with a score.
@@ -62,11 +62,11 @@ def measure_confidence(estimate: Estimate, rule: DecisionRule, design: Floats | 
     design : probability that the next battle is of each pair, symmetric, shape (n_models, n_models); by default as
         battles were chosen so far
     """
-    joint = join_scores(estimate)
+    joint = join_scores(rating)
     if joint is None or len(joint.score) > MOST_MODELS:
         return None
     n = len(joint.score)
-    votes = count_pairs_of(estimate, joint)
+    votes = count_pairs_of(rating, joint)
     with one_blas_thread():
         growth = find_growth(joint, votes, None if design is None else design[np.ix_(joint.models, joint.models)])
         most = min(MOST_RANKS, n)
@@ -74,21 +74,21 @@ def measure_confidence(estimate: Estimate, rule: DecisionRule, design: Floats | 
         contenders = (within[:, -1] > 0.0) | (np.arange(n) <= most)
         forecasts = forecast_decisions(joint, growth, min(most, n - 1), rule, contenders=contenders)
         doubled = growth.errors(growth.votes)
-    return Confidence(joint, doubled, within, forecasts, growth.votes, _bound_unscored(estimate, rule, most, n), rule)
+    return Confidence(joint, doubled, within, forecasts, growth.votes, _bound_unscored(rating, rule, most, n), rule)
 
 
-def _bound_unscored(estimate: Estimate, rule: DecisionRule, most: int, n: int) -> Unscored:
+def _bound_unscored(rating: Rating, rule: DecisionRule, most: int, n: int) -> Unscored:
     """Bound the models of the largest component that have no score, at every look together.
 
     The probability under a score s that a model lost all its battles is a test martingale's inverse: 1/P starts at 1,
     stays 1 on average while battles come, and so ever reaches 1/α with probability α. The exact bound of a model that
     only lost is therefore valid at every look as it is.
     """
-    rest = (estimate.components.label == 0) & ~estimate.identified
+    rest = (rating.components.label == 0) & ~rating.identified
     number = int(rest.sum())
     if number == 0:
         return Unscored()
     level = unscored_level(rule, min(most, n - 1), n + number)
-    lower, upper = unscored_bounds(estimate, 1.0 - level)
+    lower, upper = unscored_bounds(rating, 1.0 - level)
     lost = np.isneginf(lower[rest])
     return Unscored(number, float(upper[rest].max()) if lost.all() else math.inf)

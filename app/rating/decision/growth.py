@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from app.rating.data.arrays import Floats, Mask
 from app.rating.decision.joint import JointScores
-from app.rating.inference.estimate import Estimate
+from app.rating.inference.rating import Rating
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 LEAST = 1e-12  # of the mean information, in every direction: that on models far apart may vanish
@@ -75,14 +75,14 @@ def find_growth(joint: JointScores, votes: Floats, design: Floats | None = None)
     return Growth(across @ (transport @ vectors), np.maximum(rate, 0.0), total)
 
 
-def count_pairs_of(estimate: Estimate, joint: JointScores) -> Floats:
+def count_pairs_of(rating: Rating, joint: JointScores) -> Floats:
     """Return the counted votes between the models of `joint`, symmetric, shape (n, n)."""
-    place = np.full(estimate.cells.n_models, -1)
+    place = np.full(rating.cells.n_models, -1)
     place[joint.models] = np.arange(len(joint.models))
-    a, b = place[estimate.pairs.model_a], place[estimate.pairs.model_b]
+    a, b = place[rating.pairs.model_a], place[rating.pairs.model_b]
     both = (a >= 0) & (b >= 0)
     votes = np.zeros((len(joint.models),) * 2)
-    np.add.at(votes, (a[both], b[both]), estimate.pairs.n[both])
+    np.add.at(votes, (a[both], b[both]), rating.pairs.n[both])
     symmetric: Floats = votes + votes.T
     return symmetric
 

@@ -7,7 +7,7 @@ from scipy.special import ndtr, stdtrit
 from app.rating.data.arrays import Floats, Indices
 from app.rating.inference.contrasts import contrast_errors
 from app.rating.inference.covariance import NORMAL
-from app.rating.inference.estimate import Estimate
+from app.rating.inference.rating import Rating
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 
@@ -51,20 +51,20 @@ class JointScores:
         return self.score[:, None] - self.score
 
 
-def join_scores(estimate: Estimate) -> JointScores | None:
+def join_scores(rating: Rating) -> JointScores | None:
     """Return the scores of the largest component with their joint errors; None without errors or with one score.
 
     The largest component is the one with the most votes, number 0 on a leaderboard. Its models without a score are
     left out.
     """
-    models = estimate.small.models
-    here = np.flatnonzero(estimate.components.label[models] == 0)
-    if estimate.covariance is None or len(here) < 2:  # noqa: PLR2004  one score has no difference
+    models = rating.small.models
+    here = np.flatnonzero(rating.components.label[models] == 0)
+    if rating.covariance is None or len(here) < 2:  # noqa: PLR2004  one score has no difference
         return None
-    score = ELO_PER_NATURAL * (estimate.unit * estimate.fit.scores)[here]
+    score = ELO_PER_NATURAL * (rating.unit * rating.fit.scores)[here]
     here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
-    errors = ELO_PER_NATURAL * contrast_errors(estimate.covariance.scores, here[:, None], here)
-    return JointScores(models[here], score, errors, estimate.covariance.freedom[here])
+    errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.scores, here[:, None], here)
+    return JointScores(models[here], score, errors, rating.covariance.freedom[here])
 
 
 def widen(multiple: Floats, freedom: Floats) -> Floats:

@@ -83,7 +83,7 @@ class AmElo(JointEstimator):
 
     def _find_evidence(self, test: str, annotator: int) -> tuple[float | None, str | None]:
         """Return the strength of a test on an annotator, and what it found; None for a flag by ability."""
-        evidence = self.result_.rating.evidence
+        evidence = self.result_.evidence
         if evidence is None or test not in evidence.log_ratio:
             return None, None
         about = int(evidence.about[test][annotator])
@@ -91,4 +91,4 @@ class AmElo(JointEstimator):
         return float(evidence.log_ratio[test][annotator]) / math.log(10.0), found
 
     def _annotator_rows(self) -> list[AnnotatorRow]:
-        return annotator_rows(self.result_.rating, self.votes_.annotators)
+        return annotator_rows(self.result_, self.votes_.annotators)

@@ -13,7 +13,7 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.indexed import IndexedVotes
 from app.rating.errors import NotFittedError, RatingWarning, VotesError
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table, read_table
-from app.rating.loop.results import RatingNotice
+from app.rating.inference.results import RatingNotice
 from app.rating.settings import check_numbers
 
 SHOWN = 10  # models in the text of a fitted estimator

@@ -11,8 +11,8 @@ from app.rating.estimators.decided import Decided, say_decided
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table
 from app.rating.inference.matchups import predict_matchups
+from app.rating.inference.rating import Rating
 from app.rating.loop.indexed import rate_indexed
-from app.rating.loop.results import LoopResult
 from app.rating.loop.rows import ModelRow, model_rows
 from app.rating.settings import Interval, LoopSettings, Method
 
@@ -34,7 +34,7 @@ class JointEstimator(Estimator):
     interval: Interval
     confidence: float
     inverse_propensity: bool
-    result_: LoopResult
+    result_: Rating
 
     _method: ClassVar[Method]
     _row_type = ModelRow
@@ -77,7 +77,7 @@ class JointEstimator(Estimator):
             error.add_note(f"annotators: {', '.join(names)}{', …' if len(error.annotators) > NAMED else ''}")
             raise
         self.votes_, self.result_, self._kind = table.votes, result, table.kind
-        self._warn(result.rating.diagnostics.warnings)
+        self._warn(result.diagnostics.warnings)
         return self
 
     def win_probability(self, a: Any, b: Any, *, return_interval: bool = False) -> Any:
@@ -99,7 +99,7 @@ class JointEstimator(Estimator):
         """
         self._check_fitted()
         i, j = np.broadcast_arrays(*(find_models(names, self.votes_.models) for names in (a, b)))
-        found = predict_matchups(self.result_.estimate, self.result_.rating.settings, (i.ravel(), j.ravel()))
+        found = predict_matchups(self.result_, self.result_.settings, (i.ravel(), j.ravel()))
         figures = tuple(as_shape(x, i.shape) for x in (found.probability, found.lower, found.upper))
         return figures if return_interval else figures[0]
 
@@ -136,7 +136,7 @@ class JointEstimator(Estimator):
             A parameter is out of range, the estimator is not fitted, or it has no intervals.
         """
         self._check_fitted()
-        known = measure_confidence(self.result_.estimate, DecisionRule(self.confidence, margin))
+        known = measure_confidence(self.result_, DecisionRule(self.confidence, margin))
         if known is None:
             raise ValueError("the verdict needs intervals, and 2 to 500 models with a score that votes connect")
         return say_decided(known, k, self.votes_.models, self._kind)
@@ -144,7 +144,7 @@ class JointEstimator(Estimator):
     def plot(self) -> Spec:
         """Return a Vega-Lite chart of the leaderboard: scores with their intervals, best first."""
         self._check_fitted()
-        share = f"{self.result_.rating.settings.confidence:.0%}"
+        share = f"{self.result_.settings.confidence:.0%}"
         return leaderboard_chart(self._rows(), f"score and its {share} interval, Elo points")
 
     def _settings(self, table: VoteTable) -> LoopSettings:
@@ -156,10 +156,10 @@ class JointEstimator(Estimator):
         return LoopSettings(method=self._method, **given)
 
     def _rows(self) -> Sequence[ModelRow]:
-        return model_rows(self.result_.rating, self.votes_.models)
+        return model_rows(self.result_, self.votes_.models)
 
     def _summary(self) -> str:
-        rating = self.result_.rating
+        rating = self.result_
         used, votes = rating.votes_used, rating.annotators.votes.sum()
         flagged = int(np.isin(rating.annotators.standing, ("flagged", "excluded")).sum())
         models = counted(int((rating.models.votes > 0).sum()), "model")

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
@@ -6,8 +7,10 @@ from scipy.special import expit
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
-from app.rating.inference.estimate import Estimate
 from app.rating.solver.gauge import ELO_PER_NATURAL
+
+if TYPE_CHECKING:
+    from app.rating.inference.rating import Rating
 
 SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
 LEAST_ABILITY = 1e-12  # smaller abilities would bound scores at 10¹³ natural units
@@ -15,7 +18,7 @@ HALVINGS = 120  # enough for a span of 60 / LEAST_ABILITY
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)  # of the normal distribution, over which opponents are averaged
 
 
-def unscored_bounds(estimate: Estimate, confidence: float) -> tuple[Floats, Floats]:
+def unscored_bounds(rating: "Rating", confidence: float) -> tuple[Floats, Floats]:
     """Bound the scores of models that are not identified, in Elo points on the scale of their component.
 
     Parameters
@@ -26,16 +29,16 @@ def unscored_bounds(estimate: Estimate, confidence: float) -> tuple[Floats, Floa
     -------
     lower, upper : shape (n_models,); −∞ and ∞ where there is no bound, NaN for identified models
     """
-    label, models, identified = estimate.components.label, estimate.small.models, estimate.identified
-    R = np.nan_to_num(estimate.scores(len(label)))
-    unit = np.ones(max(estimate.components.number, 1))
-    unit[label[models]] = estimate.unit
+    label, models, identified = rating.components.label, rating.small.models, rating.identified
+    R = np.nan_to_num(rating.scores())
+    unit = np.ones(max(rating.components.number, 1))
+    unit[label[models]] = rating.unit
     errors = None
-    if estimate.covariance is not None and not identified[label >= 0].all():
+    if rating.covariance is not None and not identified[label >= 0].all():
         errors = np.zeros((len(label),) * 2)
-        errors[np.ix_(models, models)] = estimate.covariance.scores / np.outer(estimate.unit, estimate.unit)
-    theta = estimate.abilities(estimate.cells.n_annotators)
-    lower, upper = outside_bounds(estimate.cells, identified, R, theta, confidence, errors)
+        errors[np.ix_(models, models)] = rating.covariance.scores / np.outer(rating.unit, rating.unit)
+    theta = rating.abilities()
+    lower, upper = outside_bounds(rating.cells, identified, R, theta, confidence, errors)
     scale = ELO_PER_NATURAL * unit[np.maximum(label, 0)]
     return scale * lower, scale * upper
 

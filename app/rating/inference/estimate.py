@@ -1,5 +1,4 @@
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,9 +16,11 @@ from app.rating.errors import (
     VotesError,
 )
 from app.rating.inference.covariance import Covariance, covariance
+from app.rating.inference.rating import Rating
+from app.rating.inference.results import AnnotatorEstimates
 from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_m_elo
-from app.rating.solver.gauge import ELO_PER_NATURAL, typical_ability
+from app.rating.solver.gauge import typical_ability
 from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
 from app.rating.solver.solution import fit_groups_apart, fit_with_settings
@@ -32,67 +33,7 @@ MOST_MODELS = 4_096  # a square matrix of them is 134 MB
 FURTHER = 3.0  # times the distance that m-ELO gives the model, where that is more
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """One fit over the counted votes, with the models and annotators of the caller's indices.
-
-    Attributes
-    ----------
-    cells : the counted votes
-    pairs : their pair table
-    components : of their comparison graph
-    identified : models with a finite score, shape (n_models,)
-    small : the cells between identified models, renumbered: the indices of `fit` and `covariance`
-    fit : the fit, and its scores and abilities less their bias
-    unit : typical ability of each model's scale group, shape (small.models,); 1 for m-ELO
-    annotator_unit : the same for each annotator of `small`
-    has_abilities : False for m-ELO
-    seconds : "fit" and "intervals"
-    """
-
-    cells: Cells
-    pairs: Cells
-    components: Components
-    identified: Mask
-    small: Compact
-    fit: FitResult
-    covariance: Covariance | None
-    unit: Floats
-    annotator_unit: Floats
-    has_abilities: bool
-    seconds: dict[str, float]
-
-    @property
-    def typical(self) -> float:
-        """Median ability of the largest scale group, by which published abilities are divided; 1 for m-ELO."""
-        if len(self.annotator_unit) == 0:
-            return 1.0
-        units, size = np.unique(self.annotator_unit, return_counts=True)
-        return float(units[np.argmax(size)])
-
-    def abilities(self, n_annotators: int) -> Floats:
-        """Return θ in the solver's units, the typical ability where the fit has none, shape (n_annotators,)."""
-        theta = np.full(n_annotators, self.typical)
-        theta[self.small.annotators] = self.fit.abilities
-        return theta
-
-    def scores(self, n_models: int) -> Floats:
-        """Return R in the solver's units, NaN for models that are not identified, shape (n_models,)."""
-        R = np.full(n_models, np.nan)
-        R[self.small.models] = self.fit.scores
-        return R
-
-    @property
-    def optimum(self) -> Start:
-        """The solver's last point, as the start of a later fit."""
-        score, ability = np.full(self.cells.n_models, np.nan), np.full(self.cells.n_annotators, np.nan)
-        score[self.small.models] = self.fit.R * ELO_PER_NATURAL * self.typical
-        if self.has_abilities:
-            ability[self.small.annotators] = self.fit.theta / self.typical
-        return Start(score, ability, self.typical)
-
-
-def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
+def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Rating:
     """Fit the settings' method to the models whose scores the votes identify, with its covariance.
 
     Which models these are depends on the signs of the abilities, and these on the fit: both are iterated until they
@@ -115,7 +56,7 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
         return _estimate(cells, settings, start)
 
 
-def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
+def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Rating:
     began = time.perf_counter()
     pairs = pool_annotators(cells)
     components = find_components(pairs)
@@ -134,10 +75,22 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Esti
             published=(fit.scores, fit.abilities, annotator_unit),
         )  # fmt: skip
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
-    has_abilities = settings.method == "am-elo"
-    return Estimate(
-        cells, pairs, components, identified, small, fit, spread, unit, annotator_unit, has_abilities, seconds
-    )
+    return Rating(
+        settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small, fit=fit,
+        covariance=spread, unit=unit, annotator_unit=annotator_unit,
+        annotators=_annotators(cells, small, fit, spread, annotator_unit, settings), seconds=seconds,
+    )  # fmt: skip
+
+
+def _annotators(
+    cells: Cells, small: Compact, fit: FitResult, spread: Covariance | None, unit: Floats, settings: LoopSettings
+) -> AnnotatorEstimates:
+    ability, se = np.full((2, cells.n_annotators), np.nan)
+    if spread is not None:
+        se[small.annotators] = spread.ability_se
+    if settings.method == "am-elo":
+        ability[small.annotators] = fit.abilities / unit
+    return AnnotatorEstimates.without_rules(cells.votes_by_annotator(), ability, se)
 
 
 def _identify_and_solve(

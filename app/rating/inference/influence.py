@@ -10,8 +10,8 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts, one_blas_thread, split
 from app.rating.data.votes import WORTH_A_THREAD, Cells
-from app.rating.inference.estimate import Estimate
 from app.rating.inference.influence_kernels import influence_by_vote, own_curvature
+from app.rating.inference.rating import Rating
 from app.rating.inference.unit import UnitFrame, fix_unit
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.kernels import fill_rows
@@ -48,27 +48,27 @@ class VoteGroups:
 class Influence:
     """The information at a fit, from which the effect of a small change of the votes on the scores follows.
 
-    Models and annotators have the indices of `estimate.small`.
+    Models and annotators have the indices of `rating.small`.
     """
 
-    estimate: Estimate
+    rating: Rating
     observed: Observed
 
     @cached_property
     def frame(self) -> UnitFrame:
         """The same information with the published unit fixed."""
-        fit = self.estimate.fit
-        return fix_unit(self.observed, fit, fit.abilities, self.estimate.annotator_unit)
+        fit = self.rating.fit
+        return fix_unit(self.observed, fit, fit.abilities, self.rating.annotator_unit)
 
     @cached_property
     def vote_groups(self) -> VoteGroups:
         """The votes behind the scores."""
-        return _group_votes(self.estimate.small.cells, self.estimate.fit)
+        return _group_votes(self.rating.small.cells, self.rating.fit)
 
     @property
     def component(self) -> Indices:
         """Component of each model, shape (n_models,)."""
-        return self.estimate.components.label[self.estimate.small.models]
+        return self.rating.components.label[self.rating.small.models]
 
     def of_votes(self, contrast: Floats) -> Floats:
         """Return the influence of one vote of each group on contrast·R: how far contrast·R falls without it.
@@ -81,7 +81,7 @@ class Influence:
         -------
         float array, shape (n_groups,), in the solver's units
         """
-        fit, cells, votes = self.estimate.fit, self.estimate.small.cells, self.vote_groups
+        fit, cells, votes = self.rating.fit, self.rating.small.cells, self.vote_groups
         y = self.observed.solve(contrast)
         q = self.observed.arrow.project(self.observed.likelihood.times_rows(self.observed.point.cross, y))
         out = np.empty(len(votes.cell))
@@ -95,7 +95,7 @@ class Influence:
         return out
 
 
-def find_influence(estimate: Estimate) -> Influence:
+def find_influence(rating: Rating) -> Influence:
     """Expand the objective at a fit, or reuse the expansion that the fit left.
 
     Raises
@@ -103,15 +103,15 @@ def find_influence(estimate: Estimate) -> Influence:
     NotConvergedError
         The fit is at a saddle point.
     """
-    fit = estimate.fit
+    fit = rating.fit
     if fit.observed is not None:
-        return Influence(estimate, fit.observed)
+        return Influence(rating, fit.observed)
     with one_blas_thread():
         observed = observe(
-            estimate.small.cells, fit, estimate.components.label[estimate.small.models],
-            prior_sd=fit.prior_sd, abilities=estimate.has_abilities,
+            rating.small.cells, fit, rating.components.label[rating.small.models],
+            prior_sd=fit.prior_sd, abilities=rating.has_abilities,
         )  # fmt: skip
-    return Influence(estimate, observed)
+    return Influence(rating, observed)
 
 
 def _group_votes(cells: Cells, fit: FitResult) -> VoteGroups:
@@ -129,7 +129,7 @@ def leave_annotators_out(influence: Influence) -> Floats:
 
     Returns
     -------
-    float array, shape (n_annotators, n_models), Elo points, indices as in `estimate.small`
+    float array, shape (n_annotators, n_models), Elo points, indices as in `rating.small`
         Groups of models that only one annotator links keep their distance without that annotator. NaN for a single
         annotator, and for an annotator whose removal leaves so few votes that the iteration below does not converge.
 
@@ -143,7 +143,7 @@ def leave_annotators_out(influence: Influence) -> Floats:
     ----------
     Koh, Ang, Teo and Liang (2019), on one-step approximations for groups; Pregibon (1981).
     """
-    cells = influence.estimate.small.cells
+    cells = influence.rating.small.cells
     if cells.n_annotators == 1:
         return np.full((1, cells.n_models), np.nan)  # no vote would remain
     with one_blas_thread():
@@ -162,7 +162,7 @@ class _Others:
     """
 
     def __init__(self, influence: Influence, left_out: slice) -> None:
-        arrow, theta = influence.observed.arrow, influence.estimate.fit.theta[left_out]
+        arrow, theta = influence.observed.arrow, influence.rating.fit.theta[left_out]
         rows = _rows(influence, influence.observed.point.cross, left_out)
         self.bound = arrow.scale is not None and len(arrow.size) > 0
         self.total, self.others = np.zeros_like(rows), np.zeros_like(rows)
@@ -186,9 +186,9 @@ class _Others:
 
 def _change(influence: Influence) -> Floats:
     """Return the change of the published scores, natural units, shape (n_annotators, n_models)."""
-    estimate, observed = influence.estimate, influence.observed
-    contributions = observed.likelihood.score_contributions(estimate.fit.R, estimate.fit.theta)
-    change = np.empty((estimate.small.cells.n_annotators, estimate.small.cells.n_models))
+    rating, observed = influence.rating, influence.observed
+    contributions = observed.likelihood.score_contributions(rating.fit.R, rating.fit.theta)
+    change = np.empty((rating.small.cells.n_annotators, rating.small.cells.n_models))
 
     def fill(part: tuple[int, int]) -> None:
         for first in range(part[0], part[1], CHUNK):
@@ -214,7 +214,7 @@ def _change_without(influence: Influence, contributions: Floats, left_out: slice
     X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
     if not others.bound:
         return X
-    change: Floats = influence.estimate.unit * X + influence.estimate.fit.scores * _unit_change(
+    change: Floats = influence.rating.unit * X + influence.rating.fit.scores * _unit_change(
         influence, others, X, left_out
     )
     return change
@@ -227,7 +227,7 @@ def _unit_change(influence: Influence, others: _Others, X: Floats, left_out: sli
     tanh((θ_j/m − 1)/h) = 0 changes by m (Σ_j ν_j Δθ_j − pull_k) / Σ_j ν_j θ_j over the others, ν the derivative of
     the unit's equation.
     """
-    frame, estimate = influence.frame, influence.estimate
+    frame, rating = influence.frame, influence.rating
     arrow, group = influence.observed.arrow, frame.annotators[left_out]
     share, rows = frame.share[left_out], _rows(influence, influence.observed.point.cross, left_out)
     total = influence.observed.likelihood.by_model(influence.observed.point.cross, frame.share)
@@ -238,18 +238,18 @@ def _unit_change(influence: Influence, others: _Others, X: Floats, left_out: sli
         whole: Floats = sum_by(frame.annotators, each, len(frame.size))
         return whole[group] - each[left_out]
 
-    fit = estimate.fit
+    fit = rating.fit
     moved, weight = -np.einsum("ki,ki->k", along, X) - frame.pull[left_out], of_others(slope * fit.abilities)
     if fit.corrected is None:  # corrected abilities are fitted apart from the constraint
         moved += others.multiplier(X) * of_others(slope * arrow.v_over_D)
-    unit = estimate.annotator_unit[left_out] * moved / np.where(weight > TINY, weight, np.inf)
+    unit = rating.annotator_unit[left_out] * moved / np.where(weight > TINY, weight, np.inf)
     changes: Floats = np.where(frame.models == group[:, None], unit[:, None], 0.0)
     return changes
 
 
 def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
     """Return (S − S₋ₖ) x for every annotator k left out, x the row of X."""
-    fit, observed, cells = influence.estimate.fit, influence.observed, influence.estimate.small.cells
+    fit, observed, cells = influence.rating.fit, influence.observed, influence.rating.small.cells
     out = np.empty_like(X)
     own_curvature(
         left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b, cells.n,
@@ -275,7 +275,7 @@ def _centred(rows: Floats, component: Indices) -> Floats:
 
 def _rows(influence: Influence, weight: Floats, whose: slice) -> Floats:
     """Return Σ weight·(e_a − e_b) over the cells of each of these annotators, shape (n_whose, n_models)."""
-    rows, cells = influence.observed.likelihood.rows, influence.estimate.small.cells
+    rows, cells = influence.observed.likelihood.rows, influence.rating.small.cells
     out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
     fill_rows(np.arange(whose.start, whose.stop), rows.starts, cells.model_a, cells.model_b, weight, one, out)
     return out

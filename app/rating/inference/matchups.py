@@ -4,7 +4,7 @@ import numpy as np
 
 from app.rating.data.arrays import Floats, Indices
 from app.rating.inference.contrasts import win_probabilities
-from app.rating.inference.estimate import Estimate
+from app.rating.inference.rating import Rating
 from app.rating.settings import LoopSettings
 
 
@@ -27,14 +27,12 @@ class Matchups:
     upper: Floats
 
 
-def predict_matchups(
-    estimate: Estimate, settings: LoopSettings, pairs: tuple[Indices, Indices] | None = None
-) -> Matchups:
+def predict_matchups(rating: Rating, settings: LoopSettings, pairs: tuple[Indices, Indices] | None = None) -> Matchups:
     """Predict P(a beats b) = σ(R_a − R_b), R in units of the typical ability, with intervals made on the log-odds.
 
     Parameters
     ----------
-    settings : of the estimate; the intervals have its confidence
+    settings : of the rating; the intervals have its confidence
     pairs : model_a and model_b, shape (n_pairs,) each; default every pair a < b of a component in which both have a
         score, in ascending order
 
@@ -42,21 +40,21 @@ def predict_matchups(
     -----
     The interval uses the covariance of the two scores, so it is narrower than their own errors suggest. O(n_pairs).
     """
-    component = np.where(estimate.identified, estimate.components.label, -1)
+    component = np.where(rating.identified, rating.components.label, -1)
     if pairs is None:
-        first, second = np.triu_indices(len(estimate.small.models), 1)
-        model_a, model_b = estimate.small.models[first], estimate.small.models[second]
+        first, second = np.triu_indices(len(rating.small.models), 1)
+        model_a, model_b = rating.small.models[first], rating.small.models[second]
         same = component[model_a] == component[model_b]
         model_a, model_b = model_a[same], model_b[same]
     else:
         model_a, model_b = pairs
     scored = (component[model_a] == component[model_b]) & (component[model_a] >= 0)
     unit, row = np.ones(len(component)), np.zeros(len(component), dtype=np.int64)
-    unit[estimate.small.models] = estimate.unit
-    row[estimate.small.models] = np.arange(len(estimate.small.models))
-    R = unit * estimate.scores(len(component))
+    unit[rating.small.models] = rating.unit
+    row[rating.small.models] = np.arange(len(rating.small.models))
+    R = unit * rating.scores()
     difference, half = R[model_a] - R[model_b], np.full(len(model_a), np.nan)
-    spread = estimate.covariance
+    spread = rating.covariance
     if spread is not None:
         half = spread.contrast_half_widths(settings.confidence, row[model_a], row[model_b])
     predicted = win_probabilities(np.where(scored, difference, np.nan), half)

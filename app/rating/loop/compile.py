@@ -14,7 +14,7 @@ from app.rating.decision.verdict import DecisionRule
 from app.rating.detection.evidence import weigh
 from app.rating.inference.influence import find_influence
 from app.rating.loop.round import run_round
-from app.rating.loop.slices import estimate_slice, hold_abilities
+from app.rating.loop.slices import fit_slice, hold_abilities
 from app.rating.robustness.fragility import find_fragility
 from app.rating.settings import LoopSettings
 from app.rating.solver.elo import fit_elo
@@ -61,12 +61,12 @@ def _steps() -> Iterator[str]:
     yield "evidence"
     weigh(cells, np.zeros(8), left_wins=np.zeros(30))
     yield "slices"
-    estimate_slice(cells, hold_abilities(result.estimate, SETTINGS), SETTINGS)
+    fit_slice(cells, hold_abilities(result, SETTINGS), SETTINGS)
     yield "confidence"
-    measure_confidence(result.estimate, DecisionRule())
+    measure_confidence(result, DecisionRule())
     yield "fragility"
-    find_fragility(result.estimate)
-    find_influence(result.estimate).of_votes(np.zeros(8))
+    find_fragility(result)
+    find_influence(result).of_votes(np.zeros(8))
     yield "Elo"
     fit_elo(*_draw_votes(30, 8, 20)[1:], n_models=8, shuffles=2)
 

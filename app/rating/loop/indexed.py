@@ -4,7 +4,8 @@ from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import weigher_by_rule
 from app.rating.errors import VotesError
-from app.rating.loop.results import LoopResult, RatingNotice
+from app.rating.inference.rating import Rating
+from app.rating.inference.results import RatingNotice
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
@@ -13,7 +14,7 @@ WORTH = 0.5  # share of the votes that weights leave, below which a notice says 
 
 def rate_indexed(
     votes: IndexedVotes, cells: Cells, settings: LoopSettings, *, inverse_propensity: bool = False
-) -> LoopResult:
+) -> Rating:
     """Run one round of the loop on votes that have sides, with `run_round`'s errors.
 
     Parameters
@@ -41,13 +42,11 @@ def rate_indexed(
     share = _worth(weighted)
     if share >= WORTH:
         return result
-    diagnostics = result.rating.diagnostics
     detail = (
         f"weighted by inverse propensities, the votes say as much as {100 * share:.0f} % of them with equal weights"
     )
     notice = RatingNotice("uneven-propensities", detail)
-    diagnostics = replace(diagnostics, warnings=(*diagnostics.warnings, notice))
-    return replace(result, rating=replace(result.rating, diagnostics=diagnostics))
+    return replace(result, further=(notice,))
 
 
 def _worth(votes: IndexedVotes) -> float:

@@ -11,7 +11,7 @@ from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
 from app.rating.inference.ranks import rank_by
-from app.rating.loop.results import RatingNotice
+from app.rating.inference.results import RatingNotice
 from app.rating.loop.rows import AnnotatorRow, count
 from app.rating.solver.elo import EloResult, fit_elo
 

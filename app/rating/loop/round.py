@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,10 +9,10 @@ from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, Weigher, weigh
 from app.rating.detection.flags import BY_ABILITY, Flags, flag_by_ability, flag_by_evidence, probability_low
 from app.rating.errors import VotesError
-from app.rating.inference.estimate import Estimate, estimate
-from app.rating.loop.models import make_model_estimates
-from app.rating.loop.notices import find_notices
-from app.rating.loop.results import AnnotatorEstimates, Diagnostics, LoopResult, Rating
+from app.rating.inference.estimate import estimate
+from app.rating.inference.models import check_anchor
+from app.rating.inference.rating import Rating
+from app.rating.inference.results import AnnotatorEstimates
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings, check_settings
 from app.rating.solver.shadow import shadow_abilities
 from app.rating.solver.warm_start import Start
@@ -26,7 +27,7 @@ def run_round(
     was_low: Mask | None = None,
     start: Start | None = None,
     weigher: Weigher | None = None,
-) -> LoopResult:
+) -> Rating:
     """Run one round of the loop (Algorithm 3): drop annotators with δ votes or fewer, fit, flag, publish.
 
     With `settings.exclude` the flagged annotators are taken out and the rest is fitted again: once after the tests,
@@ -74,7 +75,7 @@ def run_round(
     evidence = None
     if weigher is not None:
         began = time.perf_counter()
-        evidence = weigher(_natural_scores(result), enough)
+        evidence = weigher(result.natural_scores(), enough)
         seconds.spent["evidence"] = time.perf_counter() - began
     suspects = Flags(no_annotator, no_annotator)
     if evidence is not None and settings.flag_rule == "evidence":
@@ -83,7 +84,7 @@ def run_round(
     rest = in_fit & ~of_evidence
     if settings.exclude and of_evidence.any():
         result = seconds.add(_fit_again(cells, rest, settings, start, "flagged by the evidence"))
-    of_ability = flag_by_ability(settings, *_abilities(result, cells.n_annotators), was_low)
+    of_ability = flag_by_ability(settings, result.annotators.ability, result.annotators.se, was_low)
     low = of_ability.low & rest & ~keep_always
     if settings.exclude and low.any():
         at_most = f"at or below the ability threshold {settings.min_ability}"
@@ -93,7 +94,7 @@ def run_round(
     excluded = flagged if settings.exclude else no_annotator
 
     in_fit = in_fit & ~excluded
-    ability, se = _abilities(result, cells.n_annotators)
+    ability, se = result.annotators.ability, result.annotators.se
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
     known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
     by_ability = flag_by_ability(settings, known, known_se, was_low)
@@ -107,25 +108,25 @@ def run_round(
     rule = _reasons(suspects.low, excluded | below, evidence, settings)
     low_probability = probability_low(known, known_se, settings.min_ability)
     annotators = AnnotatorEstimates(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
-    models = make_model_estimates(result, settings)
-    diagnostics = _diagnose(result, settings, excluded_share, seconds.spent)
-    rating = Rating(settings, models, annotators, diagnostics, result.cells.n_votes, result.optimum, evidence)
-    return LoopResult(rating, result)
+    check_anchor(settings, result.identified)
+    return replace(
+        result, annotators=annotators, evidence=evidence, excluded_share=excluded_share, seconds=seconds.spent
+    )
 
 
 class _Seconds:
     """The seconds of each stage, summed over several fits."""
 
-    def __init__(self, first: Estimate) -> None:
+    def __init__(self, first: Rating) -> None:
         self.spent = dict(first.seconds)
 
-    def add(self, result: Estimate) -> Estimate:
+    def add(self, result: Rating) -> Rating:
         """Add the seconds of a fit, and return the fit."""
         self.spent.update({stage: self.spent[stage] + taken for stage, taken in result.seconds.items()})
         return result
 
 
-def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | None, reason: str) -> Estimate:
+def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | None, reason: str) -> Rating:
     if not rest.any():
         raise VotesError(f"every annotator is {reason}")
     return estimate(cells.where(rest[cells.annotator]), settings, start)
@@ -133,13 +134,6 @@ def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | 
 
 def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
     return lambda R, whose: weigh(cells.where(whose[cells.annotator]), R, tests=tests)
-
-
-def _natural_scores(result: Estimate) -> Floats:
-    """Return the scores in natural units of the typical annotator, NaN for models without one, shape (n_models,)."""
-    R = np.full(result.cells.n_models, np.nan)
-    R[result.small.models] = result.unit * result.fit.scores
-    return R
 
 
 def _reasons(suspects: Mask, flagged: Mask, evidence: Evidence | None, settings: LoopSettings) -> NDArray[np.str_]:
@@ -157,48 +151,15 @@ def _no_vote_left(votes: Floats, settings: LoopSettings, never: int) -> str:
     return f"no vote is left: no annotator has more than {settings.min_votes} votes{most}{left_out}"
 
 
-def _abilities(result: Estimate, n_annotators: int) -> tuple[Floats, Floats]:
-    """Return published abilities and standard errors, NaN outside the fit and for m-ELO."""
-    ability, se = np.full(n_annotators, np.nan), np.full(n_annotators, np.nan)
-    if result.covariance is not None:
-        se[result.small.annotators] = result.covariance.ability_se
-    if result.has_abilities:
-        ability[result.small.annotators] = result.fit.abilities / result.annotator_unit
-    return ability, se
-
-
-def _shadows(cells: Cells, in_fit: Mask, result: Estimate, settings: LoopSettings) -> tuple[Floats, Floats]:
+def _shadows(cells: Cells, in_fit: Mask, result: Rating, settings: LoopSettings) -> tuple[Floats, Floats]:
     if not result.has_abilities or in_fit.all():
         return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
     scored = result.identified[cells.model_a] & result.identified[cells.model_b]
     outside = cells.where(scored & ~in_fit[cells.annotator])
-    R = np.nan_to_num(result.scores(cells.n_models))
+    R = np.nan_to_num(result.scores())
     theta, se = shadow_abilities(
         outside, R,
         prior_sd=result.fit.prior_sd, ability_cap=settings.ability_cap,
         bias_correction=settings.bias_correction and settings.prior_sd is not None,
     )  # fmt: skip
     return theta / result.typical, se / result.typical
-
-
-def _diagnose(
-    result: Estimate, settings: LoopSettings, excluded_share: float, seconds: dict[str, float]
-) -> Diagnostics:
-    fit, prior, median = result.fit, result.fit.prior, result.typical
-    published_cap = settings.ability_cap / median if settings.ability_cap is not None and result.has_abilities else None
-    estimated = prior is not None and np.isfinite(prior.se)
-    return Diagnostics(
-        log_likelihood=fit.log_likelihood,
-        iterations=fit.iterations,
-        converged=True,  # else the fit raises NotConvergedError
-        components=result.components.number,
-        interval="none" if result.covariance is None else result.covariance.kind,
-        median_ability=median,
-        published_cap=published_cap,
-        prior_sd=fit.prior_sd,
-        ability_spread=prior.spread / median if prior is not None and estimated else None,
-        ability_spread_se=prior.se / median if prior is not None and estimated else None,
-        excluded_share=excluded_share,
-        seconds=seconds,
-        warnings=find_notices(result, settings, published_cap),
-    )

@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from app.rating.loop.results import Rating
+from app.rating.inference.rating import Rating
 
 
 class ModelRow(TypedDict):

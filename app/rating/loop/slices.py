@@ -12,9 +12,9 @@ from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
 from app.rating.inference.covariance import Covariance, covariance
-from app.rating.inference.estimate import Estimate
-from app.rating.loop.models import make_model_estimates
-from app.rating.loop.results import ModelEstimates
+from app.rating.inference.models import check_anchor
+from app.rating.inference.rating import Rating
+from app.rating.inference.results import AnnotatorEstimates
 from app.rating.settings import LoopSettings
 from app.rating.solver.correction import correct_held
 from app.rating.solver.fit import CERTAIN
@@ -44,19 +44,23 @@ class HeldAbilities:
     spread: Floats
     variance: Floats
 
+    def annotators(self, cells: Cells) -> AnnotatorEstimates:
+        """Return the abilities as results, of annotators with these votes."""
+        return AnnotatorEstimates.without_rules(cells.votes_by_annotator(), self.ability, np.sqrt(self.variance))
 
-@dataclass(frozen=True)
-class _Slice(Estimate):
-    """An estimate of the scores alone; `held` are the fixed abilities, 0 for annotators whose votes bound nothing."""
+
+@dataclass(frozen=True, kw_only=True)
+class _Slice(Rating):
+    """A rating of the scores alone; `held` are the fixed abilities, 0 for annotators whose votes bound nothing."""
 
     held: Floats
 
-    def abilities(self, n_annotators: int) -> Floats:  # noqa: ARG002  all are known
+    def abilities(self) -> Floats:
         """Return the abilities of all annotators, with votes between identified models or without."""
         return self.held
 
 
-def hold_abilities(whole: Estimate, settings: LoopSettings) -> HeldAbilities:
+def hold_abilities(whole: Rating, settings: LoopSettings) -> HeldAbilities:
     """Return the abilities of a fit, and their errors, for any number of slices."""
     ability, inverse, spread, variance = np.full((4, whole.cells.n_annotators), np.nan)
     annotators, fit, unit = whole.small.annotators, whole.fit, whole.annotator_unit
@@ -72,12 +76,7 @@ def hold_abilities(whole: Estimate, settings: LoopSettings) -> HeldAbilities:
     return HeldAbilities(ability, inverse, spread, variance)
 
 
-def estimate_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> ModelEstimates:
-    """Return what is published of `fit_slice`, as `make_model_estimates`."""
-    return make_model_estimates(fit_slice(cells, held, settings), settings)
-
-
-def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Estimate:
+def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rating:
     """Maximise ℓ(R) = Σ_cells s·x − n·log(1 + eˣ), x = a_k (R_a − R_b), over a slice's cells at fixed abilities a_k.
 
     Parameters
@@ -89,7 +88,7 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Esti
 
     Returns
     -------
-    Estimate
+    Rating
         Of the scores alone, in units of the typical annotator of all votes, so that a slice's differences compare
         with those of all votes; the mean of each component's identified models is the base, or the anchor has its
         points. A model whose votes are mostly by annotators with doubtful abilities has no score: where Σ n·Var(a_k) of
@@ -99,7 +98,7 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Esti
     Raises
     ------
     VotesError
-        No vote is by an annotator with an ability.
+        No vote is by an annotator with an ability, or the anchor model has no score.
     NotConvergedError
 
     Notes
@@ -117,13 +116,17 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Esti
     pairs = pool_annotators(cells)
     components = find_components(pairs)
     identified, open_ = _find_determined(cells, components, theta, held)
+    check_anchor(settings, identified)
     small = compact(cells.where(identified[cells.model_a] & identified[cells.model_b]), identified)
     with one_blas_thread():
         fit, spread = _solve(small, components, held, settings)
     one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
     certain = theta**2 > CERTAIN**2 * held.variance  # only these bound a model
     bounding = np.where(certain, theta, 0.0) if open_ else theta
-    return _Slice(cells, pairs, components, identified, small, fit, spread, one, ones, True, {}, bounding)
+    return _Slice(
+        settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small, fit=fit,
+        covariance=spread, unit=one, annotator_unit=ones, annotators=held.annotators(cells), seconds={}, held=bounding,
+    )  # fmt: skip
 
 
 def _find_determined(cells: Cells, components: Components, theta: Floats, held: HeldAbilities) -> tuple[Mask, bool]:

@@ -4,8 +4,8 @@ import numpy as np
 
 from app.rating.data.arrays import Floats, Indices
 from app.rating.data.threads import map_parts, split
-from app.rating.inference.estimate import Estimate
 from app.rating.inference.influence import Influence
+from app.rating.inference.rating import Rating
 from app.rating.robustness.kernels import collect_largest, times_columns
 from app.rating.robustness.strongest import enough, strongest_votes
 from app.rating.solver.gauge import ELO_PER_NATURAL
@@ -20,7 +20,7 @@ def fewest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floa
 
     Parameters
     ----------
-    upper, lower : of models, indices as in `influence.estimate.small`, shape (n_pairs,)
+    upper, lower : of models, indices as in `influence.rating.small`, shape (n_pairs,)
     gap : R_upper − R_lower, shape (n_pairs,)
 
     Returns
@@ -46,7 +46,7 @@ def fewest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floa
     return found
 
 
-def fewest_annotators(result: Estimate, change: Floats, upper: Indices, lower: Indices, gap: Floats) -> Indices:
+def fewest_annotators(result: Rating, change: Floats, upper: Indices, lower: Indices, gap: Floats) -> Indices:
     """Find for every pair the smallest number of annotators whose influences on it exceed its gap.
 
     Parameters
@@ -70,7 +70,7 @@ def _largest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Fl
 
     They exceed the gap together, or are 0. Shape (n_pairs, ROOM).
     """
-    observed, cells, fit = influence.observed, influence.estimate.small.cells, influence.estimate.fit
+    observed, cells, fit = influence.observed, influence.rating.small.cells, influence.rating.fit
     contrasts, each = np.zeros((cells.n_models, len(gap))), np.arange(len(gap))
     contrasts[upper, each], contrasts[lower, each] = 1.0, -1.0
     Y, rows = np.ascontiguousarray(observed.solve(contrasts)), observed.likelihood.rows

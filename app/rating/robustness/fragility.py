@@ -9,8 +9,9 @@ from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
-from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
+from app.rating.inference.rating import Rating
 from app.rating.robustness.fewest import fewest_annotators, fewest_votes
 from app.rating.robustness.strongest import enough, strongest_annotators, strongest_votes
 from app.rating.settings import LoopSettings
@@ -45,7 +46,7 @@ class Fragility:
         return tied
 
 
-def find_fragility(result: Estimate, influence: Influence | None = None) -> Fragility:
+def find_fragility(result: Rating, influence: Influence | None = None) -> Fragility:
     """Find for every two neighbours the smallest set of votes, and of annotators, whose removal swaps them.
 
     The sets have the largest influences on the difference, taken until they add up to it.
@@ -75,7 +76,7 @@ def find_fragility(result: Estimate, influence: Influence | None = None) -> Frag
 
 
 def verify_votes(
-    result: Estimate, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
+    result: Rating, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
 ) -> int:
     """Find by fitting again how many votes, in the order of their influence, must be removed to swap two models.
 
@@ -106,7 +107,7 @@ def verify_votes(
 
 
 def verify_annotators(
-    result: Estimate, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
+    result: Rating, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
 ) -> int:
     """Find by fitting again how many annotators, in the order of their influence, must be removed to swap two models.
 
@@ -156,17 +157,17 @@ def _smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
     return found
 
 
-def _swapped(result: Estimate, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
+def _swapped(result: Rating, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
     begin = Start(ELO_PER_NATURAL * result.fit.scores, result.fit.abilities, 1.0)
-    R = estimate(cells, replace(settings, interval="none"), begin).scores(cells.n_models)
+    R = estimate(cells, replace(settings, interval="none"), begin).scores()
     return bool(R[i] < R[j])  # false where one has no score any more
 
 
-def _places(result: Estimate, *models: int) -> tuple[int, ...]:
+def _places(result: Rating, *models: int) -> tuple[int, ...]:
     return tuple(int(np.searchsorted(result.small.models, model)) for model in models)
 
 
-def _neighbours(result: Estimate) -> tuple[Indices, Indices]:
+def _neighbours(result: Rating) -> tuple[Indices, Indices]:
     """Return models next to each other in each component, as indices in `small`: the better ones, the others."""
     R, label = result.fit.scores, result.components.label[result.small.models]
     order = np.lexsort((-R, label))

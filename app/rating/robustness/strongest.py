@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from app.rating.data.arrays import Floats, Indices
-from app.rating.inference.estimate import Estimate
 from app.rating.inference.influence import Influence
+from app.rating.inference.rating import Rating
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 FIRST_LOOK = 1024  # vote groups that are sorted at first
@@ -14,13 +14,13 @@ FIRST_LOOK = 1024  # vote groups that are sorted at first
 
 def strongest_votes(influence: Influence, i: int, j: int, gap: float) -> tuple[Floats, Indices]:
     """Return the influences on R_i − R_j and their vote groups, the largest first, until they add up to the gap."""
-    contrast = np.zeros(influence.estimate.small.cells.n_models)
+    contrast = np.zeros(influence.rating.small.cells.n_models)
     contrast[i], contrast[j] = 1.0, -1.0
     influences, size = influence.of_votes(contrast), influence.vote_groups.size
     return _largest(influences, lambda top: float(np.maximum(influences[top], 0.0) @ size[top]) > gap)
 
 
-def strongest_annotators(result: Estimate, change: Floats, i: int, j: int) -> tuple[Floats, Indices]:
+def strongest_annotators(result: Rating, change: Floats, i: int, j: int) -> tuple[Floats, Indices]:
     """Return the influences on R_i − R_j, in the solver's units, and their annotators, the largest first.
 
     Parameters

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.compact import pool_annotators
-from app.rating.inference.estimate import Estimate
+from app.rating.inference.rating import Rating
 
 MAIN = 0  # the component with the most votes
 
@@ -30,23 +30,23 @@ class ScoredModels:
     pair_votes: Floats
 
 
-def scored_models(estimate: Estimate, shown: Indices) -> ScoredModels:
-    """Return the models at positions `shown` of an estimate.
+def scored_models(rating: Rating, shown: Indices) -> ScoredModels:
+    """Return the models at positions `shown` of a rating.
 
     A model outside the largest component is taken as not scored: its score does not compare with the others'. An
-    estimate without intervals gets the covariance that its votes would have if they were independent.
+    rating without intervals gets the covariance that its votes would have if they were independent.
     """
-    size, models = estimate.cells.n_models, estimate.small.models
-    pairs = pool_annotators(estimate.cells)
+    size, models = rating.cells.n_models, rating.small.models
+    pairs = pool_annotators(rating.cells)
     votes, R, covariance = np.zeros((size, size)), np.zeros(size), np.zeros((size, size))
     votes[pairs.model_a, pairs.model_b] = pairs.n
     votes += votes.T
     scored = np.zeros(size, dtype=np.bool_)
-    scored[models] = estimate.components.label[models] == MAIN
-    R[models] = estimate.unit * estimate.fit.scores
+    scored[models] = rating.components.label[models] == MAIN
+    R[models] = rating.unit * rating.fit.scores
     here = np.ix_(models, models)
-    if estimate.covariance is not None:
-        covariance[here] = estimate.covariance.scores
+    if rating.covariance is not None:
+        covariance[here] = rating.covariance.scores
     else:
         covariance[here] = information_covariance(R[models], votes[here])
     return ScoredModels(scored[shown], R[shown], covariance[np.ix_(shown, shown)], votes[np.ix_(shown, shown)])

@@ -1,17 +1,15 @@
 """Leaderboards to compare the main one with: by other methods, and by tag."""
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.data.compact import pool_annotators
 from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError, VotesError
-from app.rating.inference.estimate import Estimate
 from app.rating.inference.ranks import rank_by
-from app.rating.loop.models import make_model_estimates
-from app.rating.loop.results import LoopResult, ModelEstimates, RatingNotice
+from app.rating.inference.rating import Rating
+from app.rating.inference.results import ModelEstimates, RatingNotice
 from app.rating.loop.round import run_round
 from app.rating.loop.slices import fit_slice, hold_abilities
 from app.rating.solver.elo import fit_elo
@@ -22,7 +20,7 @@ ELO_UPDATES = 10_000_000
 FEWEST_SHUFFLES, MOST_SHUFFLES = 20, 1000
 
 
-def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: LoopResult) -> dict[LeaderboardName, ModelEstimates]:
+def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: Rating) -> dict[LeaderboardName, ModelEstimates]:
     """Fit m-ELO on the votes that count ("m-elo") and on all votes ("m-elo-all"), and Elo ("elo") where it is cheap.
 
     Parameters
@@ -33,10 +31,10 @@ def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: LoopResult) -> 
     settings = replace(
         fit_input.settings, method="m-elo", flag_rule="threshold", exclude=False, release_margin=0.0, min_votes=0
     )
-    counted = fitted.estimate.cells
+    counted = fitted.cells
     found = {
-        LeaderboardName("m-elo"): run_round(counted, settings).rating.models,
-        LeaderboardName("m-elo-all"): run_round(cells, settings).rating.models,
+        LeaderboardName("m-elo"): run_round(counted, settings).models,
+        LeaderboardName("m-elo-all"): run_round(cells, settings).models,
     }
     shuffles = int(min(MOST_SHUFFLES, ELO_UPDATES // counted.n_votes))
     if shuffles >= FEWEST_SHUFFLES:
@@ -44,33 +42,25 @@ def fit_other_methods(fit_input: FitInput, cells: Cells, fitted: LoopResult) -> 
     return found
 
 
-class TagLeaderboard(NamedTuple):
-    """A tag's fit, and what is published of it."""
-
-    estimate: Estimate
-    models: ModelEstimates
-
-
-def fit_tags(fit_input: FitInput, fitted: LoopResult) -> tuple[dict[str, TagLeaderboard], tuple[RatingNotice, ...]]:
+def fit_tags(fit_input: FitInput, fitted: Rating) -> tuple[dict[str, Rating], tuple[RatingNotice, ...]]:
     """Fit a leaderboard for every tag: abilities from all votes, scores from the votes with the tag.
 
     A tag without a fit is left out: its votes must not hold up the main leaderboard. A notice says so.
     """
     if fit_input.tag_bits is None:
         return {}, ()
-    found: dict[str, TagLeaderboard] = {}
+    found: dict[str, Rating] = {}
     notices: list[RatingNotice] = []
-    held = hold_abilities(fitted.estimate, fit_input.settings)
-    counted = (fitted.estimate.cells.votes_by_annotator() > 0)[fit_input.annotator]
+    held = hold_abilities(fitted, fit_input.settings)
+    counted = (fitted.cells.votes_by_annotator() > 0)[fit_input.annotator]
     for bit, tag in enumerate(fit_input.tags):
         tagged = ((fit_input.tag_bits >> bit) & 1).astype(np.bool_)
         try:
-            estimate = fit_slice(fit_input.cells(counted & tagged), held, fit_input.settings)
-            models = make_model_estimates(estimate, fit_input.settings)
+            rating = fit_slice(fit_input.cells(counted & tagged), held, fit_input.settings)
         except (VotesError, NotConvergedError) as error:
             notices.append(RatingNotice("tag-board-omitted", f"there is no leaderboard of the tag {tag!r}: {error}"))
             continue
-        found[tag] = TagLeaderboard(estimate, models)
+        found[tag], models = rating, rating.models
         if missing := int((~models.identified & (models.votes > 0)).sum()):
             detail = (
                 f"on the leaderboard of the tag {tag!r} {missing} of {int((models.votes > 0).sum())} model(s) have no "
@@ -81,7 +71,7 @@ def fit_tags(fit_input: FitInput, fitted: LoopResult) -> tuple[dict[str, TagLead
     return found, tuple(notices)
 
 
-def _fit_elo(cells: Cells, fitted: LoopResult, shuffles: int) -> ModelEstimates:
+def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:
     """Rate by Elo over random orders of the votes. The standard error is that of the mean over the orders.
 
     The votes are sorted before they are shuffled, so that the same votes give the same leaderboard.
@@ -92,12 +82,12 @@ def _fit_elo(cells: Cells, fitted: LoopResult, shuffles: int) -> ModelEstimates:
     voted, pair = np.unique(np.stack([pooled.model_a, pooled.model_b]), return_inverse=True)
     a, b = np.repeat(pair.reshape(2, -1), 3, axis=1).repeat(repeats, axis=1)
     outcome = np.tile([1.0, 0.5, 0.0], len(pooled.n)).repeat(repeats)
-    result = fit_elo(a, b, outcome, n_models=len(voted), initial=fitted.rating.settings.base, shuffles=shuffles)
-    main = fitted.rating.models  # of the same votes
+    result = fit_elo(a, b, outcome, n_models=len(voted), initial=fitted.settings.base, shuffles=shuffles)
+    main = fitted.models  # of the same votes
     score, sem, nothing = np.full((3, cells.n_models), np.nan)
     score[voted], sem[voted] = result.score, result.sem
     rank = np.zeros(cells.n_models, dtype=np.int64)
-    for component in range(fitted.rating.diagnostics.components):
+    for component in range(fitted.diagnostics.components):
         members = main.component == component
         rank[members] = rank_by(score[members])
     return replace(

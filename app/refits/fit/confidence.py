@@ -4,7 +4,7 @@ import numpy as np
 
 from app.rating.data.arrays import Floats
 from app.rating.decision.confidence import Confidence, measure_confidence
-from app.rating.inference.estimate import Estimate
+from app.rating.inference.rating import Rating
 from app.rating.sampling.pair_weights import PairWeights, pair_positions
 from app.refits.fit.interface import FitInput, Ids
 
@@ -13,21 +13,21 @@ MOST_PAIRS = 1_000_000
 
 
 def measure_leaderboards(
-    fit_input: FitInput, estimates: Mapping[str, Estimate], pair_weights: Mapping[str, PairWeights]
+    fit_input: FitInput, ratings: Mapping[str, Rating], pair_weights: Mapping[str, PairWeights]
 ) -> dict[str, Confidence]:
     """Return how sure the order of each leaderboard is.
 
     Parameters
     ----------
-    estimates : by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`
+    ratings : by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`
     pair_weights : how likely each pair is to be a battle, by tag: forecasts assume that votes come so
     """
     measured: dict[str, Confidence] = {}
     pairs = 0
-    for tag, estimate in estimates.items():
+    for tag, rating in ratings.items():
         weights = pair_weights.get(tag)
         design = None if weights is None else spread_weights(weights, fit_input.model_ids)
-        found = measure_confidence(estimate, fit_input.decision_rule, design)
+        found = measure_confidence(rating, fit_input.decision_rule, design)
         if found is not None:
             pairs += len(found.joint.score) * (len(found.joint.score) - 1) // 2
             if pairs > MOST_PAIRS:

@@ -7,11 +7,12 @@ from app.rating.data.compact import pool_annotators
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import weigher_of_votes
 from app.rating.inference.matchups import predict_matchups
-from app.rating.loop.results import LoopResult, RatingNotice
+from app.rating.inference.rating import Rating
+from app.rating.inference.results import RatingNotice
 from app.rating.loop.round import run_round
 from app.rating.robustness.fragility import Fragility, find_fragility
 from app.rating.settings import LoopSettings
-from app.refits.fit.comparisons import TagLeaderboard, fit_other_methods, fit_tags
+from app.refits.fit.comparisons import fit_other_methods, fit_tags
 from app.refits.fit.confidence import measure_leaderboards
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
 from app.refits.fit.pair_tables import tabulate_pairs
@@ -58,31 +59,31 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     votes_hash = hash_cells(cells, fit_input.annotator_ids, fit_input.model_ids)
     stages.end("aggregate")
     fitted = fit_main(fit_input, cells)
+    leaderboards = {LeaderboardName(fit_input.settings.method): fitted.models}
     stages.skip()  # the round has timed itself
-    leaderboards = {LeaderboardName(fit_input.settings.method): fitted.rating.models}
-    estimates = {"": fitted.estimate}
+    ratings = {"": fitted}
     notices: tuple[RatingNotice, ...] = ()
-    tags: dict[str, TagLeaderboard] = {}
     if comparisons:
         tags, notices = fit_tags(fit_input, fitted)
         leaderboards |= fit_other_methods(fit_input, cells, fitted)
         leaderboards |= {LeaderboardName(fit_input.settings.method, tag): found.models for tag, found in tags.items()}
-        estimates |= {tag: found.estimate for tag, found in tags.items()}
+        ratings |= tags
     matchups = tabulate_matchups(fitted, fit_input.settings)
     stages.end("other_boards")
     fragility = _find_fragility(fitted) if comparisons else None
     stages.end("fragility")
-    pair_weights = tabulate_pairs(fit_input, estimates)
+    pair_weights = tabulate_pairs(fit_input, ratings)
     stages.end("pair_weights")
-    confidence = measure_leaderboards(fit_input, estimates, pair_weights)
+    confidence = measure_leaderboards(fit_input, ratings, pair_weights)
     stages.end("confidence")
-    seconds = {**stages.seconds, **fitted.rating.diagnostics.seconds}
+    seconds = {**stages.seconds, **fitted.diagnostics.seconds}
     return FitOutput(
-        fitted.rating, leaderboards, matchups, confidence, fragility, votes_hash, seconds, notices, pair_weights
-    )
+        leaderboards, fitted.annotators, fitted.evidence, fitted.diagnostics, fitted.votes_used, matchups, confidence,
+        fragility, votes_hash, seconds, notices, pair_weights,
+    )  # fmt: skip
 
 
-def fit_main(fit_input: FitInput, cells: Cells) -> LoopResult:
+def fit_main(fit_input: FitInput, cells: Cells) -> Rating:
     """Fit the main leaderboard: one round of the loop on all votes of the input."""
     return run_round(
         cells, fit_input.settings,
@@ -103,17 +104,16 @@ def hash_cells(cells: Cells, annotator_ids: Ids, model_ids: Ids) -> str:
     return digest.hexdigest()
 
 
-def tabulate_matchups(fitted: LoopResult, settings: LoopSettings) -> MatchupTable:
+def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
     """Count the votes that count by pair of models, and predict every pair's win rate."""
-    estimate = fitted.estimate
-    pooled = pool_annotators(estimate.cells)
-    size = estimate.cells.n_models
+    pooled = pool_annotators(fitted.cells)
+    size = fitted.cells.n_models
     voted = pooled.model_a.astype(np.int64) * size + pooled.model_b
     pair = voted
-    if len(estimate.small.models) <= MOST_PREDICTED:
-        predicted = predict_matchups(estimate, settings)
+    if len(fitted.small.models) <= MOST_PREDICTED:
+        predicted = predict_matchups(fitted, settings)
         pair = np.union1d(voted, predicted.model_a * size + predicted.model_b)
-    found = predict_matchups(estimate, settings, (pair // size, pair % size))
+    found = predict_matchups(fitted, settings, (pair // size, pair % size))
     n, s, ties = np.zeros((3, len(pair)))
     place = np.searchsorted(pair, voted)
     n[place], s[place], ties[place] = pooled.n, pooled.s, pooled.ties
@@ -123,8 +123,8 @@ def tabulate_matchups(fitted: LoopResult, settings: LoopSettings) -> MatchupTabl
     )  # fmt: skip
 
 
-def _find_fragility(fitted: LoopResult) -> Fragility | None:
-    models, cells = fitted.estimate.small.cells.n_models, len(fitted.estimate.small.cells.n)
+def _find_fragility(fitted: Rating) -> Fragility | None:
+    models, cells = fitted.small.cells.n_models, len(fitted.small.cells.n)
     if models * cells > MOST_LOOKS:
         return None
-    return find_fragility(fitted.estimate)
+    return find_fragility(fitted)

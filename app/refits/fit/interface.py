@@ -10,7 +10,8 @@ from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.votes import Cells, aggregate
 from app.rating.decision.confidence import Confidence
 from app.rating.decision.verdict import DecisionRule
-from app.rating.loop.results import ModelEstimates, Rating, RatingNotice
+from app.rating.detection.evidence import Evidence
+from app.rating.inference.results import AnnotatorEstimates, Diagnostics, ModelEstimates, RatingNotice
 from app.rating.robustness.fragility import Fragility
 from app.rating.sampling.pair_weights import PairWeights
 from app.rating.sampling.settings import SamplingSettings
@@ -131,8 +132,8 @@ class FitOutput:
 
     Attributes
     ----------
-    rating : models, annotators, evidence and diagnostics of the main leaderboard's fit
-    leaderboards : all of the snapshot's leaderboards, the main one among them
+    leaderboards : all of the snapshot's leaderboards, the main one first
+    annotators, evidence, diagnostics, votes_used : of the main leaderboard's fit (`Rating`)
     matchups : of the votes that count in the main leaderboard
     confidence : how sure the order of the main leaderboard ("") and of each tag's is; without those that have no
         intervals, fewer than 2 or more than 500 models with a score
@@ -143,8 +144,11 @@ class FitOutput:
     pair_weights : how likely each pair is to be a battle, by tag; "" for battles without a tag
     """
 
-    rating: Rating
     leaderboards: dict[LeaderboardName, ModelEstimates]
+    annotators: AnnotatorEstimates
+    evidence: Evidence | None
+    diagnostics: Diagnostics
+    votes_used: float
     matchups: MatchupTable
     confidence: dict[str, Confidence]
     fragility: Fragility | None
@@ -152,3 +156,8 @@ class FitOutput:
     seconds: dict[str, float] = field(default_factory=dict)
     notices: tuple[RatingNotice, ...] = ()
     pair_weights: dict[str, PairWeights] = field(default_factory=dict)
+
+    @property
+    def models(self) -> ModelEstimates:
+        """The main leaderboard."""
+        return next(iter(self.leaderboards.values()))

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from app.rating.data.graph import find_components, find_identified
 from app.rating.errors import VotesError
-from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import find_influence, leave_annotators_out
-from app.rating.loop.models import make_model_estimates
+from app.rating.inference.rating import Rating
 from app.refits.fit.interface import FitInput
 from app.review.schemas import How
 
@@ -60,7 +60,7 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
     cells = fit_input.cells()
     settings = replace(fit_input.settings, interval="none")
     base = estimate(cells.where(in_fit[cells.annotator]), settings)
-    before = make_model_estimates(base, settings).score
+    before = base.models.score
     if not (cells.annotator == annotator).any():
         return ScoreChange("influence", before, before)
     if not exact and in_fit[annotator] and _is_small_change(base, annotator):
@@ -71,22 +71,22 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
     other[annotator] = ~other[annotator]
     if not other[cells.annotator].any():
         raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard")
-    refitted = make_model_estimates(estimate(cells.where(other[cells.annotator]), settings, base.optimum), settings)
+    refitted = estimate(cells.where(other[cells.annotator]), settings, base.optimum).models
     return ScoreChange("refit", before, refitted.score, refitted.rank)
 
 
-def _is_small_change(base: Estimate, annotator: int) -> bool:
+def _is_small_change(base: Rating, annotator: int) -> bool:
     """Return whether one Newton step is good enough, and all models keep their score without the annotator."""
     if len(base.small.annotators) * len(base.small.models) > LARGEST_TABLE:
         return False
     left = base.cells.where(base.cells.annotator != annotator)
     if left.n_votes < (1.0 - LARGEST_SHARE) * base.cells.n_votes:
         return False
-    identified = find_identified(left, find_components(left), base.abilities(left.n_annotators))
+    identified = find_identified(left, find_components(left), base.abilities())
     return bool(np.array_equal(identified, base.identified))
 
 
-def _newton_step(base: Estimate, annotator: int) -> Floats:
+def _newton_step(base: Rating, annotator: int) -> Floats:
     """Return the change of the scores without the annotator, NaN without a score, shape (n_models,)."""
     points = np.full(base.cells.n_models, np.nan)
     points[base.small.models] = 0.0

@@ -81,7 +81,7 @@ def test_all_bad_annotators_are_flagged_after_twenty_seconds() -> None:
         n_annotators=len(crowd.world.role),
         n_models=len(MODEL_NAMES),
     )
-    rating = run_round(cells, Policy(min_votes=POLICY["min_votes"]).loop_settings("am-elo")).rating
+    rating = run_round(cells, Policy(min_votes=POLICY["min_votes"]).loop_settings("am-elo"))
     flagged = {number for number, standing in enumerate(rating.annotators.standing) if str(standing) == "flagged"}
     assert flagged == set(np.flatnonzero(crowd.world.role != "honest"))
 

@@ -48,7 +48,7 @@ def test_the_same_votes_have_the_same_flags(run_cli: RunCli, tmp_path: Path, str
         votes.annotator, votes.left, votes.right, votes.outcome,
         n_annotators=40, n_models=20, settings=Policy().loop_settings("am-elo"),
     )  # fmt: skip
-    refit = fit_main(fit_input, votes.cells()).rating.annotators
+    refit = fit_main(fit_input, votes.cells()).annotators
     by_default = rate()
     assert [by_default[f"k{k:02}"]["standing"] for k in range(40)] == refit.standing.tolist()
     assert [by_default[f"k{k:02}"]["reason"] or "" for k in range(40)] == refit.rule.tolist()

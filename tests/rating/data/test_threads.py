@@ -12,7 +12,7 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data import compact, graph, threads, votes
 from app.rating.data.threads import MOST_PARTS, map_parts, split
 from app.rating.data.votes import Cells, count_pairs
-from app.rating.loop.results import Rating
+from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver import rows
@@ -30,7 +30,7 @@ def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rate(cells_of: MakeCells, method: Any) -> Rating:
     simulated = simulate_votes(2, n_models=12, roles=CROWD, votes_each=60)
-    return run_round(cells_of(simulated), LoopSettings(method=method, flag_rule="evidence")).rating
+    return run_round(cells_of(simulated), LoopSettings(method=method, flag_rule="evidence"))
 
 
 def figures(rating: Rating) -> dict[str, Any]:
@@ -64,9 +64,9 @@ def test_nor_does_the_number_of_parts_but_for_rounding(
 def test_m_elo_on_the_pair_table_is_m_elo_on_the_annotators_cells(cells_of: MakeCells) -> None:
     simulated = simulate_votes(2, n_models=12, roles=CROWD, votes_each=60)
     settings = LoopSettings(method="m-elo", min_votes=0, interval="sandwich")
-    cells = run_round(cells_of(simulated), settings).rating.models
+    cells = run_round(cells_of(simulated), settings).models
     columns = (simulated.model_a, simulated.model_b, simulated.outcome)
-    pairs = run_round(count_pairs(*columns, n_models=12), settings).rating.models
+    pairs = run_round(count_pairs(*columns, n_models=12), settings).models
     for name in ("score", "se", "lower", "upper", "votes", "wins", "ties", "losses", "rank", "worst_rank"):
         np.testing.assert_allclose(getattr(pairs, name), getattr(cells, name), rtol=1e-10, err_msg=name)
 

@@ -20,7 +20,8 @@ from app.rating.decision.verdict import (
     order_cost,
     sequential_half_widths,
 )
-from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.estimate import estimate
+from app.rating.inference.rating import Rating
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from tests.fixtures.joint_scores import joint_of
@@ -29,19 +30,19 @@ RULE = DecisionRule(margin=5.0)
 
 
 @pytest.fixture(scope="module")
-def fitted(cells_of: Callable[[SimulatedVotes], Cells]) -> Estimate:
+def fitted(cells_of: Callable[[SimulatedVotes], Cells]) -> Rating:
     votes = simulate_votes(4, n_models=7, roles={"honest": 40}, votes_each=80)
     return estimate(cells_of(votes), LoopSettings())
 
 
 @pytest.fixture(scope="module")
-def joint(fitted: Estimate) -> JointScores:
+def joint(fitted: Rating) -> JointScores:
     found = join_scores(fitted)
     assert found is not None
     return found
 
 
-def test_the_joint_scores_are_those_of_the_estimate(fitted: Estimate, joint: JointScores) -> None:
+def test_the_joint_scores_are_those_of_the_estimate(fitted: Rating, joint: JointScores) -> None:
     assert (np.diff(joint.score) < 0).all()
     scores = ELO_PER_NATURAL * fitted.unit * fitted.fit.scores
     np.testing.assert_allclose(joint.score, scores[joint.models])
@@ -55,14 +56,14 @@ def test_the_joint_scores_are_those_of_the_estimate(fitted: Estimate, joint: Joi
     assert count_pairs_of(fitted, joint).sum() == 2 * 40 * 80
 
 
-def test_more_votes_of_the_same_kind_shrink_every_error_alike(fitted: Estimate, joint: JointScores) -> None:
+def test_more_votes_of_the_same_kind_shrink_every_error_alike(fitted: Rating, joint: JointScores) -> None:
     growth = find_growth(joint, count_pairs_of(fitted, joint))
     np.testing.assert_allclose(growth.errors(0.0), joint.errors, atol=1e-6)
     np.testing.assert_allclose(growth.errors(3 * growth.votes), joint.errors / 2, atol=1e-6)
     np.testing.assert_allclose(growth.errors(9.0, np.arange(7) < 2), growth.errors(9.0)[:2, :2], atol=1e-6)
 
 
-def test_votes_on_one_pair_are_worth_what_their_information_says(fitted: Estimate, joint: JointScores) -> None:
+def test_votes_on_one_pair_are_worth_what_their_information_says(fitted: Rating, joint: JointScores) -> None:
     """Where Σ is the inverse information itself, Σ(m)⁻¹ = Σ⁻¹ + m p(1 − p)(e_i − e_j)(e_i − e_j)ᵀ."""
     votes, natural = count_pairs_of(fitted, joint), joint.gaps / ELO_PER_NATURAL
     worth = expit(natural) * expit(-natural)
@@ -141,7 +142,7 @@ def test_what_is_decided_needs_the_fewest_and_what_is_even_the_most() -> None:
     assert more_votes(100.0)[-1] == MOST * 100.0
 
 
-def test_everything_of_a_leaderboard(fitted: Estimate) -> None:
+def test_everything_of_a_leaderboard(fitted: Rating) -> None:
     known = measure_confidence(fitted, RULE)
     assert isinstance(known, Confidence)
     assert (known.votes, known.unscored.number, known.within.shape, known.forecasts.shape) == (
@@ -167,7 +168,7 @@ def test_everything_of_a_leaderboard(fitted: Estimate) -> None:
     assert aimed.doubled[5, 6] > 1.3 * known.doubled[5, 6]
 
 
-def test_a_leaderboard_without_intervals_has_none(fitted: Estimate) -> None:
+def test_a_leaderboard_without_intervals_has_none(fitted: Rating) -> None:
     assert measure_confidence(replace(fitted, covariance=None), RULE) is None
 
 

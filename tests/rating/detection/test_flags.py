@@ -52,14 +52,14 @@ def test_the_probability_needs_to_be_sure() -> None:
 def test_standings_do_not_alternate(cells_of: MakeCells) -> None:
     """An annotator at ε, who crosses it every few votes, is flagged once and released once."""
     world = cells_of(simulate_votes(3, n_models=6, roles={"honest": 30}, votes_each=60))
-    ability = run_round(world, LoopSettings()).rating.annotators.ability
+    ability = run_round(world, LoopSettings()).annotators.ability
     lowest = int(np.argmin(ability))
     flapping, settled = [], []
     for margin, seen in ((0.0, flapping), (0.2, settled)):
         low = np.zeros(30, dtype=bool)
         for step in (0.01, -0.01, 0.02, -0.02, 0.01, -0.3):
             settings = LoopSettings(min_ability=float(ability[lowest]) + step, release_margin=margin)
-            crowd = run_round(world, settings, was_low=low).rating.annotators
+            crowd = run_round(world, settings, was_low=low).annotators
             low = crowd.standing == "flagged"
             seen.append(bool(low[lowest]))
             assert crowd.held[lowest] == (low[lowest] and step < 0)
@@ -71,15 +71,15 @@ def test_evidence_finds_annotators_that_ability_does_not() -> None:
     """Mimics vote better than most, but for one model; they are marked by a test and excluded before ε is asked."""
     arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
     cells = arena.votes.cells()
-    plain = run_round(cells, LoopSettings(exclude=True, flag_rule="threshold")).rating
-    rating = run_round(cells, LoopSettings(exclude=True)).rating
+    plain = run_round(cells, LoopSettings(exclude=True, flag_rule="threshold"))
+    rating = run_round(cells, LoopSettings(exclude=True))
     mimics = arena.attacker
     assert not (plain.annotators.standing[mimics] == "excluded").any()
     assert (rating.annotators.standing[mimics] == "excluded").all()
     assert set(rating.annotators.rule[mimics]) <= {"mimic", "favour", "follower"}
     assert (rating.annotators.standing[~mimics] == "active").mean() > 0.95
     assert (rating.annotators.rule[rating.annotators.standing == "active"] == "").all()
-    honest = run_round(cells.where(~mimics[cells.annotator]), LoopSettings(exclude=True)).rating.models
+    honest = run_round(cells.where(~mimics[cells.annotator]), LoopSettings(exclude=True)).models
     np.testing.assert_allclose(rating.models.score, honest.score, atol=1.0)
 
 
@@ -87,7 +87,7 @@ def test_evidence_does_not_touch_the_trusted() -> None:
     arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
     cells = arena.votes.cells()
     settings = LoopSettings(exclude=True, flag_rule="evidence")
-    crowd = run_round(cells, settings, keep_always=arena.attacker).rating.annotators
+    crowd = run_round(cells, settings, keep_always=arena.attacker).annotators
     assert np.isfinite(crowd.ability[arena.attacker]).all(), "their votes count"
     assert (crowd.standing[arena.attacker] == "excluded").all(), "which is not what the rule says of them"
 
@@ -97,9 +97,9 @@ def test_evidence_is_let_go_at_its_square_root() -> None:
     cells = arena.votes.cells()
     settings = LoopSettings(flag_rule="evidence", min_ability=-9.0)
     turn = run_round(cells, settings)
-    assert turn.rating.evidence is not None
+    assert turn.evidence is not None
     one = int(np.flatnonzero(arena.attacker)[0])
-    strongest = float(np.exp(turn.rating.evidence.strongest(settings.evidence_tests)[1][one]))
+    strongest = float(np.exp(turn.evidence.strongest(settings.evidence_tests)[1][one]))
     before = np.zeros(60, dtype=bool)
     before[one] = True
     for ratio, was_low, standing in (
@@ -108,7 +108,7 @@ def test_evidence_is_let_go_at_its_square_root() -> None:
         (strongest * 1.1, before, "flagged"),
         (strongest**2 * 1.1, before, "active"),
     ):
-        crowd = run_round(cells, replace(settings, evidence_ratio=ratio), was_low=was_low).rating.annotators
+        crowd = run_round(cells, replace(settings, evidence_ratio=ratio), was_low=was_low).annotators
         assert crowd.standing[one] == standing
         assert crowd.held[one] == (was_low is not None and standing == "flagged")
 

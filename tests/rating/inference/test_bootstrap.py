@@ -11,7 +11,6 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.arrays import Floats
 from app.rating.data.votes import Cells
 from app.rating.inference.estimate import estimate
-from app.rating.loop.models import make_model_estimates
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings, Method
 
@@ -35,11 +34,11 @@ def bootstrap(cells: Cells, settings: LoopSettings) -> Bootstrap:
     Each crowd has a typical annotator of its own, and so a unit of its own.
     """
     settings = replace(settings, interval="none")
-    score = make_model_estimates(estimate(cells, settings), settings).score - settings.base
+    score = estimate(cells, settings).models.score - settings.base
     generator, drawn = np.random.default_rng(0), np.empty((DRAWS, cells.n_models))
     for draw in range(DRAWS):
         times = np.bincount(generator.integers(cells.n_annotators, size=cells.n_annotators))
-        drawn[draw] = make_model_estimates(estimate(repeat(cells, times), settings), settings).score - settings.base
+        drawn[draw] = estimate(repeat(cells, times), settings).models.score - settings.base
     return Bootstrap(score, drawn)
 
 
@@ -56,7 +55,7 @@ def repeat(cells: Cells, times: np.ndarray) -> Cells:
 @pytest.mark.parametrize("method", ["m-elo", "am-elo"])
 def test_errors_are_the_bootstraps(cells: Cells, method: Method) -> None:
     settings = LoopSettings(method=method)
-    models = run_round(cells, settings).rating.models
+    models = run_round(cells, settings).models
     found = bootstrap(cells, settings)
     np.testing.assert_allclose(found.score, models.score - 1000.0, atol=1e-9)
     # 300 draws know a standard deviation to 4 %, 66 clusters theirs to 9 %

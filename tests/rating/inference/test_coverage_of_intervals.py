@@ -14,7 +14,6 @@ from app.lab.battles.rounds import vote_in_rounds
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference.estimate import estimate
 from app.rating.inference.matchups import predict_matchups
-from app.rating.loop.models import make_model_estimates
 from app.rating.sampling.policies import POLICIES
 from app.rating.sampling.settings import PairPolicy, SamplingSettings
 from app.rating.settings import LoopSettings
@@ -86,7 +85,7 @@ def coverage(
     for seed in range(arenas):
         arena = simulate(seed, annotators, votes_each, taste, votes_sd, policy)
         fitted = estimate(arena.cells, SETTINGS)
-        board, pairs = make_model_estimates(fitted, SETTINGS), predict_matchups(fitted, SETTINGS)
+        board, pairs = fitted.models, predict_matchups(fitted, SETTINGS)
         truth = ELO_PER_NATURAL * (arena.truth - arena.truth[board.identified].mean()) + SETTINGS.base
         inside = (board.lower <= truth) & (truth <= board.upper)
         order = np.argsort(truth)

@@ -6,8 +6,9 @@ import pytest
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference import influence
-from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import find_influence, leave_annotators_out
+from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.robustness.fragility import find_fragility, verify_annotators, verify_votes, without_votes
 from app.rating.settings import LoopSettings
@@ -28,11 +29,11 @@ def cells(cells_of: MakeCells) -> Cells:
     return cells_of(simulate_votes(5, n_models=8, roles={"honest": 40, "random": 3}, votes_each=80))
 
 
-def refitted_without(cells: Cells, settings: LoopSettings, estimate_of_all: Estimate) -> np.ndarray:
+def refitted_without(cells: Cells, settings: LoopSettings, estimate_of_all: Rating) -> np.ndarray:
     """Published changes of score, annotator by annotator, by refitting."""
-    base = run_round(cells, settings).rating.models.score
+    base = run_round(cells, settings).models.score
     rows = [
-        run_round(cells.where(cells.annotator != k), settings).rating.models.score - base
+        run_round(cells.where(cells.annotator != k), settings).models.score - base
         for k in estimate_of_all.small.annotators
     ]
     return np.array(rows)[:, estimate_of_all.small.models]
@@ -77,8 +78,8 @@ def test_groups_that_one_annotator_alone_links_keep_their_distance() -> None:
     result = estimate(cells, METHODS["m-elo"])
     change = leave_annotators_out(find_influence(result))[5]
     assert change[:2].sum() == pytest.approx(0.0, abs=1e-3)
-    apart = run_round(cells.where(cells.annotator != 5), METHODS["m-elo"]).rating.models.score
-    before = run_round(cells, METHODS["m-elo"]).rating.models.score
+    apart = run_round(cells.where(cells.annotator != 5), METHODS["m-elo"]).models.score
+    before = run_round(cells, METHODS["m-elo"]).models.score
     np.testing.assert_allclose(change[1] - change[0], (apart - before)[1] - (apart - before)[0], rtol=0.1)
 
 
@@ -106,7 +107,7 @@ def test_the_smallest_sets_are_close_to_what_refits_find(cells: Cells, method: s
     result = estimate(cells, settings)
     influence = find_influence(result)
     found = find_fragility(result, influence)
-    board = run_round(cells, settings).rating.models
+    board = run_round(cells, settings).models
     assert found.upper.tolist() == np.argsort(-board.score)[:-1].tolist()
     np.testing.assert_allclose(found.gap, board.score[found.upper] - board.score[found.lower], atol=1e-9)
     verified = [

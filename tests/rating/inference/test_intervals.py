@@ -86,20 +86,20 @@ def test_information_is_the_inverse_of_the_joint_hessian_with_abilities_profiled
 
 
 def test_one_annotator_alone_has_the_plain_sandwich_and_a_notice(cells_of: MakeCells) -> None:
-    alone = run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 1})), LoopSettings()).rating
+    alone = run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 1})), LoopSettings())
     assert alone.diagnostics.interval == "sandwich"
     assert "few-annotators" in {notice.code for notice in alone.diagnostics.warnings}
-    three = run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 3})), LoopSettings()).rating
+    three = run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 3})), LoopSettings())
     assert three.diagnostics.interval == "clustered"
     assert any("3 annotators are fewer than 5" in notice.detail for notice in three.diagnostics.warnings)
-    enough = run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 5})), LoopSettings()).rating
+    enough = run_round(cells_of(simulate_votes(1, n_models=4, roles={"honest": 5})), LoopSettings())
     assert "few-annotators" not in {notice.code for notice in enough.diagnostics.warnings}
 
 
 def test_scores_that_are_equal_have_an_interval_too() -> None:
     """The correction for bias stretches scores, and their intervals with them; of scores at 0 it says nothing."""
     cells = aggregate([0, 1, 0], [0, 1, 0], [1, 0, 1], [1.0, 1.0, 0.5], n_annotators=2, n_models=2)
-    models = run_round(cells, LoopSettings(min_votes=0)).rating.models
+    models = run_round(cells, LoopSettings(min_votes=0)).models
     np.testing.assert_allclose(models.score, 1000.0, atol=1e-6)
     assert np.all(models.upper - models.lower > 400.0), models
 
@@ -146,8 +146,8 @@ def test_m_elo_sandwich_of_a_well_specified_model_is_near_the_information(cells_
 
 def test_an_anchor_shifts_the_scores_and_leaves_the_intervals_as_wide(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(3, n_models=5, roles={"honest": 30}))
-    free = run_round(cells, LoopSettings()).rating
-    anchored = run_round(cells, LoopSettings(anchor=(2, 1234.0))).rating
+    free = run_round(cells, LoopSettings())
+    anchored = run_round(cells, LoopSettings(anchor=(2, 1234.0)))
     assert anchored.models.score[2] == pytest.approx(1234.0)
     np.testing.assert_allclose(np.diff(anchored.models.score), np.diff(free.models.score), rtol=1e-12)
     np.testing.assert_array_equal(anchored.models.se, free.models.se)

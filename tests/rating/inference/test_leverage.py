@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from app.rating.data.votes import Cells, aggregate
-from app.rating.loop.results import ModelEstimates
+from app.rating.inference.results import ModelEstimates
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings, Method
 from app.rating.solver.gauge import ELO_PER_NATURAL
@@ -29,7 +29,7 @@ def with_a_newcomer(seed: int, judges: int) -> Cells:
 
 
 def rate(cells: Cells, method: Method = "m-elo", **changes: object) -> ModelEstimates:
-    return run_round(cells, LoopSettings(method=method, min_votes=0, **changes)).rating.models  # type: ignore[arg-type]  # as given
+    return run_round(cells, LoopSettings(method=method, min_votes=0, **changes)).models  # type: ignore[arg-type]  # as given
 
 
 @pytest.mark.parametrize("judges", [1, 2, 3, 5, 10])

@@ -4,8 +4,9 @@ from scipy.special import stdtrit
 
 from app.lab.simulate import simulate_votes
 from app.rating.data.votes import Cells, aggregate
-from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.estimate import estimate
 from app.rating.inference.matchups import predict_matchups
+from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
@@ -24,20 +25,20 @@ def cells() -> Cells:
 
 
 @pytest.fixture(scope="module")
-def fitted(cells: Cells) -> Estimate:
+def fitted(cells: Cells) -> Rating:
     return estimate(cells, AM_ELO)
 
 
-def test_every_pair_of_scored_models_of_a_component(cells: Cells, fitted: Estimate) -> None:
+def test_every_pair_of_scored_models_of_a_component(cells: Cells, fitted: Rating) -> None:
     matchups = predict_matchups(fitted, AM_ELO)
     pairs = list(zip(matchups.model_a.tolist(), matchups.model_b.tolist(), strict=True))
     assert pairs == [*((a, b) for a in range(6) for b in range(a + 1, 6)), (7, 8)]
-    score = run_round(cells, AM_ELO).rating.models.score
+    score = run_round(cells, AM_ELO).models.score
     difference = (score[matchups.model_a] - score[matchups.model_b]) / ELO_PER_NATURAL
     np.testing.assert_allclose(matchups.probability, 1 / (1 + np.exp(-difference)), rtol=1e-12)
 
 
-def test_intervals_are_made_of_the_covariance_on_the_log_odds(fitted: Estimate) -> None:
+def test_intervals_are_made_of_the_covariance_on_the_log_odds(fitted: Rating) -> None:
     """Twin for one pair: the published gauge, the difference's own variance, t for clusters."""
     matchups = predict_matchups(fitted, AM_ELO, (np.array([4]), np.array([1])))
     assert fitted.covariance is not None
@@ -52,7 +53,7 @@ def test_intervals_are_made_of_the_covariance_on_the_log_odds(fitted: Estimate) 
     assert turned.lower[0] == pytest.approx(1 - matchups.upper[0])
 
 
-def test_what_cannot_be_compared_has_no_prediction(fitted: Estimate) -> None:
+def test_what_cannot_be_compared_has_no_prediction(fitted: Rating) -> None:
     """No score, another component, no votes, and two models of which neither has a score."""
     a, b = np.array([0, 0, 0, 6]), np.array([6, 7, 9, 9])
     matchups = predict_matchups(fitted, AM_ELO, (a, b))

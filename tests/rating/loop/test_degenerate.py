@@ -15,7 +15,7 @@ from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoFiniteScoreError, VotesError
 from app.rating.inference import estimate
 from app.rating.inference.bounds import outside_bounds
-from app.rating.loop.results import Rating
+from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_m_elo
@@ -69,7 +69,7 @@ def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:
     """Model 2 beat both of an even pair 1,000 times: its bound is where it wins all of them with probability .05."""
     rating = run_round(
         world((0, 1, 1.0, 50), (0, 1, 0.0, 50), (2, 0, 1.0, 500), (2, 1, 1.0, 500), models=3), NO_INTERVALS
-    ).rating
+    )
     assert np.isnan(rating.models.score).tolist() == [False, False, True]
     assert rating.models.identified.tolist() == [True, True, False]
     bound = -math.log(math.expm1(-math.log(0.05) / 1000)) * 400 / math.log(10)
@@ -84,7 +84,7 @@ def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:
 def test_two_lucky_wins_do_not_rank_first_nor_two_losses_above_them() -> None:
     even = [(a, b, w, 50) for a, b in ((0, 1), (0, 2), (1, 2)) for w in (1.0, 0.0)]
     games = world(*even, (3, 0, 1.0, 1), (3, 1, 1.0, 1), (4, 0, 0.0, 1), (4, 1, 0.0, 1), models=5)
-    models = run_round(games, NO_INTERVALS).rating.models
+    models = run_round(games, NO_INTERVALS).models
     exact = 400 * math.log10(0.05**0.5 / (1 - 0.05**0.5))
     assert exact == pytest.approx(-216.2, abs=0.1)
     assert models.lower[3] == pytest.approx(1000 + exact, abs=1e-6)
@@ -95,7 +95,7 @@ def test_two_lucky_wins_do_not_rank_first_nor_two_losses_above_them() -> None:
 
 def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -> None:
     games = world((0, 1, 1.0, 50), (0, 1, 0.0, 50), (2, 0, 0.0, 10), (2, 1, 0.0, 10), (3, 2, 0.0, 4), models=4)
-    rating = run_round(games, M_ELO).rating
+    rating = run_round(games, M_ELO)
     assert rating.models.upper[2] < 1000
     assert rating.models.lower[2] == -math.inf
     assert rating.models.rank[2] == 4
@@ -122,7 +122,7 @@ def test_a_bound_holds_the_truth_where_the_opponents_are_estimated_too(advantage
         model_a, model_b = np.append(np.repeat(a, 15), [4, 4]), np.append(np.repeat(b, 15), generator.integers(0, 4, 2))
         won = generator.random(len(model_a)) < 1 / (1 + 10 ** ((truth[model_b] - truth[model_a]) / 400))
         cells = aggregate(np.arange(len(won)) % 23, model_a, model_b, won.astype(float), n_annotators=23, n_models=5)
-        models = run_round(cells, M_ELO).rating.models
+        models = run_round(cells, M_ELO).models
         if models.identified[:4].all() and not models.identified[4]:
             base = 1000 - truth[:4].mean()
             wrong += int(not models.lower[4] <= truth[4] + base <= models.upper[4])
@@ -142,7 +142,7 @@ def test_the_opponents_error_widens_the_bound() -> None:
 
 def test_two_models_of_which_one_always_wins_have_no_scores_at_all() -> None:
     for settings in (M_ELO, AM_ELO):
-        rating = run_round(world((0, 1, 1.0, 60), models=2), settings).rating
+        rating = run_round(world((0, 1, 1.0, 60), models=2), settings)
         assert not rating.models.identified.any()
         assert np.isnan(rating.models.score).all()
         assert rating.diagnostics.log_likelihood == 0.0
@@ -161,14 +161,14 @@ def ladder(rungs: int, annotators: int = 1) -> Cells:
 @pytest.mark.parametrize("rungs", [35, 150])
 def test_scores_of_any_range_are_scores(rungs: int) -> None:
     """Every difference is that of 20 wins to 1, whatever the others are."""
-    rating = run_round(ladder(rungs), M_ELO).rating
+    rating = run_round(ladder(rungs), M_ELO)
     assert rating.models.identified.all()
     np.testing.assert_allclose(np.diff(rating.models.score), -400 * math.log10(20), atol=1e-6)
 
 
 @pytest.mark.parametrize("annotators", [1, 30])
 def test_am_elo_goes_as_far_as_m_elo_does(annotators: int) -> None:
-    rating = run_round(ladder(60, annotators), AM_ELO).rating
+    rating = run_round(ladder(60, annotators), AM_ELO)
     assert rating.models.identified.all()
     assert_finite(rating)
     assert (np.diff(rating.models.score) < 0).all()
@@ -220,7 +220,7 @@ def test_a_judge_of_hardly_any_ability_bounds_nothing() -> None:
 
 def test_a_disconnected_graph_is_ranked_apart() -> None:
     games = world((0, 1, 1.0, 6), (0, 1, 0.0, 3), (2, 3, 1.0, 30), (2, 3, 0.0, 10), models=5)
-    rating = run_round(games, M_ELO).rating
+    rating = run_round(games, M_ELO)
     assert rating.models.component.tolist() == [1, 1, 0, 0, -1]
     assert rating.models.rank.tolist() == [1, 2, 1, 2, 0]
     assert rating.models.score[:2].mean() == pytest.approx(1000)
@@ -232,7 +232,7 @@ def test_a_disconnected_graph_is_ranked_apart() -> None:
 
 @pytest.mark.parametrize("settings", [M_ELO, AM_ELO])
 def test_everything_tied_is_a_board_of_equals(settings: LoopSettings) -> None:
-    rating = run_round(world((0, 1, 0.5, 30), (1, 2, 0.5, 30), models=3, annotators=25), settings).rating
+    rating = run_round(world((0, 1, 0.5, 30), (1, 2, 0.5, 30), models=3, annotators=25), settings)
     assert_finite(rating)
     np.testing.assert_allclose(rating.models.score, 1000.0, atol=1e-6)
     assert rating.models.rank.tolist() == [1, 1, 1]
@@ -240,7 +240,7 @@ def test_everything_tied_is_a_board_of_equals(settings: LoopSettings) -> None:
 
 @pytest.mark.parametrize("settings", [M_ELO, AM_ELO])
 def test_one_tie_is_the_smallest_world_with_scores(settings: LoopSettings) -> None:
-    rating = run_round(world((0, 1, 0.5, 1), models=2), settings).rating
+    rating = run_round(world((0, 1, 0.5, 1), models=2), settings)
     assert_finite(rating)
     np.testing.assert_allclose(rating.models.score, 1000.0)
 
@@ -249,11 +249,11 @@ def test_one_annotator_is_the_typical_one() -> None:
     rating = run_round(
         world((0, 1, 1.0, 40), (0, 1, 0.0, 20), (1, 2, 1.0, 30), (1, 2, 0.0, 30), models=3),
         LoopSettings(min_votes=0, bias_correction=False),
-    ).rating
+    )
     assert_finite(rating)
     assert rating.annotators.ability.tolist() == [1.0]
     assert "one-annotator" in codes(rating)
-    m_elo = run_round(world((0, 1, 1.0, 40), (0, 1, 0.0, 20), (1, 2, 1.0, 30), (1, 2, 0.0, 30), models=3), M_ELO).rating
+    m_elo = run_round(world((0, 1, 1.0, 40), (0, 1, 0.0, 20), (1, 2, 1.0, 30), (1, 2, 0.0, 30), models=3), M_ELO)
     np.testing.assert_allclose(rating.models.score, m_elo.models.score, atol=1e-6)
 
 
@@ -278,7 +278,7 @@ def test_an_annotator_who_is_always_right_is_finite_by_default() -> None:
         41,
         3,
     )
-    rating = run_round(cells, AM_ELO).rating
+    rating = run_round(cells, AM_ELO)
     assert_finite(rating)
     assert rating.annotators.ability[40] == pytest.approx(rating.diagnostics.published_cap)
     assert np.isfinite(rating.annotators.se).all()
@@ -294,7 +294,7 @@ def test_an_ability_of_exactly_zero_is_an_estimate_like_any_other() -> None:
         4,
         2,
     )
-    rating = run_round(cells, LoopSettings(min_votes=0, prior_sd=None, ability_cap=None)).rating
+    rating = run_round(cells, LoopSettings(min_votes=0, prior_sd=None, ability_cap=None))
     assert_finite(rating)
     assert rating.annotators.ability[3] == pytest.approx(0.0, abs=1e-9)
     np.testing.assert_allclose(rating.annotators.ability[:3], rating.annotators.ability[0])
@@ -324,7 +324,7 @@ def test_a_model_that_only_lost_by_the_signs_of_the_abilities_has_no_score(
         (2, 1, 3, 0.5), (2, 2, 3, 0.5), (2, 0, 3, 0.0), (2, 0, 3, 0.0), (2, 0, 2, 0.0), (2, 1, 3, 0.0),
     ]  # fmt: skip
     columns = (np.array(column) for column in zip(*votes, strict=True))
-    rating = run_round(aggregate(*columns, n_annotators=3, n_models=4), AM_ELO).rating
+    rating = run_round(aggregate(*columns, n_annotators=3, n_models=4), AM_ELO)
     assert_finite(rating)
     assert rating.models.identified.tolist() == [False, True, True, True]
     assert "no-finite-score" in codes(rating)
@@ -347,8 +347,8 @@ def test_a_newcomer_with_one_contrary_vote_does_not_stop_the_others(outcome: flo
         n_annotators=46,
         n_models=21,
     )
-    rating = run_round(cells, LoopSettings()).rating
-    before = run_round(cells.where((cells.model_a != newcomer) & (cells.model_b != newcomer)), LoopSettings()).rating
+    rating = run_round(cells, LoopSettings())
+    before = run_round(cells.where((cells.model_a != newcomer) & (cells.model_b != newcomer)), LoopSettings())
     assert rating.models.identified.tolist() == [True] * 20 + [False]
     assert math.isfinite(getattr(rating.models, side)[newcomer])
     np.testing.assert_allclose(rating.models.score[:20], before.models.score[:20], atol=1.0)

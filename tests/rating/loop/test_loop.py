@@ -11,7 +11,7 @@ from app.rating.data.compact import compact
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoCommonRankingError, VotesError
 from app.rating.inference import estimate
-from app.rating.loop.results import Rating
+from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import typical_ability
@@ -43,7 +43,7 @@ def with_votes(counts: list[int]) -> Cells:
 
 
 def test_more_than_delta_votes_are_needed() -> None:
-    rating = run_round(with_votes([50, 51, 60]), LoopSettings(min_votes=50)).rating
+    rating = run_round(with_votes([50, 51, 60]), LoopSettings(min_votes=50))
     assert rating.annotators.standing.tolist() == ["pending", "active", "active"]
     assert rating.votes_used == 111
     assert np.isnan(rating.annotators.ability[0])
@@ -63,7 +63,7 @@ def test_no_votes_at_all() -> None:
 
 
 def test_those_at_or_below_epsilon_are_flagged_and_stay_in(cells: Cells) -> None:
-    rating = run_round(cells, LoopSettings()).rating
+    rating = run_round(cells, LoopSettings())
     assert (rating.annotators.standing[FLIP] == "flagged").all()
     assert (rating.annotators.standing[HONEST] == "active").all()
     assert rating.votes_used == 2800
@@ -73,8 +73,8 @@ def test_those_at_or_below_epsilon_are_flagged_and_stay_in(cells: Cells) -> None
 
 
 def test_excluding_fits_again_without_them_and_keeps_a_shadow(cells: Cells) -> None:
-    rating = run_round(cells, LoopSettings(exclude=True)).rating
-    alone = run_round(cells.where(cells.annotator < 25), LoopSettings()).rating
+    rating = run_round(cells, LoopSettings(exclude=True))
+    alone = run_round(cells.where(cells.annotator < 25), LoopSettings())
     assert (rating.annotators.standing[FLIP] == "excluded").all()
     assert np.isnan(rating.annotators.ability[FLIP]).all()
     assert (rating.annotators.shadow_ability[FLIP] < 0).all()
@@ -83,9 +83,9 @@ def test_excluding_fits_again_without_them_and_keeps_a_shadow(cells: Cells) -> N
 
 
 def test_the_threshold_itself_counts_as_below(cells: Cells) -> None:
-    ability = run_round(cells, LoopSettings()).rating.annotators.ability
-    at = run_round(cells, LoopSettings(min_ability=float(ability[0]))).rating
-    above = run_round(cells, LoopSettings(min_ability=float(np.nextafter(ability[0], -np.inf)))).rating
+    ability = run_round(cells, LoopSettings()).annotators.ability
+    at = run_round(cells, LoopSettings(min_ability=float(ability[0])))
+    above = run_round(cells, LoopSettings(min_ability=float(np.nextafter(ability[0], -np.inf))))
     assert at.annotators.standing[0] == "flagged"
     assert above.annotators.standing[0] == "active"
 
@@ -93,7 +93,7 @@ def test_the_threshold_itself_counts_as_below(cells: Cells) -> None:
 def test_kept_always_and_never(cells: Cells) -> None:
     always, never = np.zeros(28, bool), np.zeros(28, bool)
     always[25], never[0] = True, True
-    rating = run_round(cells, LoopSettings(exclude=True), keep_always=always, keep_never=never).rating
+    rating = run_round(cells, LoopSettings(exclude=True), keep_always=always, keep_never=never)
     # by the rule alone: annotator 0 would be active, 25 excluded
     assert rating.annotators.standing[[0, 25, 26]].tolist() == ["active", "excluded", "excluded"]
     assert np.isfinite(rating.annotators.ability[25])
@@ -116,9 +116,9 @@ def test_a_ring_that_floods_one_models_battles_is_found_and_gains_nothing() -> N
     a = np.where((annotator >= 40) & (b != world.target), world.target, a)
     outcome = world.vote(annotator, a, b, generator)
     cells = aggregate(annotator, a, b, outcome, n_annotators=44, n_models=12)
-    rating = run_round(cells, LoopSettings()).rating
-    clean = run_round(cells.where(cells.annotator < 40), LoopSettings()).rating
-    fooled = run_round(cells, LoopSettings(method="m-elo")).rating
+    rating = run_round(cells, LoopSettings())
+    clean = run_round(cells.where(cells.annotator < 40), LoopSettings())
+    fooled = run_round(cells, LoopSettings(method="m-elo"))
     assert (rating.annotators.standing[40:] == "flagged").all()
     assert rating.models.rank[world.target] >= clean.models.rank[world.target]
     assert fooled.models.rank[world.target] < clean.models.rank[world.target] - 3
@@ -130,14 +130,14 @@ def test_excluding_everyone_is_an_error(cells: Cells) -> None:
 
 
 def test_the_typical_ability_is_one_and_components_mean_base(cells: Cells) -> None:
-    rating = run_round(cells, LoopSettings(base=1500.0)).rating
+    rating = run_round(cells, LoopSettings(base=1500.0))
     assert typical_ability(rating.annotators.ability)[0] == pytest.approx(1.0)
     assert rating.models.score.mean() == pytest.approx(1500.0)
     assert rating.diagnostics.published_cap == pytest.approx(1.75 / rating.diagnostics.median_ability)
 
 
 def test_m_elo_has_no_abilities_and_flags_no_annotator(cells: Cells) -> None:
-    rating = run_round(cells, LoopSettings(method="m-elo")).rating
+    rating = run_round(cells, LoopSettings(method="m-elo"))
     assert np.isnan(rating.annotators.ability).all()
     assert set(rating.annotators.standing) == {"active"}
     assert rating.diagnostics.published_cap is None
@@ -145,7 +145,7 @@ def test_m_elo_has_no_abilities_and_flags_no_annotator(cells: Cells) -> None:
 
 def test_am_elo_undoes_what_the_flippers_do_to_m_elo(cells_of: MakeCells) -> None:
     votes = simulate_votes(31, n_models=10, roles={"honest": 26, "flip": 16}, votes_each=150)
-    both = {m: run_round(cells_of(votes), LoopSettings(method=m)).rating.models.score for m in ("am-elo", "m-elo")}  # type: ignore[arg-type]
+    both = {m: run_round(cells_of(votes), LoopSettings(method=m)).models.score for m in ("am-elo", "m-elo")}  # type: ignore[arg-type]
     error = {m: np.abs(score - votes.world.score + votes.world.score.mean() - 1000).mean() for m, score in both.items()}
     assert error["am-elo"] < 0.5 * error["m-elo"]
 
@@ -159,13 +159,13 @@ def crowd(cells_of: MakeCells) -> Cells:
 def test_a_warm_turn_publishes_what_a_cold_one_does(crowd: Cells) -> None:
     """The earlier turn knew neither the last votes nor the last annotators and model."""
     known = crowd.where((crowd.annotator < 122) & (crowd.model_a < 11) & (crowd.model_b < 11))
-    before, cold = run_round(known, LoopSettings()).rating.optimum, run_round(crowd, LoopSettings()).rating
+    before, cold = run_round(known, LoopSettings()).optimum, run_round(crowd, LoopSettings())
     everything = compact(crowd, np.ones(12, dtype=bool))
     assert find_begin(everything, LoopSettings(), before) is not None
-    warm = run_round(crowd, LoopSettings(), start=before).rating
+    warm = run_round(crowd, LoopSettings(), start=before)
     np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-8)
     np.testing.assert_allclose(warm.annotators.ability, cold.annotators.ability, atol=1e-8)
-    again = run_round(crowd, LoopSettings(), start=cold.optimum).rating
+    again = run_round(crowd, LoopSettings(), start=cold.optimum)
     assert again.diagnostics.iterations <= 2  # the second is the step that settles it
 
 
@@ -195,15 +195,15 @@ def garbled(good: Start) -> dict[str, Start]:
 @pytest.mark.parametrize("prior", [{}, {"prior_sd": None, "ability_cap": None}, {"prior_sd": "estimated"}])
 def test_no_start_however_garbled_changes_what_is_published(crowd: Cells, method: Any, prior: dict[str, Any]) -> None:
     settings = LoopSettings(method=method, **prior)
-    cold = run_round(crowd, settings).rating
+    cold = run_round(crowd, settings)
     for name, start in garbled(cold.optimum).items():
-        warm = run_round(crowd, settings, start=start).rating
+        warm = run_round(crowd, settings, start=start)
         np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-6, err_msg=name)
         np.testing.assert_allclose(warm.annotators.ability, cold.annotators.ability, atol=1e-8, err_msg=name)
 
 
 def test_where_a_start_leads_nowhere_the_fit_begins_anew(crowd: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
-    cold, tried = run_round(crowd, LoopSettings()).rating, []
+    cold, tried = run_round(crowd, LoopSettings()), []
 
     def fail_if_started(cells: Cells, component: Any, settings: LoopSettings, begin: Any) -> Any:
         tried.append(begin is not None)
@@ -212,13 +212,13 @@ def test_where_a_start_leads_nowhere_the_fit_begins_anew(crowd: Cells, monkeypat
         return fit_with_settings(cells, component, settings, None)
 
     monkeypatch.setattr(estimate, "fit_with_settings", fail_if_started)
-    warm = run_round(crowd, LoopSettings(), start=cold.optimum).rating
+    warm = run_round(crowd, LoopSettings(), start=cold.optimum)
     assert tried == [True, False]
     np.testing.assert_array_equal(warm.models.score, cold.models.score)
 
 
 def test_what_explains_votes_no_better_than_a_coin_is_no_start(crowd: Cells) -> None:
-    good, everything = run_round(crowd, LoopSettings()).rating.optimum, compact(crowd, np.ones(12, dtype=bool))
+    good, everything = run_round(crowd, LoopSettings()).optimum, compact(crowd, np.ones(12, dtype=bool))
     assert find_begin(everything, LoopSettings(), good) is not None
     for name in ("scores turned", "random", "nothing", "scores far apart"):
         assert find_begin(everything, LoopSettings(), garbled(good)[name]) is None, name
@@ -226,14 +226,14 @@ def test_what_explains_votes_no_better_than_a_coin_is_no_start(crowd: Cells) -> 
 
 def test_a_small_crowd_is_fitted_from_nowhere(cells: Cells) -> None:
     """From its own optimum it could settle in two steps."""
-    cold = run_round(cells, LoopSettings()).rating
-    warm = run_round(cells, LoopSettings(), start=cold.optimum).rating
+    cold = run_round(cells, LoopSettings())
+    warm = run_round(cells, LoopSettings(), start=cold.optimum)
     assert warm.diagnostics.iterations == cold.diagnostics.iterations > 2
     np.testing.assert_array_equal(warm.models.score, cold.models.score)
 
 
 def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
-    board = run_round(cells, LoopSettings(interval="none")).rating.models
+    board = run_round(cells, LoopSettings(interval="none")).models
     assert np.isnan(board.se).all()
     assert board.best_rank.tolist() == board.rank.tolist() == board.worst_rank.tolist()
 

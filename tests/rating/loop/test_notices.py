@@ -8,7 +8,8 @@ import pytest
 
 from app.lab.simulate import simulate_votes
 from app.rating.data.votes import Cells, aggregate
-from app.rating.loop.results import Rating, RatingNotice
+from app.rating.inference.rating import Rating
+from app.rating.inference.results import RatingNotice
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
@@ -34,7 +35,7 @@ def honest(annotators: int = 24, models: int = 4) -> list[tuple[int, int, int, f
 
 def test_an_ordinary_crowd_is_nothing_to_speak_of() -> None:
     cells = votes(*honest(), models=4, annotators=24)
-    assert run_round(cells, ALL).rating.diagnostics.warnings == ()
+    assert run_round(cells, ALL).diagnostics.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -54,19 +55,19 @@ def test_an_ordinary_crowd_is_nothing_to_speak_of() -> None:
     ],
 )
 def test_votes_that_need_a_word(rows: list[tuple[int, int, int, float, int]], models: int, code: str) -> None:
-    rating = run_round(votes(*rows, models=models, annotators=1 + max(row[0] for row in rows)), ALL).rating
+    rating = run_round(votes(*rows, models=models, annotators=1 + max(row[0] for row in rows)), ALL)
     assert code in codes(rating)
     assert all(notice.detail for notice in rating.diagnostics.warnings)
 
 
 def test_a_minority_is_no_camp() -> None:
     few = [(24 + k, a, b, 1.0 - w, n) for k, a, b, w, n in honest() if k < 15]
-    assert "opposed-camps" not in codes(run_round(votes(*honest(), *few, models=4, annotators=39), ALL).rating)
+    assert "opposed-camps" not in codes(run_round(votes(*honest(), *few, models=4, annotators=39), ALL))
 
 
 def test_m_elo_has_nothing_to_say_of_abilities() -> None:
     rows = [*honest(), (24, 0, 1, 1.0, 20)]
-    rating = run_round(votes(*rows, models=4, annotators=25), LoopSettings(method="m-elo", min_votes=0)).rating
+    rating = run_round(votes(*rows, models=4, annotators=25), LoopSettings(method="m-elo", min_votes=0))
     assert codes(rating) == []
 
 
@@ -74,12 +75,12 @@ def test_an_ability_of_exactly_zero() -> None:
     """Without a prior only: the prior would pull it towards 1."""
     rows = [row for row in honest() if row[0] < 3] + [(3, 0, 1, 0.5, 400), (3, 1, 2, 0.5, 400)]
     settings = LoopSettings(min_votes=0, prior_sd=None, ability_cap=None)
-    assert "zero-ability" in codes(run_round(votes(*rows, models=4, annotators=4), settings).rating)
+    assert "zero-ability" in codes(run_round(votes(*rows, models=4, annotators=4), settings))
 
 
 def test_a_cap_far_from_where_it_belongs() -> None:
     cells = votes(*honest(), models=4, annotators=24)
-    rating = run_round(cells, LoopSettings(min_votes=0, ability_cap=3.0)).rating
+    rating = run_round(cells, LoopSettings(min_votes=0, ability_cap=3.0))
     assert codes(rating) == ["cap-out-of-range"]
     assert "times the typical ability" in rating.diagnostics.warnings[0].detail
 
@@ -87,7 +88,7 @@ def test_a_cap_far_from_where_it_belongs() -> None:
 def test_diagnostics_are_json() -> None:
     simulated = simulate_votes(6, roles={"honest": 30}, ability_sd=0.0)
     cells = aggregate(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, **simulated.sizes)
-    rating = run_round(cells, LoopSettings(prior_sd="estimated")).rating
+    rating = run_round(cells, LoopSettings(prior_sd="estimated"))
     stored = json.loads(json.dumps(dataclasses.asdict(rating.diagnostics), allow_nan=False))
     assert [RatingNotice(**notice) for notice in stored["warnings"]] == list(rating.diagnostics.warnings)
     assert stored["warnings"]

@@ -20,6 +20,6 @@ def test_a_model_without_counted_votes_is_left_out() -> None:
         np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([1, 0, 0]), np.array([1.0, 1.0, 0.5]),
         n_annotators=2, n_models=3,
     )  # fmt: skip
-    rating = run_round(cells, LoopSettings(method="m-elo", min_votes=1)).rating
+    rating = run_round(cells, LoopSettings(method="m-elo", min_votes=1))
     rows = model_rows(rating, ["a", "b", "c"])
     assert [(row["model"], row["votes"]) for row in rows] == [("a", 2), ("b", 2)]

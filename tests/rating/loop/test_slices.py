@@ -14,15 +14,19 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
-from app.rating.loop.results import ModelEstimates
+from app.rating.inference.results import ModelEstimates
 from app.rating.loop.round import run_round
-from app.rating.loop.slices import HeldAbilities, estimate_slice, hold_abilities
+from app.rating.loop.slices import HeldAbilities, fit_slice, hold_abilities
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 UNCORRECTED = LoopSettings(min_votes=0, bias_correction=False)
 MODELS, ANNOTATORS = 5, 24
+
+
+def estimate_slice(cells: Cells, held: HeldAbilities, options: LoopSettings) -> ModelEstimates:
+    return fit_slice(cells, held, options).models
 
 
 def known(ability: np.ndarray) -> HeldAbilities:
@@ -90,7 +94,7 @@ def test_a_slice_of_all_votes_is_the_whole(cells_of: MakeCells, prior_sd: float 
     cells = aggregate(*merged, n_annotators=28, n_models=10)
     cap = None if prior_sd is None else 1.75
     options = LoopSettings(min_votes=0, bias_correction=False, prior_sd=prior_sd, ability_cap=cap)
-    rating, whole = run_round(cells, options).rating, estimate(cells, options)
+    rating, whole = run_round(cells, options), estimate(cells, options)
     board = estimate_slice(cells, hold_abilities(whole, options), options)
     assert rating.models.identified.tolist() == [True] * 7 + [False, True, True]
     for name in ("score", "rank", "votes", "wins", "ties", "losses", "component", "identified"):
@@ -120,7 +124,7 @@ def test_abilities_of_one_make_m_elo_of_the_slice(cells_of: MakeCells) -> None:
     for interval in ("clustered", "sandwich", "information", "none"):
         options = LoopSettings(method="m-elo", min_votes=0, interval=interval)
         held = hold_abilities(estimate(cells, options), options)
-        assert_same(estimate_slice(cells, held, options), run_round(cells, options).rating.models, atol=1e-7)
+        assert_same(estimate_slice(cells, held, options), run_round(cells, options).models, atol=1e-7)
 
 
 def test_annotators_outside_the_fit_are_left_out(cells_of: MakeCells) -> None:
@@ -217,7 +221,7 @@ def test_a_model_judged_by_coins_only_has_no_score() -> None:
 def test_abilities_are_as_sure_as_they_are_published(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(9, n_models=MODELS, roles={"honest": ANNOTATORS, "random": 4}, votes_each=60))
     options = LoopSettings(min_votes=0)
-    se = run_round(cells, options).rating.annotators.se
+    se = run_round(cells, options).annotators.se
     np.testing.assert_allclose(hold_abilities(estimate(cells, options), options).variance, se**2)
     quick = LoopSettings(min_votes=0, interval="none")  # at fixed scores, then
     fixed = hold_abilities(estimate(cells, quick), quick)

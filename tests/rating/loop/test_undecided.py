@@ -9,7 +9,7 @@ import pytest
 from app.lab.simulate import Role, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
-from app.rating.loop.results import Rating
+from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver import solution as solver
@@ -51,7 +51,7 @@ def crowd(models: int, annotators: int) -> Cells:
 
 def test_two_opposed_annotators_count_alike_and_the_models_are_equals() -> None:
     """Believing either is as good as believing the other: the maximum between is a saddle."""
-    rating = run_round(opposed(), ALL).rating
+    rating = run_round(opposed(), ALL)
     np.testing.assert_allclose(rating.models.score, 1000.0)
     assert rating.annotators.ability.tolist() == [1.0, 1.0]
     assert np.isfinite(rating.models.se).all()
@@ -61,10 +61,10 @@ def test_two_opposed_annotators_count_alike_and_the_models_are_equals() -> None:
 @pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
 def test_they_do_not_disturb_a_crowd_that_no_vote_links_to_them(prior_sd: float) -> None:
     whole, settings = crowd(8, 30), LoopSettings(min_votes=0, prior_sd=prior_sd)
-    both = run_round(joined(opposed(8, 30), whole), settings).rating
+    both = run_round(joined(opposed(8, 30), whole), settings)
     np.testing.assert_allclose(both.models.score[:2], 1000.0)
     assert {"undecided-abilities", "disconnected-graph"} <= codes(both)
-    alone = run_round(whole, ALL).rating
+    alone = run_round(whole, ALL)
     np.testing.assert_allclose(np.diff(both.models.score[2:]), np.diff(alone.models.score[2:]), rtol=0.02)
     assert ("prior-spread-assumed" in codes(both)) == (prior_sd == "estimated")
 
@@ -78,8 +78,8 @@ def like_minded(annotators: int, *more: tuple[int, int, int, float]) -> Cells:
 
 def test_a_newcomer_whose_two_judges_contradict_each_other_does_not_stop_a_crowd() -> None:
     """Each judge may be the better one, and the newcomer above or below: one is as likely as the other."""
-    alone = run_round(like_minded(24), ALL).rating
-    both = run_round(like_minded(24, (0, 4, 0, 1.0), (3, 4, 1, 0.0)), ALL).rating
+    alone = run_round(like_minded(24), ALL)
+    both = run_round(like_minded(24, (0, 4, 0, 1.0), (3, 4, 1, 0.0)), ALL)
     np.testing.assert_allclose(both.models.score[:4], alone.models.score[:4], atol=1e-6)
     assert both.models.identified.tolist() == [True] * 4 + [False]
     assert "no-finite-score" in codes(both)
@@ -108,19 +108,19 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
 @pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
 def test_a_crowd_leaves_a_saddle_point_for_the_higher_end(monkeypatch: pytest.MonkeyPatch, prior_sd: float) -> None:
     settings = LoopSettings(min_votes=0, prior_sd=prior_sd)
-    there = run_round(crowd(8, 30), settings).rating.models
+    there = run_round(crowd(8, 30), settings).models
     stranded(monkeypatch, 1)
-    np.testing.assert_allclose(run_round(crowd(8, 30), settings).rating.models.score, there.score, atol=1e-6)
+    np.testing.assert_allclose(run_round(crowd(8, 30), settings).models.score, there.score, atol=1e-6)
 
 
 def test_one_way_down_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = run_round(crowd(8, 30), ALL).rating.models
+    there = run_round(crowd(8, 30), ALL).models
     stranded(monkeypatch, 2)
-    np.testing.assert_allclose(run_round(crowd(8, 30), ALL).rating.models.score, there.score, atol=1e-6)
+    np.testing.assert_allclose(run_round(crowd(8, 30), ALL).models.score, there.score, atol=1e-6)
 
 
 def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    there, publish, fits = run_round(crowd(8, 30), ALL).rating.models, solver._published, list[FitResult]()
+    there, publish, fits = run_round(crowd(8, 30), ALL).models, solver._published, list[FitResult]()
 
     def published(cells: Cells, component: np.ndarray, fit: FitResult, *rest: Any) -> FitResult:
         fits.append(fit)
@@ -133,13 +133,13 @@ def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatc
         return publish(cells, component, fit, *rest)
 
     monkeypatch.setattr(solver, "_published", published)
-    np.testing.assert_allclose(run_round(crowd(8, 30), ALL).rating.models.score, there.score, atol=1e-6)
+    np.testing.assert_allclose(run_round(crowd(8, 30), ALL).models.score, there.score, atol=1e-6)
     assert len(fits) == 5  # the first, both ends, and the one group by itself and as the whole
 
 
 def test_what_no_way_down_decides_has_no_score_and_the_rest_has(monkeypatch: pytest.MonkeyPatch) -> None:
     stranded(monkeypatch, 6)  # both ways, together and apart
-    assert 2 <= run_round(crowd(8, 30), ALL).rating.models.identified.sum() < 6
+    assert 2 <= run_round(crowd(8, 30), ALL).models.identified.sum() < 6
 
 
 def test_maximum_likelihood_that_does_not_converge_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ def sweep(seeds: range) -> dict[str, int]:
         )
         cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
         try:
-            rating = run_round(cells, ALL).rating
+            rating = run_round(cells, ALL)
         except NoCommonRankingError:
             ends["no common ranking"] = ends.get("no common ranking", 0) + 1
             continue
@@ -240,5 +240,5 @@ def test_thousands_of_tiny_worlds_end_well() -> None:
 def test_worlds_that_once_did_not_converge(seed: int, votes: int) -> None:
     world = simulate_votes(seed, n_models=17, roles={"honest": 2}, votes_each=votes, score_sd=50)
     cells = aggregate(world.annotator, world.model_a, world.model_b, world.outcome, **world.sizes)
-    rating = run_round(cells, ALL).rating
+    rating = run_round(cells, ALL)
     assert np.isfinite(rating.models.score[rating.models.identified]).all()

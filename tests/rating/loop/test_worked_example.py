@@ -7,7 +7,7 @@ import pytest
 
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference.estimate import estimate
-from app.rating.loop.results import Rating
+from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
@@ -47,7 +47,7 @@ def test_every_game_fed_in_twice_gives_the_write_ups_smaller_errors() -> None:
 
 @pytest.fixture(scope="module")
 def rating() -> Rating:
-    return run_round(votes(), SETTINGS).rating
+    return run_round(votes(), SETTINGS)
 
 
 def test_centred_scores(rating: Rating) -> None:

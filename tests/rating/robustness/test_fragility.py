@@ -7,8 +7,9 @@ import pytest
 
 from app.lab.attacks.arena import Setup, draw_arena
 from app.rating.errors import VotesError
-from app.rating.inference.estimate import Estimate, estimate
+from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
+from app.rating.inference.rating import Rating
 from app.rating.robustness import fewest, fragility, strongest
 from app.rating.robustness.fewest import fewest_votes
 from app.rating.robustness.fragility import _smallest, find_fragility
@@ -16,13 +17,13 @@ from app.rating.settings import LoopSettings
 
 
 @pytest.fixture(scope="module")
-def result() -> Estimate:
+def result() -> Rating:
     arena = draw_arena(3, "none", Setup(n_annotators=60, votes_each=80))
     return estimate(arena.votes.cells(), LoopSettings(min_votes=0, interval="none"))
 
 
 @pytest.fixture(scope="module")
-def influence(result: Estimate) -> Influence:
+def influence(result: Rating) -> Influence:
     return find_influence(result)
 
 
@@ -37,13 +38,13 @@ def votes_by_sorting(influence: Influence, upper: np.ndarray, lower: np.ndarray,
     size = influence.vote_groups.size.astype(int)
     found = []
     for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
-        contrast = np.zeros(influence.estimate.small.cells.n_models)
+        contrast = np.zeros(influence.rating.small.cells.n_models)
         contrast[i], contrast[j] = 1.0, -1.0
         found.append(smallest(np.repeat(influence.of_votes(contrast), size), gap[pair]))
     return found
 
 
-def test_the_smallest_sets_are_those_of_a_full_sort(result: Estimate, influence: Influence) -> None:
+def test_the_smallest_sets_are_those_of_a_full_sort(result: Rating, influence: Influence) -> None:
     found = find_fragility(result, influence)
     change = leave_annotators_out(influence)
     gap = result.fit.scores[found.upper] - result.fit.scores[found.lower]
@@ -80,7 +81,7 @@ def test_many_pairs_at_once_have_the_numbers_of_each_alone(
         return strongest.strongest_votes(*pair)  # type: ignore[arg-type]  # what is unpacked
 
     monkeypatch.setattr(fewest, "strongest_votes", look)
-    R = influence.estimate.fit.scores
+    R = influence.rating.fit.scores
     best_first = np.argsort(-R)
     upper, lower = (best_first[side] for side in np.triu_indices(len(R), 1))
     gap = R[upper] - R[lower]
@@ -103,7 +104,7 @@ def test_repeated_votes_are_counted_one_by_one() -> None:
     votes = draw_arena(4, "none", Setup(n_annotators=40, votes_each=60)).votes.cells()
     repeated = replace(votes, n=3 * votes.n, s=3 * votes.s, ties=3 * votes.ties)
     influence = find_influence(estimate(repeated, LoopSettings(min_votes=0, interval="none")))
-    R = influence.estimate.fit.scores
+    R = influence.rating.fit.scores
     best_first = np.argsort(-R)
     upper, lower = best_first[:-1], best_first[1:]
     gap = R[upper] - R[lower]

@@ -25,7 +25,7 @@ def cells() -> Cells:
 
 @pytest.mark.parametrize("interval", ["clustered", "none"])
 def test_models_are_known_as_the_estimate_has_them(cells: Cells, interval: Interval) -> None:
-    estimate = run_round(cells, LoopSettings(min_votes=0, interval=interval, flag_rule="threshold")).estimate
+    estimate = run_round(cells, LoopSettings(min_votes=0, interval=interval, flag_rule="threshold"))
     known = scored_models(estimate, SHOWN)
     assert known.scored.tolist() == [False, True, True]  # a score of another component does not compare
     apart = (estimate.unit * estimate.fit.scores)[[3, 0]]
@@ -40,6 +40,6 @@ def test_models_are_known_as_the_estimate_has_them(cells: Cells, interval: Inter
 
 
 def test_without_a_score_there_are_no_newcomers(cells: Cells) -> None:
-    estimate = run_round(cells, LoopSettings(min_votes=0, flag_rule="threshold")).estimate
+    estimate = run_round(cells, LoopSettings(min_votes=0, flag_rule="threshold"))
     with pytest.raises(ValueError, match="no model has a score"):
         find_newcomers(scored_models(estimate, np.array([5, 6])))

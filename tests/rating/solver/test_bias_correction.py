@@ -91,7 +91,7 @@ def simulated_scale(settings: LoopSettings, arenas: int, **world: object) -> flo
         cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
         truth = votes.world.score - votes.world.score.mean()
         truth *= np.median(votes.world.ability)
-        score = run_round(cells, settings).rating.models.score - 1000.0
+        score = run_round(cells, settings).models.score - 1000.0
         slopes.append((score @ truth) / (truth @ truth))
     return float(np.mean(slopes))
 
@@ -107,7 +107,7 @@ def test_the_papers_estimator_and_m_elo_are_never_corrected(cells_of: MakeCells)
     cells = cells_of(simulate_votes(2, n_models=6, roles={"honest": 30}))
     for settings in ({"prior_sd": None, "ability_cap": None}, {"method": "m-elo"}):
         plain, asked = (
-            run_round(cells, LoopSettings(bias_correction=on, **settings)).rating.models.score  # type: ignore[arg-type]
+            run_round(cells, LoopSettings(bias_correction=on, **settings)).models.score  # type: ignore[arg-type]
             for on in (False, True)
         )
         np.testing.assert_array_equal(plain, asked)
@@ -117,7 +117,7 @@ def test_an_annotator_in_the_fit_and_one_outside_are_judged_alike(cells_of: Make
     """Published abilities are each annotator's own maximum at the published scores, as shadow abilities are."""
     votes = simulate_votes(3, n_models=8, roles={"honest": 40, "flip": 3})
     cells = cells_of(votes)
-    rating = run_round(cells, LoopSettings()).rating
+    rating = run_round(cells, LoopSettings())
     unit = rating.diagnostics.median_ability
     R = (rating.models.score - 1000.0) * np.log(10) / 400 / unit
     own, _ = shadow_abilities(cells, R, prior_sd=1.0, ability_cap=1.75, bias_correction=True)

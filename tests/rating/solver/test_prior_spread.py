@@ -84,7 +84,7 @@ def test_the_marginal_likelihood_is_near_the_integral_and_its_slope_exact(cells_
 
 def test_without_a_spread_the_least_is_taken_and_said(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(6, roles={"honest": 40}, ability_sd=0.0))
-    rating = run_round(cells, LoopSettings(prior_sd="estimated")).rating
+    rating = run_round(cells, LoopSettings(prior_sd="estimated"))
     assert rating.diagnostics.ability_spread is None
     assert [notice.code for notice in rating.diagnostics.warnings] == ["prior-spread-at-bound"]
     assert rating.diagnostics.prior_sd == pytest.approx(0.1 / math.sqrt(0.65), rel=0.05)
@@ -93,7 +93,7 @@ def test_without_a_spread_the_least_is_taken_and_said(cells_of: MakeCells) -> No
 def test_everything_tied_has_the_least_spread() -> None:
     cells = crowd(1, 0.3)
     tied = replace(cells, s=cells.n / 2, ties=cells.n)
-    rating = run_round(tied, LoopSettings(prior_sd="estimated")).rating
+    rating = run_round(tied, LoopSettings(prior_sd="estimated"))
     assert np.allclose(rating.models.score, 1000.0)
     assert {"all-tied", "prior-spread-at-bound"} <= {notice.code for notice in rating.diagnostics.warnings}
 
@@ -112,8 +112,8 @@ def test_two_camps_have_a_spread_beyond_the_largest() -> None:
 
 def test_few_annotators_keep_the_default_and_say_so(cells_of: MakeCells) -> None:
     cells = cells_of(simulate_votes(7, n_models=5, roles={"honest": 9}))
-    estimated = run_round(cells, LoopSettings(prior_sd="estimated")).rating
-    given = run_round(cells, LoopSettings()).rating
+    estimated = run_round(cells, LoopSettings(prior_sd="estimated"))
+    given = run_round(cells, LoopSettings())
     np.testing.assert_allclose(estimated.models.score, given.models.score)
     assert "prior-spread-assumed" in {notice.code for notice in estimated.diagnostics.warnings}
     assert (estimated.diagnostics.prior_sd, estimated.diagnostics.ability_spread) == (1.0, None)
@@ -121,9 +121,9 @@ def test_few_annotators_keep_the_default_and_say_so(cells_of: MakeCells) -> None
 
 def test_a_warm_start_finds_the_same_spread_and_scores() -> None:
     cells, settings = crowd(3, 0.4), LoopSettings(prior_sd="estimated")
-    cold = run_round(cells, settings).rating
+    cold = run_round(cells, settings)
     known = cells.where(cells.annotator < 140)
-    warm = run_round(cells, settings, start=run_round(known, settings).rating.optimum).rating
+    warm = run_round(cells, settings, start=run_round(known, settings).optimum)
     assert cold.diagnostics.ability_spread == pytest.approx(0.4, abs=0.1)
     assert warm.diagnostics.ability_spread == pytest.approx(cold.diagnostics.ability_spread, rel=1e-8)
     np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-8)
@@ -132,8 +132,8 @@ def test_a_warm_start_finds_the_same_spread_and_scores() -> None:
 
 def test_the_prior_in_force_is_the_one_reported() -> None:
     cells = crowd(4, 0.4)
-    estimated = run_round(cells, LoopSettings(prior_sd="estimated")).rating
-    given = run_round(cells, LoopSettings(prior_sd=estimated.diagnostics.prior_sd)).rating
+    estimated = run_round(cells, LoopSettings(prior_sd="estimated"))
+    given = run_round(cells, LoopSettings(prior_sd=estimated.diagnostics.prior_sd))
     np.testing.assert_allclose(given.models.score, estimated.models.score, atol=1e-6)
     assert given.diagnostics.ability_spread is None
 

@@ -117,7 +117,7 @@ def test_a_few_annotators_at_the_lowest_cap_have_a_fit() -> None:
 @pytest.mark.parametrize("cap", [1.1, 1.15, 1.2])
 def test_every_cap_that_a_policy_may_set_can_be_fitted(cap: float) -> None:
     for seed in range(10):
-        board = run_round(crowd(seed, spread=0.1), LoopSettings(ability_cap=cap)).rating.models
+        board = run_round(crowd(seed, spread=0.1), LoopSettings(ability_cap=cap)).models
         assert np.all(np.diff(board.score) > 0)
 
 

@@ -1,16 +1,18 @@
 """Notices: warnings about a result that is defined all the same; docs/math.md lists the codes."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from app.rating.errors import counted
-from app.rating.inference.estimate import Estimate
-from app.rating.loop.results import RatingNotice
-from app.rating.settings import LoopSettings
+from app.rating.inference.results import RatingNotice
 from app.rating.solver.following import count_following
 from app.rating.solver.prior_spread import FEWEST_ANNOTATORS, LEAST, MOST
 from app.rating.solver.rows import CellRows
+
+if TYPE_CHECKING:
+    from app.rating.inference.rating import Rating
 
 CAP_RANGE = (1.25, 2.5)  # around 1.5 to 2, where the cap limits attackers at no cost to honest annotators
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
@@ -21,9 +23,10 @@ CAMP = 0.4  # share of annotators with negative abilities from which they are a 
 Found = Iterator[tuple[str, str]]
 
 
-def find_notices(result: Estimate, settings: LoopSettings, published_cap: float | None) -> tuple[RatingNotice, ...]:
+def find_notices(rating: "Rating") -> tuple[RatingNotice, ...]:
     """Find everything unusual about the counted votes and their fit."""
-    found = [*_of_votes(result), *_of_intervals(result, settings), *_of_fit(result)]
+    found = [*_of_votes(rating), *_of_intervals(rating), *_of_fit(rating)]
+    published_cap = rating.published_cap
     if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
         detail = (
             f"the ability cap is {published_cap:.2f} times the typical ability, outside {CAP_RANGE[0]} to "
@@ -33,21 +36,21 @@ def find_notices(result: Estimate, settings: LoopSettings, published_cap: float 
     return tuple(RatingNotice(code, detail) for code, detail in found)
 
 
-def _of_votes(result: Estimate) -> Found:
-    pairs, components = result.pairs, result.components
+def _of_votes(rating: "Rating") -> Found:
+    pairs, components = rating.pairs, rating.components
     models = int((components.label >= 0).sum())
     if pairs.n_votes <= 1:
         yield "one-vote", "only one vote counts: the result is hardly informative"
     if models == PAIR:
         yield "two-models", "only two models are compared: there is one difference, and abilities only scale it"
-    if result.has_abilities and result.cells.annotator[0] == result.cells.annotator[-1]:  # they are sorted
+    if rating.has_abilities and rating.cells.annotator[0] == rating.cells.annotator[-1]:  # they are sorted
         yield "one-annotator", "one annotator cast every vote: abilities are relative to that annotator"
     if np.all(pairs.ties == pairs.n):
         yield "all-tied", "every vote is a tie: all models are equal, and abilities cannot be estimated"
     if components.number > 1:
         detail = f"the comparison graph has {components.number} components that no vote links: they are ranked apart"
         yield "disconnected-graph", detail
-    if unidentified := int((~result.identified & (components.label >= 0)).sum()):
+    if unidentified := int((~rating.identified & (components.label >= 0)).sum()):
         detail = (
             f"no finite score for {counted(unidentified, 'model')}, at best a bound: a model only won, only lost, is "
             "linked only through such a model, or its annotators contradict each other"
@@ -55,11 +58,11 @@ def _of_votes(result: Estimate) -> Found:
         yield "no-finite-score", detail
 
 
-def _of_intervals(result: Estimate, settings: LoopSettings) -> Found:
-    if result.covariance is None:
+def _of_intervals(rating: "Rating") -> Found:
+    if rating.covariance is None:
         return
-    spread = result.covariance
-    if spread.kind != settings.interval:
+    spread = rating.covariance
+    if spread.kind != rating.settings.interval:
         detail = (
             "one annotator says nothing of how annotators differ: the intervals take the votes as independent, and are "
             "about this annotator's opinion"
@@ -79,10 +82,10 @@ def _of_intervals(result: Estimate, settings: LoopSettings) -> Found:
         yield "few-judges", detail
 
 
-def _of_fit(result: Estimate) -> Found:
-    if not result.has_abilities:
+def _of_fit(rating: "Rating") -> Found:
+    if not rating.has_abilities:
         return
-    theta = result.fit.theta
+    theta = rating.fit.theta
     against = int((theta < 0).sum())
     if against >= max(CAMP * len(theta), PAIR):
         detail = (
@@ -90,7 +93,7 @@ def _of_fit(result: Estimate) -> Found:
             "annotators on one side could reverse it"
         )
         yield "opposed-camps", detail
-    follow, oppose = _unanimous(result)
+    follow, oppose = _unanimous(rating)
     if follow:
         detail = f"{counted(follow, 'annotator')} never voted against the ranking: the prior or cap sets the ability"
         yield "always-right", detail
@@ -99,13 +102,13 @@ def _of_fit(result: Estimate) -> Found:
         yield "always-wrong", detail
     if zero := int((np.abs(theta) < ZERO).sum()):
         yield "zero-ability", f"an ability of exactly 0 for {counted(zero, 'annotator')}: their votes do not count"
-    if undecided := int(result.fit.undecided.sum()):
+    if undecided := int(rating.fit.undecided.sum()):
         detail = (
             f"{counted(undecided, 'annotator')} contradict each other so that believing either side is as good: all of "
             "them count alike, with ability 1"
         )
         yield "undecided-abilities", detail
-    prior = result.fit.prior
+    prior = rating.fit.prior
     if prior is not None and prior.source == "assumed":
         detail = (
             f"the spread of abilities was not estimated (fewer than {FEWEST_ANNOTATORS} annotators, or undecided "
@@ -117,7 +120,7 @@ def _of_fit(result: Estimate) -> Found:
         yield "prior-spread-at-bound", f"the estimated spread of abilities is {bound}: {prior.spread:g} is used"
 
 
-def _unanimous(result: Estimate) -> tuple[int, int]:
+def _unanimous(rating: "Rating") -> tuple[int, int]:
     """Count the annotators whose votes all follow, and whose votes all oppose, the fitted ranking."""
-    along, against = count_following(CellRows(result.small.cells), result.fit.R)
+    along, against = count_following(CellRows(rating.small.cells), rating.fit.R)
     return int(np.sum((along > 0) & (against == 0))), int(np.sum((along == 0) & (against > 0)))

@@ -1,71 +1,84 @@
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
+from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
 from app.rating.inference.bounds import unscored_bounds
 from app.rating.inference.contrasts import pairwise_confidence, simultaneous_ranks
-from app.rating.inference.estimate import Estimate
 from app.rating.inference.ranks import class_ranks, rank_by, rank_spread
-from app.rating.loop.results import ModelEstimates
+from app.rating.inference.results import ModelEstimates
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
+
+if TYPE_CHECKING:
+    from app.rating.inference.rating import Rating
 
 DECIMALS = 6  # of Elo points; scores that agree to them share a rank
 
 
-def make_model_estimates(estimate: Estimate, settings: LoopSettings) -> ModelEstimates:
-    """Convert an estimate to what is published: Elo points, intervals, ranks within each component.
+def make_model_estimates(rating: "Rating") -> ModelEstimates:
+    """Convert a rating to what is published: Elo points, intervals, ranks within each component.
 
     Raises
     ------
     VotesError
         The anchor model has no score.
     """
-    cells, identified = estimate.cells, estimate.identified
-    size = cells.n_models
+    settings, identified, size = rating.settings, rating.identified, rating.cells.n_models
     scale = np.ones(size)
-    scale[estimate.small.models] = ELO_PER_NATURAL * estimate.unit
-    offset = _offset(estimate, settings, scale)
-    score = offset + scale * estimate.scores(size)
+    scale[rating.small.models] = ELO_PER_NATURAL * rating.unit
+    offset = _offset(rating, scale)
+    score = offset + scale * rating.scores()
     se = np.full(size, np.nan)
     lower, upper = np.full(size, np.nan), np.full(size, np.nan)
-    if estimate.covariance is not None:
-        se[estimate.small.models] = ELO_PER_NATURAL * np.sqrt(estimate.covariance.variance)
+    if rating.covariance is not None:
+        se[rating.small.models] = ELO_PER_NATURAL * np.sqrt(rating.covariance.variance)
         half = np.full(size, np.nan)
-        half[estimate.small.models] = ELO_PER_NATURAL * estimate.covariance.half_widths(settings.confidence)
+        half[rating.small.models] = ELO_PER_NATURAL * rating.covariance.half_widths(settings.confidence)
         lower, upper = score - half, score + half
-    low, high = unscored_bounds(estimate, settings.confidence)
-    rest = ~identified & (estimate.components.label >= 0)
+    low, high = unscored_bounds(rating, settings.confidence)
+    rest = ~identified & (rating.components.label >= 0)
     lower[rest], upper[rest] = offset[rest] + low[rest], offset[rest] + high[rest]
-    rank, best, worst = _rank(estimate, score, lower, upper)
+    rank, best, worst = _rank(rating, score, lower, upper)
     return ModelEstimates(
-        score, se, lower, upper, rank, best, worst, *_rank_sets(estimate, settings),
-        _classes(estimate, rank, lower, upper), *_counts(estimate.pairs),
-        component=estimate.components.label, identified=identified,
+        score, se, lower, upper, rank, best, worst, *_rank_sets(rating),
+        _classes(rating, rank, lower, upper), *_counts(rating.pairs),
+        component=rating.components.label, identified=identified,
     )  # fmt: skip
 
 
-def _offset(estimate: Estimate, settings: LoopSettings, scale: Floats) -> Floats:
-    """Return the Elo points to add to each model: the base, or the shift that gives the anchor its points."""
-    offset = np.full(estimate.cells.n_models, settings.base)
-    if settings.anchor is None:
-        return offset
-    model, points = settings.anchor
-    if not estimate.identified[model]:
+def check_anchor(settings: LoopSettings, identified: Mask) -> None:
+    """Raise where the anchor model has no score.
+
+    Raises
+    ------
+    VotesError
+    """
+    if settings.anchor is not None and not identified[settings.anchor[0]]:
         raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
-    R = estimate.scores(estimate.cells.n_models)[model]
-    offset[estimate.components.label == estimate.components.label[model]] = points - scale[model] * R
+
+
+def _offset(rating: "Rating", scale: Floats) -> Floats:
+    """Return the Elo points to add to each model: the base, or the shift that gives the anchor its points."""
+    offset = np.full(rating.cells.n_models, rating.settings.base)
+    if rating.settings.anchor is None:
+        return offset
+    model, points = rating.settings.anchor
+    check_anchor(rating.settings, rating.identified)
+    R = rating.scores()[model]
+    offset[rating.components.label == rating.components.label[model]] = points - scale[model] * R
     return offset
 
 
-def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tuple[Indices, Indices, Indices]:
+def _rank(rating: "Rating", score: Floats, lower: Floats, upper: Floats) -> tuple[Indices, Indices, Indices]:
     rank, best, worst = (np.zeros(len(score), dtype=np.int64) for _ in range(3))
-    for component in range(estimate.components.number):
-        members = np.flatnonzero(estimate.components.label == component)
+    for component in range(rating.components.number):
+        members = np.flatnonzero(rating.components.label == component)
         rank[members] = rank_by(_positions(score[members], lower[members], upper[members]))
-        if estimate.covariance is None and estimate.identified[members].all():
+        if rating.covariance is None and rating.identified[members].all():
             best[members] = worst[members] = rank[members]  # without intervals there is no spread
         else:
             ends = (np.where(np.isnan(x[members]), score[members], x[members]) for x in (lower, upper))
@@ -73,31 +86,31 @@ def _rank(estimate: Estimate, score: Floats, lower: Floats, upper: Floats) -> tu
     return rank, best, worst
 
 
-def _classes(estimate: Estimate, rank: Indices, lower: Floats, upper: Floats) -> Indices:
+def _classes(rating: "Rating", rank: Indices, lower: Floats, upper: Floats) -> Indices:
     """Return the class of each model with a score, within its component."""
     classes = np.zeros(len(rank), dtype=np.int64)
-    for component in range(estimate.components.number):
-        members = np.flatnonzero((estimate.components.label == component) & estimate.identified)
+    for component in range(rating.components.number):
+        members = np.flatnonzero((rating.components.label == component) & rating.identified)
         classes[members] = class_ranks(rank[members], lower[members], upper[members])
     return classes
 
 
-def _rank_sets(estimate: Estimate, settings: LoopSettings) -> tuple[Indices, Indices]:
+def _rank_sets(rating: "Rating") -> tuple[Indices, Indices]:
     """Return the best and worst rank of each model's simultaneous rank set, 0 without intervals.
 
     Models without a score may have any rank of their component.
     """
-    label, models, spread = estimate.components.label, estimate.small.models, estimate.covariance
+    label, models, spread = rating.components.label, rating.small.models, rating.covariance
     first, last = np.zeros((2, len(label)), dtype=np.int64)
-    if settings.interval == "none":
+    if rating.settings.interval == "none":
         return first, last
-    R = estimate.unit * estimate.fit.scores
-    for component in range(estimate.components.number):
+    R = rating.unit * rating.fit.scores
+    for component in range(rating.components.number):
         members, scored = np.flatnonzero(label == component), np.flatnonzero(label[models] == component)
         first[members], last[members] = 1, len(members)
         if spread is None or len(scored) == 0:
             continue
-        confidence, half = pairwise_confidence(settings.confidence, len(scored)), np.zeros((len(scored),) * 2)
+        confidence, half = pairwise_confidence(rating.settings.confidence, len(scored)), np.zeros((len(scored),) * 2)
         i, j = np.triu_indices(
             len(scored), 1
         )  # of a difference and its negative one is enough: quantiles of t are slow

@@ -1,13 +1,11 @@
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.data.arrays import Floats, Indices, Mask
-from app.rating.detection.evidence import Evidence
-from app.rating.inference.estimate import Estimate
-from app.rating.settings import Interval, LoopSettings
-from app.rating.solver.warm_start import Start
+from app.rating.settings import Interval
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,18 @@ class AnnotatorEstimates:
     rule: NDArray[np.str_]
     held: Mask
 
+    @classmethod
+    def without_rules(cls, votes: Floats, ability: Floats, se: Floats) -> Self:
+        """Return estimates that no rule has seen: annotators with votes are active.
+
+        Parameters
+        ----------
+        votes : counted votes
+        """
+        unknown, held = np.full(len(votes), np.nan), np.zeros(len(votes), dtype=bool)
+        standing, rule = np.where(votes > 0, "active", "pending"), np.full(len(votes), "")
+        return cls(ability, se, unknown, unknown, unknown, votes, standing, rule, held)
+
 
 @dataclass(frozen=True)
 class RatingNotice:
@@ -121,31 +131,3 @@ class Diagnostics:
     excluded_share: float
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: tuple[RatingNotice, ...] = ()
-
-
-@dataclass(frozen=True)
-class Rating:
-    """What one round of the loop publishes: its settings, models, annotators and diagnostics.
-
-    Attributes
-    ----------
-    votes_used : counted votes
-    optimum : where the solver stopped, before the bias was taken out: the best start for the next round
-    evidence : what the tests say of every annotator past δ; None where no test was made
-    """
-
-    settings: LoopSettings
-    models: ModelEstimates
-    annotators: AnnotatorEstimates
-    diagnostics: Diagnostics
-    votes_used: float
-    optimum: Start
-    evidence: Evidence | None = None
-
-
-@dataclass(frozen=True)
-class LoopResult:
-    """One round of the loop: what it publishes, and the fit behind the leaderboard."""
-
-    rating: Rating
-    estimate: Estimate
