@@ -39,6 +39,14 @@ EXPERIMENTS = {
         "app.cli.lab.attacks:attacks",
         "Attack simulated arenas: how far each leaderboard moves, which annotators each rule flags, and how rightly.",
     ),
+    "places": Listed(
+        "app.cli.lab.places:places",
+        "Attack models at several places of the leaderboard: what they gain, and whom the rule finds.",
+    ),
+    "adaptive": Listed(
+        "app.cli.lab.adaptive:adaptive",
+        "Search, for each leaderboard, the attack that gains most: by attackers who know the rule and simulate it.",
+    ),
     "sealed": Listed(
         "app.cli.lab.sealed:sealed",
         "Attack with battles that the attackers choose, and with battles that the service draws.",

@@ -13,6 +13,7 @@ from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
 PUBLIC = LoopSettings(min_votes=0, flag_rule="threshold", interval="none")
+LEAD = 10.0  # points between close leaders
 TIE_SHARE = 0.32  # between equals; with scores that differ by 140 Elo points (sd) a quarter of all votes are ties
 
 
@@ -27,6 +28,7 @@ class Setup:
     share : of the annotators who attack
     attack_votes : by every attacker; None means votes_each
     target : place of the target on the public leaderboard, counted from the last, which is 0
+    leaders : so many of the best models have true scores 10 points apart, around their mean
     score_sd, ability_sd, tie_share, variety : of the models and the honest annotators
     """
 
@@ -36,6 +38,7 @@ class Setup:
     share: float = 0.1
     attack_votes: int | None = None
     target: int = 1
+    leaders: int = 0
     score_sd: float = 140.0
     ability_sd: float = 0.3
     tie_share: float = TIE_SHARE
@@ -114,35 +117,75 @@ class Arena:
         return self.votes.where(~self.attacker[self.votes.annotator])
 
 
+@dataclass(frozen=True)
+class Crowd:
+    """The honest part of an arena.
+
+    Attributes
+    ----------
+    people : the honest annotators; those in whose place an attacker stands have no votes
+    votes : the honest votes, numbered for all annotators
+    """
+
+    setup: Setup
+    people: Honest
+    votes: Votes
+    attacker: Mask
+    score: Floats
+    public: Floats
+    target: int
+
+    def arena(self, strategy: str, attack: Votes | None, victim: Mask | None = None) -> Arena:
+        """Return the arena with the votes of its attackers."""
+        votes = self.votes if attack is None else join_votes(self.votes, attack)
+        victim = np.zeros(len(self.attacker), dtype=bool) if victim is None else victim
+        return Arena(self.setup, strategy, votes, self.attacker, victim, self.score, self.public, self.target)
+
+
+def count_attackers(setup: Setup) -> int:
+    """Return the number of attackers."""
+    return max(1, round(setup.share * setup.n_annotators))
+
+
+def draw_crowd(generator: np.random.Generator, setup: Setup, attackers: int) -> Crowd:
+    """Draw the models, the honest annotators and their votes; the last annotators are the attackers."""
+    score = setup.score_sd * generator.standard_normal(setup.n_models)
+    if setup.leaders:
+        best = np.argsort(-score)[: setup.leaders]
+        score[best] = score[best].mean() + LEAD * ((setup.leaders - 1) / 2.0 - np.arange(setup.leaders))
+    score += 1000.0 - score.mean()
+    size = setup.n_annotators
+    people = draw_honest(
+        generator, score, size, ability_sd=setup.ability_sd, tie_share=setup.tie_share, variety=setup.variety
+    )
+    honest = draw_ballots(np.arange(size), setup.votes_each, setup.n_models, generator)
+    honest = replace(honest, outcome=people.vote(honest.annotator, honest.left, honest.right, generator))
+    attacker = np.arange(size) >= size - attackers
+    kept = honest.where(~attacker[honest.annotator])
+    board = run_round(kept.cells(), PUBLIC).models
+    public = np.where(board.identified, board.score, board.score[board.identified].min())
+    target = int(np.argsort(public)[setup.target])
+    return Crowd(setup, people, kept, attacker, score, public, target)
+
+
 def draw_arena(seed: int, strategy: str, setup: Setup) -> Arena:
     """Draw the models, the honest votes and the attack; "none" is no attack.
 
     The honest annotators and their votes depend on the seed and the setup, not on the strategy.
     """
     generator = np.random.default_rng(seed)
-    number = 0 if strategy == "none" else max(1, round(setup.share * setup.n_annotators))
-    score = setup.score_sd * generator.standard_normal(setup.n_models)
-    score += 1000.0 - score.mean()
-    size = setup.n_annotators
-    people = draw_honest(
-        generator, score, size, ability_sd=setup.ability_sd, tie_share=setup.tie_share, variety=setup.variety
+    if strategy == "none":
+        return draw_crowd(generator, setup, 0).arena(strategy, None)
+    crowd = draw_crowd(generator, setup, count_attackers(setup))
+    victim = np.zeros(setup.n_annotators, dtype=bool)
+    attack = _attack(
+        strategy, setup, crowd.people, crowd.votes, crowd.attacker, victim, crowd.public, crowd.target, generator
     )
-    honest = _ballots(np.arange(size), setup.votes_each, setup.n_models, generator)
-    honest = replace(honest, outcome=people.vote(honest.annotator, honest.left, honest.right, generator))
-    attacker = np.arange(size) >= size - number
-    kept = honest.where(~attacker[honest.annotator])
-    board = run_round(kept.cells(), PUBLIC).models
-    public = np.where(board.identified, board.score, board.score[board.identified].min())
-    target = int(np.argsort(public)[setup.target])
-    victim = np.zeros(size, dtype=bool)
-    votes = kept
-    if number:
-        attack = _attack(strategy, setup, people, kept, attacker, victim, public, target, generator)
-        votes = _join(kept, attack)
-    return Arena(setup, strategy, votes, attacker, victim, score, public, target)
+    return crowd.arena(strategy, attack, victim)
 
 
-def _ballots(annotators: Indices, votes_each: int, n_models: int, generator: np.random.Generator) -> Votes:
+def draw_ballots(annotators: Indices, votes_each: int, n_models: int, generator: np.random.Generator) -> Votes:
+    """Draw uniform pairs and times for these annotators; every outcome is 0."""
     annotator = np.repeat(annotators, votes_each)
     left, right = draw_pairs(generator, n_models, len(annotator))
     time = generator.permutation(len(annotator))
@@ -163,7 +206,7 @@ def _attack(
     """Return the attackers' votes; mark the annotators that they target in `victim`."""
     members = np.flatnonzero(attacker)
     each = setup.attack_votes or setup.votes_each
-    draft = _ballots(members, each, setup.n_models, generator)
+    draft = draw_ballots(members, each, setup.n_models, generator)
     left, right = draft.left, draft.right
     time = np.sort(draft.time.reshape(len(members), each), axis=1).ravel()
     if strategy == "copycats":  # the same battles as the first member's, later
@@ -189,7 +232,7 @@ def _repeat(kept: Votes, victims: Indices, each: int, time: Indices) -> tuple[In
     return kept.left[rows], kept.right[rows], kept.outcome[rows], time + int(kept.time.max()) + 1
 
 
-def _join(one: Votes, other: Votes) -> Votes:
+def join_votes(one: Votes, other: Votes) -> Votes:
     """Join both; their times cover the same span and stay distinct."""
     latest = max(int(one.time.max()), int(other.time.max())) + 1
     span = [votes.time * (latest / (int(votes.time.max()) + 1)) for votes in (one, other)]

@@ -1,0 +1,139 @@
+"""What an attack gains on each leaderboard, and whom the rule finds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from app.lab.attacks.arena import Arena, Setup, Votes, count_attackers, draw_arena, draw_crowd
+from app.lab.attacks.tuned import Tuning, attack_crowd
+from app.lab.parallel import Progress, map_seeds
+from app.lab.spread import mean_or_none, sd_or_none
+from app.rating.data.arrays import Floats
+from app.rating.detection.evidence import weigher_of_votes
+from app.rating.errors import RatingError
+from app.rating.inference.rating import Rating
+from app.rating.loop.round import run_round
+from app.rating.settings import LoopSettings
+
+FLAGGED = ("flagged", "excluded")
+SERVICE = LoopSettings(min_votes=0, interval="none")
+BOARDS: dict[str, LoopSettings] = {
+    "m-elo": replace(SERVICE, method="m-elo", flag_rule="threshold"),
+    "flagged stay": SERVICE,
+    "flagged excluded": replace(SERVICE, exclude=True),
+}
+"""Leaderboards to attack: Bradley-Terry's, the service's by default, and the service's with exclusion."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one attack did to one leaderboard; NaN where the fit failed.
+
+    Attributes
+    ----------
+    ranks, points : gained by the target, relative to the same leaderboard of the honest votes
+    found, wronged : shares of the attackers, and of the honest annotators, that the leaderboard's rule flags
+    """
+
+    ranks: float
+    points: float
+    found: float
+    wronged: float
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The outcomes of an attack on a leaderboard over the arenas: means and standard deviations."""
+
+    board: str
+    ranks: float | None
+    ranks_sd: float | None
+    points: float | None
+    points_sd: float | None
+    found: float | None
+    wronged: float | None
+    failed: int
+
+
+class Contest:
+    """One crowd under attack: its leaderboards without the attackers are fitted once."""
+
+    def __init__(self, seed: int, setup: Setup, boards: Mapping[str, LoopSettings] = BOARDS) -> None:
+        self.seed, self.setup, self.boards = seed, setup, boards
+        self.crowd = draw_crowd(np.random.default_rng(seed), setup, count_attackers(setup))
+        self.before = {name: rate(self.crowd.votes, settings) for name, settings in boards.items()}
+
+    def attack(self, attack: str | Tuning) -> dict[str, Outcome]:
+        """Let the attackers vote, and compare every leaderboard with the one before.
+
+        Parameters
+        ----------
+        attack : of `STRATEGIES`, or a tuning
+        """
+        if isinstance(attack, Tuning):
+            arena = attack_crowd(self.crowd, self.seed, attack)
+        else:
+            arena = draw_arena(self.seed, attack, self.setup)
+        return {name: self._compare(arena, name) for name in self.boards}
+
+    def _compare(self, arena: Arena, board: str) -> Outcome:
+        before, after, target = self.before[board], rate(arena.votes, self.boards[board]), arena.target
+        if before is None or after is None:
+            return Outcome(*[float("nan")] * 4)
+        marked = np.isin(after.annotators.standing, FLAGGED)
+        old, new = (_place(rating, target) for rating in (before, after))
+        found, wronged = float(marked[arena.attacker].mean()), float(marked[~arena.attacker].mean())
+        return Outcome(old[0] - new[0], new[1] - old[1], found, wronged)
+
+
+def rate(votes: Votes, settings: LoopSettings) -> Rating | None:
+    """Rate the votes as the service does, with the sides; None where the fit fails."""
+    cells = votes.cells()
+    weigher = None
+    if settings.method == "am-elo" and settings.flag_rule == "evidence":
+        weigher = weigher_of_votes(
+            votes.annotator, votes.left, votes.right, votes.outcome, cells, settings.evidence_tests
+        )
+    try:
+        return run_round(cells, settings, weigher=weigher)
+    except RatingError:
+        return None
+
+
+def measure(
+    attack: str | Tuning,
+    setup: Setup,
+    *,
+    seeds: Sequence[int],
+    boards: Mapping[str, LoopSettings] = BOARDS,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> list[Gain]:
+    """Attack an arena for each seed; one result for each leaderboard."""
+    work = partial(_attack_once, attack=attack, setup=setup, boards=boards)
+    outcomes = map_seeds(work, seeds, processes=processes, progress=progress)
+    return [summarise(name, [each[name] for each in outcomes]) for name in boards]
+
+
+def summarise(board: str, outcomes: Sequence[Outcome]) -> Gain:
+    """Return means and standard deviations over the arenas."""
+    ranks, points = [one.ranks for one in outcomes], [one.points for one in outcomes]
+    failed = int(np.isnan(ranks).sum())
+    found, wronged = (mean_or_none(getattr(one, name) for one in outcomes) for name in ("found", "wronged"))
+    return Gain(
+        board, mean_or_none(ranks), sd_or_none(ranks), mean_or_none(points), sd_or_none(points), found, wronged, failed
+    )
+
+
+def _attack_once(
+    seed: int, *, attack: str | Tuning, setup: Setup, boards: Mapping[str, LoopSettings]
+) -> dict[str, Outcome]:
+    return Contest(seed, setup, boards).attack(attack)
+
+
+def _place(rating: Rating, target: int) -> tuple[float, float]:
+    models = rating.models
+    score: Floats = models.score
+    return float(models.rank[target]), float(score[target])
