@@ -28,7 +28,6 @@ from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.opening import open_database_of
 from app.pages.board.boards import Boards
-from app.pages.board.events import SnapshotEvents
 from app.pages.errors import problem_page
 from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
@@ -36,6 +35,7 @@ from app.review.previews import PolicyPreviews
 from app.routes import BODIES, install_routes
 from app.services import Services
 from app.settings import Settings, read_settings
+from app.snapshots.events import SnapshotEvents
 from app.votes.queue import VoteQueue
 from app.worker.worker import Worker
 

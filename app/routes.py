@@ -38,6 +38,7 @@ from app.pages.swagger import endpoints as swagger_page
 from app.policy import endpoints as policy
 from app.refits import endpoints as refits
 from app.review import endpoints as review
+from app.review.own import endpoints as own
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
 from app.votes.schemas import Vote, VoteBatch
@@ -62,6 +63,7 @@ def install_routes(app: FastAPI) -> None:
         models.router,
         leaderboard.models_router,  # after models: names may hold slashes, and its GET /models/{name} matches them all
         snapshots.router,
+        own.router,  # before annotators: the key of an annotator may be `me`, who then has to be given by id
         annotators.router,
         review.router,  # after annotators, for the same reason
         audit.router,

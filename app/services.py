@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from app.monitoring.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames
     from app.pages.board.boards import Boards
-    from app.pages.board.events import SnapshotEvents
     from app.review.impact.service import Impacts
     from app.review.previews import PolicyPreviews
     from app.settings import Settings
+    from app.snapshots.events import SnapshotEvents
     from app.votes.queue import VoteQueue
 
 

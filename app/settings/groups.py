@@ -117,7 +117,10 @@ class PageSettings(Group):
         description="Origins (https://host), separated by commas, whose pages may show /embed in a frame; * for all.",
     )
     event_listeners: int = Field(
-        1000, ge=0, le=100_000, description="Open pages that may wait for news at once, per process; more get 503."
+        1000,
+        ge=0,
+        le=100_000,
+        description="Open pages and programs that may wait for news at once, per process; more get 503.",
     )
 
     @field_validator("embed_ancestors", mode="before")

@@ -1,11 +1,16 @@
-from fastapi import APIRouter
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
-from app.http.dependencies import OptionalReader, ReadView
+from app.http.dependencies import OptionalReader, ProcessServices, ReadView
+from app.http.listening import RECONNECT_MILLISECONDS, ListenerPlace
 from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.snapshots import service as snapshots
-from app.snapshots.schemas import Snapshot, SnapshotDetail
+from app.snapshots.schemas import Snapshot, SnapshotDetail, SnapshotNews
 
 router = APIRouter(prefix="/snapshots", tags=["leaderboard"])
 
@@ -23,6 +28,27 @@ def list_snapshots(
     position = read_cursor(cursor, _Position)
     items = snapshots.list_snapshots(conn, limit=limit + 1, before=position and position[0])
     return paginate(items, limit, lambda last: (last.number,))
+
+
+@router.get("/events", response_class=EventSourceResponse, responses=problem_responses(401, 403, 422, 503))
+async def stream_snapshots(
+    _reader: OptionalReader,
+    services: ProcessServices,
+    _place: ListenerPlace,
+    last_event_id: Annotated[
+        int, Header(ge=0, le=10**9, description="The newest number that the caller knows; browsers send it themselves.")
+    ] = 0,
+) -> AsyncIterator[ServerSentEvent]:
+    """Send an event for the newest snapshot, and one whenever a snapshot is published.
+
+    These are server-sent events, as `EventSource` of browsers reads them: `event` is `snapshot`, `id` its number, and
+    `data` the number as JSON. A comment every 15 seconds keeps the connection open.
+
+    Public, unless the service is set to require scope `read`. Problems: `too-many-listeners`.
+    """
+    yield ServerSentEvent(comment="snapshots of this arena", retry=RECONNECT_MILLISECONDS)
+    async for number in services.snapshot_events.numbers(last_event_id):
+        yield ServerSentEvent(event="snapshot", id=str(number), data=SnapshotNews(number=number))
 
 
 @router.get("/{reference}", responses=problem_responses(401, 403, 404, 503))

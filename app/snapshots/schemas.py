@@ -42,6 +42,14 @@ class Snapshot(SnapshotHead):
     )
 
 
+class SnapshotNews(BaseModel):
+    """What listeners are told when a snapshot is published."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int = Field(description="The snapshot's number: `GET /snapshots/{number}`, `GET /leaderboard`.")
+
+
 class SnapshotDetail(Snapshot):
     """A snapshot without its rows, and the leaderboards that it has."""
 

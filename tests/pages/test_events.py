@@ -11,8 +11,8 @@ from httpx import Client, Response
 
 from app.database.engine import Database
 from app.main import create_app
-from app.pages.board.events import SnapshotEvents, TooManyListenersError
 from app.settings import PageSettings, Settings
+from app.snapshots.events import SnapshotEvents, TooManyListenersError
 
 Publish = Callable[..., int]
 BOARD: dict[tuple[str, str], dict[str, Any]] = {("am-elo", ""): {"ant": {}}}
@@ -37,6 +37,22 @@ def test_a_listener_learns_of_the_newest_snapshot_and_of_each_that_follows(clien
             assert next(late) == second
 
 
+def test_programs_listen_too(client: Client, publish: Publish, ask: Callable[..., Any]) -> None:
+    first = publish(BOARD)
+    path = "/api/v1/snapshots/events"
+    with client.stream("GET", path, timeout=60, headers={"Authorization": "Bearer stale"}) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        lines = response.iter_lines()
+        heard = [next(lines) for _ in range(6)]
+    assert heard[:3] == [": snapshots of this arena", "retry: 5000", ""]
+    assert sorted(heard[3:]) == sorted(["event: snapshot", f'data: {{"number":{first}}}', f"id: {first}"])
+    with client.stream("GET", path, timeout=60, headers={"Last-Event-ID": str(first)}) as response:
+        second = publish(BOARD)
+        data = next(line for line in response.iter_lines() if line.startswith("data: "))
+    assert data == f'data: {{"number":{second}}}'
+    assert ask("GET", f"/snapshots/{second}", scope=None).json()["number"] == second
+
+
 def test_listeners_are_bounded(
     settings: Settings, serving: Callable[[FastAPI], Any], publish: Publish, assert_problem: Callable[..., Any]
 ) -> None:
@@ -44,7 +60,8 @@ def test_listeners_are_bounded(
     few = settings.model_copy(update={"pages": PageSettings(event_listeners=1)})
     with serving(create_app(few)) as url, Client(base_url=url) as client, listening(client) as (_, numbers):
         next(numbers)
-        assert_problem(client.get("/events"), 503, "too-many-listeners")
+        for path in ("/events", "/api/v1/snapshots/events"):
+            assert_problem(client.get(path), 503, "too-many-listeners")
         assert client.get("/").status_code == 200
 
 

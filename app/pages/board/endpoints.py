@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from app.http.dependencies import ProcessServices, database_turn
+from app.http.listening import RECONNECT_MILLISECONDS, ListenerPlace
 from app.http.sessions import PageReader
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.pages.board.boards import Board
@@ -25,7 +26,6 @@ from app.snapshots.service import NoSnapshotError
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
-_RECONNECT_MILLISECONDS = 5000
 _MOST_EMBEDDED = 500
 
 
@@ -75,17 +75,12 @@ async def get_embedded_board(
     return await _show(request, "board/embed.html", state, board, selection, rows, policy=policy, theme=theme)
 
 
-async def _place(services: ProcessServices) -> AsyncIterator[None]:
-    with services.snapshot_events.place():
-        yield
-
-
 @router.get("/events", response_class=EventSourceResponse)
 async def stream_events(
-    _reader: PageReader, services: ProcessServices, _: Annotated[None, Depends(_place)]
+    _reader: PageReader, services: ProcessServices, _place: ListenerPlace
 ) -> AsyncIterator[ServerSentEvent]:
     """Send the number of the newest snapshot, now and whenever there is a new one."""
-    yield ServerSentEvent(comment="snapshots of this arena", retry=_RECONNECT_MILLISECONDS)
+    yield ServerSentEvent(comment="snapshots of this arena", retry=RECONNECT_MILLISECONDS)
     async for number in services.snapshot_events.numbers():
         yield ServerSentEvent(event="snapshot", data=number)
 

@@ -1,4 +1,4 @@
-"""Tells the pages that readers have open about each new snapshot."""
+"""Tells readers who listen, on pages and in programs, about each new snapshot."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -10,10 +10,10 @@ from app.snapshots.queries import newest_number
 
 
 class TooManyListenersError(UnavailableError):
-    """As many pages listen to this process as it allows."""
+    """As many readers listen to this process as it allows."""
 
     code = "too-many-listeners"
-    title = "Too many open pages wait for news"
+    title = "Too many readers wait for news"
 
 
 class SnapshotEvents:
@@ -42,7 +42,9 @@ class SnapshotEvents:
         TooManyListenersError
         """
         if self._listeners >= self._most:
-            raise TooManyListenersError("too many pages wait for news here; reload the page to see the newest snapshot")
+            raise TooManyListenersError(
+                "too many readers wait for news here; ask for the leaderboard again now and then"
+            )
         self._listeners += 1
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask())
@@ -51,9 +53,8 @@ class SnapshotEvents:
         finally:
             self._listeners -= 1
 
-    async def numbers(self) -> AsyncIterator[int]:
-        """Yield the number of the newest snapshot and of each that follows, until the process stops."""
-        seen = 0
+    async def numbers(self, seen: int = 0) -> AsyncIterator[int]:
+        """Yield the number of the newest snapshot, if it is above `seen`, and of each that follows, until the end."""
         while not self._stopped:
             if self._newest > seen:
                 seen = self._newest

@@ -1,0 +1,50 @@
+"""What an annotator may know about themselves."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.annotators.schemas import Action, VotesSummary
+from app.rating.settings import Standing
+from app.votes.rules import Winner
+
+
+class OwnAppeal(BaseModel):
+    """An appeal on the annotator's behalf, and the decision that answered it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    note: str
+    submitted_at: datetime
+    open: bool = Field(description="Whether it still waits for a decision.")
+    outcome: Action | None = Field(description="The first decision after it; null while it is open.")
+    decided_at: datetime | None
+
+
+class OwnStanding(BaseModel):
+    """An annotator's standing, votes and appeals, for the annotator alone."""
+
+    model_config = ConfigDict(frozen=True)
+
+    standing: Standing = Field(description="By the newest snapshot; `pending` before the first vote.")
+    votes_needed: int = Field(description="How many more votes it takes until the annotator counts; 0 for enough.")
+    votes_summary: VotesSummary
+    appeals: list[OwnAppeal] = Field(description="The last 100, the newest first.")
+
+
+class OwnVote(BaseModel):
+    """One of the annotator's votes, under the models' current names."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    battle_id: str | None
+    model_a: str
+    model_b: str
+    winner: Winner
+    voted_at: datetime | None
+    received_at: datetime
+    retracted: bool = Field(description="Whether it was retracted, and so does not count.")
+    replaced: bool = Field(description="Whether a later verdict on the battle took its place.")

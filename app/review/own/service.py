@@ -1,0 +1,62 @@
+"""What annotators are shown about themselves. Reviewers see abilities and evidence; annotators do not."""
+
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from app.annotators import queries as annotators
+from app.annotators.schemas import FoundAnnotator, VotesSummary
+from app.auth.callers import Caller
+from app.auth.tokens import ForeignAnnotatorError
+from app.naming.service import naming_of
+from app.policy.service import current_policy
+from app.review.own import queries as store
+from app.review.own.schemas import OwnAppeal, OwnStanding, OwnVote
+from app.review.queries import list_votes
+from app.votes.rules import WINNERS
+
+_APPEALS = 100
+_NO_VOTES = VotesSummary(
+    votes=0, model_a=0, model_b=0, tie=0, tie_bothbad=0, models=0, retracted=0,
+    first_received_at=None, last_received_at=None,
+)  # fmt: skip
+
+
+def find_self(conn: Connection, caller: Caller, annotator: str) -> FoundAnnotator | None:
+    """Return the annotator that the caller's token is bound to; None before the annotator's first vote.
+
+    Raises
+    ------
+    ForeignAnnotatorError
+        The token is bound to another annotator.
+    """
+    if not caller.may_vote_as(annotator):
+        raise ForeignAnnotatorError("this token is bound to another annotator")
+    # By the raw key alone: it may look like the id, or like the stored pseudonym, of somebody else.
+    row = annotators.find_annotator(conn, public_id=None, keys=naming_of(conn).stored_keys(annotator))
+    return None if row is None else FoundAnnotator.model_validate(dict(row))
+
+
+def describe_self(conn: Connection, found: FoundAnnotator | None) -> OwnStanding:
+    """Return an annotator's standing, a summary of the votes, and the appeals with their outcome."""
+    enough = current_policy(conn).settings.min_votes + 1
+    if found is None:
+        return OwnStanding(standing="pending", votes_needed=enough, votes_summary=_NO_VOTES, appeals=[])
+    votes = VotesSummary.model_validate(dict(annotators.summarise_votes(conn, found.annotator_id)))
+    return OwnStanding(
+        standing=found.standing,
+        votes_needed=max(0, enough - (votes.votes - votes.retracted)),
+        votes_summary=votes,
+        appeals=[
+            OwnAppeal.model_validate(dict(row))
+            for row in store.list_own_appeals(conn, found.annotator_id, limit=_APPEALS)
+        ],
+    )
+
+
+def list_own_votes(
+    conn: Connection, found: FoundAnnotator | None, *, limit: int, before: UUID | None = None
+) -> list[OwnVote]:
+    """Return an annotator's votes, the one recorded last first, those recorded before the vote `before`."""
+    rows = [] if found is None else list_votes(conn, found.annotator_id, limit=limit, before=before)
+    return [OwnVote.model_validate({**row, "winner": WINNERS[row["outcome"]]}) for row in rows]
