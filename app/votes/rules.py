@@ -16,6 +16,15 @@ Winner = Literal["model_a", "model_b", "tie", "tie (bothbad)"]
 WINNERS: tuple[Winner, ...] = get_args(Winner)
 """The outcome words. The votes table stores a word as its place here: 0 for `model_a`."""
 
+SaidWinner = Literal[Winner, "both_bad", "bothbad"]
+"""The words that a vote over HTTP may use; the last two mean `tie (bothbad)`."""
+OUTCOMES: dict[SaidWinner, int] = {
+    **{word: number for number, word in enumerate(WINNERS)},
+    "both_bad": WINNERS.index("tie (bothbad)"),
+    "bothbad": WINNERS.index("tie (bothbad)"),
+}
+"""How the votes table stores each word."""
+
 MAX_CLOCK_SKEW = timedelta(minutes=5)
 """How far a sender's clock may be ahead of the service's: a vote that was cast later than that is refused."""
 IN_FUTURE = f"must not lie in the future, by more than {MAX_CLOCK_SKEW.seconds // 60} minutes"

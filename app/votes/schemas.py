@@ -4,7 +4,16 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
@@ -13,7 +22,7 @@ from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
 from app.votes.queries import Target
 from app.votes.receipts import Status
-from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_METADATA_LENGTH, MAX_TAGS, Winner, metadata_error
+from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_METADATA_LENGTH, MAX_TAGS, SaidWinner, Winner, metadata_error
 
 MAX_BATCH = 10_000
 
@@ -53,11 +62,16 @@ class Vote(BaseModel):
 
     model_a: Name = Field(description="Name of one model.")
     model_b: Name = Field(description="Name of the other model.")
-    winner: Winner = Field(description="The model with the better answer; tie (bothbad) if both answers were bad.")
+    winner: SaidWinner = Field(
+        description="The model with the better answer; tie (bothbad), or both_bad, if both answers were bad."
+    )
     annotator: Name = Field(description="Opaque key of the annotator; the same person or judge always has the same.")
     battle_id: Name | None = Field(None, description="The pairing that was judged; an annotator judges it once.")
     voted_at: Annotated[StorableTimestamp, AfterValidator(_cast_by_now)] | None = Field(
-        None, description="When the vote was cast, with its time zone; at most 5 minutes ahead of the service's clock."
+        None,
+        validation_alias=AliasChoices("voted_at", "timestamp"),
+        description="When the vote was cast, with its time zone; at most 5 minutes ahead of the service's clock. "
+        "May be called `timestamp` too.",
     )
     # Factories, because pydantic copies a default list or dictionary deeply for every vote.
     tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Words to group votes by.")

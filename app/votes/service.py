@@ -14,13 +14,11 @@ from app.naming.service import resolve_annotators, resolve_models
 from app.votes.queries import VoteRow, insert_votes
 from app.votes.receipts import VoteReceipt, invalid_receipt
 from app.votes.repeats import receive_repeated
-from app.votes.rules import WINNERS, model_errors
+from app.votes.rules import OUTCOMES, model_errors
 from app.votes.schemas import Vote
 
 Submission = tuple[Vote, UUID | None]
 """A vote and the API key that sent it."""
-
-_OUTCOMES: dict[str, int] = {word: number for number, word in enumerate(WINNERS)}
 
 
 def look_up_names(names: KnownNames, votes: Sequence[Vote], annotators: AbstractSet[str] = frozenset()) -> Known:
@@ -84,7 +82,7 @@ def _row(vote: Vote, api_key_id: UUID | None, models: tuple[int, int], annotator
         new_id(),
         annotators[vote.annotator],
         *models,
-        _OUTCOMES[vote.winner],
+        OUTCOMES[vote.winner],
         vote.battle_id,
         vote.voted_at,
         vote.tags,

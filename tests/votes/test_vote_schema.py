@@ -31,7 +31,7 @@ INVALID = [
     ({"battle_id": "line\nbreak"}, "/battle_id"),
     ({"model_b": "a"}, "/model_b"),
     ({"winner": "TIE"}, "/winner"),
-    ({"winner": "both_bad"}, "/winner"),
+    ({"winner": "both_good"}, "/winner"),
     ({"voted_at": "2026-01-01T00:00:00"}, "/voted_at"),
     ({"voted_at": datetime(1, 1, 1, tzinfo=UTC).isoformat()}, "/voted_at"),
     ({"voted_at": LATE.isoformat()}, "/voted_at"),

@@ -54,7 +54,7 @@ def test_another_verdict(ask: Ask, database: Database, assert_problem: Ask) -> N
     ("change", "pointer"),
     [
         ({"winner": "TIE"}, "/winner"),
-        ({"winner": "both_bad"}, "/winner"),
+        ({"winner": "both_good"}, "/winner"),
         ({"winner": None}, "/winner"),
         ({"model_b": "a"}, "/model_b"),
         ({"model_a": ""}, "/model_a"),

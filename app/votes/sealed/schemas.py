@@ -9,6 +9,7 @@ from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
 SealedWinner = Literal["left", "right", "tie", "bothbad"]
 SEALED_WINNERS: tuple[SealedWinner, ...] = get_args(SealedWinner)
 """The outcome words of sealed battles, in the order in which the votes table numbers outcomes."""
+SaidSealedWinner = Literal[SealedWinner, "both_bad"]
 
 
 class SealedVoteBody(BaseModel):
@@ -20,7 +21,9 @@ class SealedVoteBody(BaseModel):
     )
 
     token: Annotated[str, Field(max_length=200)] = Field(description="The token of the battle.")
-    winner: SealedWinner = Field(description="The side with the better answer; bothbad if both answers were bad.")
+    winner: SaidSealedWinner = Field(
+        description="The side with the better answer; bothbad, or both_bad, if both answers were bad."
+    )
     annotator: Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)] | None = Field(
         None, description="Key of the annotator that the battle was drawn for. Another one is refused."
     )
@@ -28,7 +31,7 @@ class SealedVoteBody(BaseModel):
     @property
     def outcome(self) -> int:
         """The outcome as votes store it."""
-        return SEALED_WINNERS.index(self.winner)
+        return SEALED_WINNERS.index("bothbad" if self.winner == "both_bad" else self.winner)
 
 
 def object_with_token(body: bytes) -> dict[str, Any] | None:
