@@ -66,6 +66,7 @@ COMMANDS = {
         "Compile the numeric kernels once, so that the first refit or `rate` need not.",
     ),
     "import": Listed("app.cli.import_votes:import_votes", "Record the votes of a file."),
+    "imports": Listed("app.cli.imports:imports", "List the imports of vote files, and undo one as a whole."),
     "export": Listed("app.cli.export:export", "Write votes, annotators or the leaderboard to a file."),
     "keys": Listed("app.cli.keys:keys", "Make, list, rotate and revoke API keys."),
     "lab": Listed("app.cli.lab:lab", "Repeat the field's experiments on a vote file or a simulated arena."),

@@ -35,6 +35,12 @@ def import_votes(
     again: Annotated[
         bool, typer.Option("--again", help="Import it even if the same file was imported before.")
     ] = False,
+    new_rows_only: Annotated[
+        bool, typer.Option("--new-rows-only", help="Leave out the votes that are on record already.")
+    ] = False,
+    allow_repeats: Annotated[
+        bool, typer.Option("--allow-repeats", help="Record votes that are on record already as further votes.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and count the records, but record nothing.")
     ] = False,
@@ -52,6 +58,8 @@ def import_votes(
         pool_annotators=pool_annotators,
         skip_invalid=skip_invalid,
         again=again,
+        new_rows_only=new_rows_only,
+        allow_repeats=allow_repeats,
         dry_run=dry_run,
     )
     with showing_stages() as show, open_session() as session:

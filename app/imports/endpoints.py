@@ -54,6 +54,12 @@ def _options(
     ] = False,
     skip_invalid: Annotated[bool, Query(description="Leave out invalid records instead of refusing the file.")] = False,
     again: Annotated[bool, Query(description="Import the file even if it was imported before.")] = False,
+    new_rows_only: Annotated[
+        bool, Query(description="Leave out the votes that are on record already, by what they say.")
+    ] = False,
+    allow_repeats: Annotated[
+        bool, Query(description="Record votes that say the same as votes on record too, as further votes.")
+    ] = False,
     dry_run: Annotated[
         bool,
         Query(description="Check and count the records without storing them; counts that need stored votes are null."),
@@ -65,7 +71,16 @@ def _options(
         raise BadInputError("/annotator_column: must not contain the character U+0000")
     if pool_annotators and annotator_column is not None:
         raise BadInputError("pool_annotators and annotator_column exclude each other")
-    return ImportOptions(schema, annotator_column, pool_annotators, skip_invalid, again, dry_run)
+    return ImportOptions(
+        schema=schema,
+        annotator_column=annotator_column,
+        pool_annotators=pool_annotators,
+        skip_invalid=skip_invalid,
+        again=again,
+        dry_run=dry_run,
+        new_rows_only=new_rows_only,
+        allow_repeats=allow_repeats,
+    )
 
 
 @router.post(
@@ -101,7 +116,8 @@ async def post_import(
     The body is the file: CSV, JSON lines (both also compressed with gzip or zstd) or Parquet, in any format that the
     documentation lists. 202 means that the whole file was received. A worker then checks every record and stores the
     votes; `Location` shows its progress. A file with the SHA-256 of an earlier one answers 200 with the earlier import,
-    and continues it if it was interrupted.
+    and continues it if it was interrupted. A file whose votes are mostly on record fails, with `new_rows_only` and
+    `allow_repeats` as the way out.
 
     Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`; `body-too-large`; `media-type` where the kind
     of the body is unknown; `invalid`; `database-unreachable`, `database-busy`: send it again later.

@@ -16,6 +16,7 @@ from app.database.file_chunks import drop_chunks
 from app.imports import queries as store
 from app.imports.formats import VoteReader
 from app.imports.names import ModelFault, number_votes
+from app.imports.recognition import number_votes_of_file
 from app.imports.repeats import receive_left_out
 from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD
 from app.imports.survey import Survey
@@ -62,46 +63,59 @@ class ImportLoad:
                 store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts)
                 store.add_faults(conn, self._id, [_fault(r, f.pointer, f.detail) for r, f in survey.faults])
 
-    def run(self, reader: VoteReader) -> bool:
-        """Store the votes and finish the import; return False where it was stopped, to be continued later."""
+    def run(self, reader: VoteReader, recorded: pl.DataFrame) -> bool:
+        """Store the votes and finish the import; return False where it was stopped, to be continued later.
+
+        `recorded` are the votes to leave out, because they are on record; see `Recognised.left_out`.
+        """
         with self._database.read() as conn:
             done = self._row(conn)["rows_done"]
-        first = 0
+        first = n_votes = 0
         for batch in reader.batches(max_faults=0):
             if self._stopped():
                 return False
             end = first + batch.records
             if end > done:
-                done = self._load(batch.votes, end)
-            first = end
+                votes = number_votes_of_file(batch.votes, n_votes)
+                done = self._load(votes, votes.join(recorded, on="number", maintain_order="left"), end)
+            first, n_votes = end, n_votes + batch.votes.height
         self._finish(reader)
         return True
 
-    def _load(self, votes: pl.DataFrame, end: int) -> int:
+    def _load(self, votes: pl.DataFrame, recorded: pl.DataFrame, end: int) -> int:
         """Store the votes of a chunk that ends before record `end`; return the number of records done."""
         for attempt in range(_ATTEMPTS):
             try:
-                return self._load_once(votes, end)
+                return self._load_once(votes, recorded, end)
             except DatabaseContendedError:
                 if attempt == _ATTEMPTS - 1:
                     raise
                 log.info("import_chunk_repeated", import_id=str(self._id))
         raise AssertionError
 
-    def _load_once(self, votes: pl.DataFrame, end: int) -> int:
+    def _load_once(self, votes: pl.DataFrame, recorded: pl.DataFrame, end: int) -> int:
+        new = votes.join(recorded, on="number", how="anti", maintain_order="left") if recorded.height else votes
         with self._database.begin() as conn:
-            votes, unknown = number_votes(conn, votes)
+            new, unknown = number_votes(conn, new)
         with self._locked() as (conn, row):
             done, total = row["rows_done"], row["rows_total"]
             if row["state"] == "running" and done < end:
-                self._record(conn, row, votes.filter(pl.col("row") >= done), [f for f in unknown if f[0] >= done], end)
+                later = pl.col("row") >= done
+                unknown = [fault for fault in unknown if fault[0] >= done]
+                self._record(conn, row, new.filter(later), recorded.filter(later), unknown, end)
                 done = end
         if self._progress:
             self._progress(min(1.0, done / max(1, total)))
         return int(done)
 
     def _record(
-        self, conn: Connection, row: RowMapping, votes: pl.DataFrame, unknown: list[ModelFault], end: int
+        self,
+        conn: Connection,
+        row: RowMapping,
+        votes: pl.DataFrame,
+        recorded: pl.DataFrame,
+        unknown: list[ModelFault],
+        end: int,
     ) -> None:
         votes = votes.rename({"row": "record"})
         created, left_out = load_votes(conn, votes, import_id=self._id, expect_new=self._expect_new)
@@ -111,13 +125,15 @@ class ImportLoad:
         counts.pop(CLAIMS, None)
         counts["created"] += created + repeats.replaced
         counts["replaced"] += repeats.replaced
-        counts["duplicates"] += repeats.duplicates
-        counts["retracted"] += repeats.retracted
-        counts["conflicts"] += len(repeats.conflicts)
+        agreeing, differing = recorded.filter(pl.col("detail").is_null()), recorded.drop_nulls("detail")
+        conflicts = [*repeats.conflicts, *differing.select("row", "detail").iter_rows()]
+        counts["duplicates"] += repeats.duplicates + agreeing.height
+        counts["retracted"] += repeats.retracted + int(agreeing["retracted"].sum())
+        counts["conflicts"] += len(conflicts)
         counts["rejected"] += len(unknown)
         store.change_import(conn, self._id, rows_done=end, counts=counts)
         faults = [_fault(record, "", detail) for record, detail in unknown]
-        faults += [_fault(record, "", detail, "conflict") for record, detail in repeats.conflicts]
+        faults += [_fault(record, "", detail, "conflict") for record, detail in conflicts]
         if faults:
             room = max(0, MAX_FAULTS_STORED - store.count_faults(conn, self._id))
             store.add_faults(conn, self._id, faults[:room])

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
+import polars as pl
 from sqlalchemy import RowMapping
 
 from app.database.engine import Database
@@ -13,6 +14,8 @@ from app.errors import StableArenaError
 from app.imports import queries as store
 from app.imports.formats import VoteReader, file_sha256
 from app.imports.loading import ImportLoad
+from app.imports.recognised import refuse_recorded
+from app.imports.recognition import Recogniser, recognise_again
 from app.imports.schemas import ImportCounts, ImportFault
 from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, refuse_faulty, survey_file
@@ -73,22 +76,24 @@ def import_file(
     Raises
     ------
     BadInputError
-        It is no vote file, it has invalid records and `skip_invalid` is off, or no record is a vote.
+        It is no vote file, it has invalid records and `skip_invalid` is off, no record is a vote, or most of its votes
+        are on record and neither `new_rows_only` nor `allow_repeats` is on.
     """
     stage("Reading")
     reader = VoteReader(path, options.reading())
     if options.dry_run:
-        return _tried(_surveyed(database, reader, progress))
+        return _tried(_surveyed(database, reader, progress, None))
     sha256 = file_sha256(path)
     with database.read() as conn:
         earlier = store.find_import(conn, sha256)
     if earlier is not None and earlier["state"] == "done" and not options.again:
         return ImportReceipt(earlier["id"], ImportCounts(**earlier["counts"]), already_imported=True)
     resumed = earlier is not None and earlier["state"] != "done"
-    survey = None
-    if not resumed:
-        survey = _surveyed(database, reader, progress)
-        refuse_faulty(survey, path.name, skip_invalid=options.skip_invalid)  # before anything is stored
+    if earlier is not None and not resumed:
+        options = options.known_again()
+    survey = recorded = None
+    if not resumed:  # before anything is stored
+        survey, recorded = _checked(database, reader, options, progress)
     found = _open(database, path.name, sha256, options, requested_by)
     if found["state"] == "done":
         return ImportReceipt(found["id"], ImportCounts(**found["counts"]), already_imported=True)
@@ -97,16 +102,37 @@ def import_file(
         reader = VoteReader(path, began.reading())
     load = ImportLoad(database, found["id"], progress=progress)
     if found["rows_total"] is None:
-        survey = survey or _surveyed(database, reader, progress)
-        refuse_faulty(survey, path.name, skip_invalid=began.skip_invalid)
+        if survey is None:
+            survey, recorded = _checked(database, reader, began, progress)
         load.begin(survey)
+    if recorded is None:
+        recorded = recognise_again(database, reader, found["id"], new_rows_only=began.new_rows_only)
+        assert recorded is not None  # noqa: S101  it is not stopped
     stage("Recording")
-    load.run(reader)
+    load.run(reader, recorded)
     return _receipt(database, found["id"], resumed=resumed)
 
 
-def _surveyed(database: Database, reader: VoteReader, progress: Callable[[float], None] | None) -> Survey:
-    survey = survey_file(database, reader, progress=progress)
+def _checked(
+    database: Database, reader: VoteReader, options: ImportOptions, progress: Callable[[float], None] | None
+) -> tuple[Survey, pl.DataFrame]:
+    """Check the whole file; return what is in it, and the votes to leave out because they are on record."""
+    recogniser = Recogniser(database, content=not options.allow_repeats, exact=options.new_rows_only)
+    survey = _surveyed(database, reader, progress, recogniser)
+    refuse_faulty(survey, reader.path.name, skip_invalid=options.skip_invalid)
+    found = recogniser.finish()
+    if not options.new_rows_only:
+        refuse_recorded(database, reader.path.name, found)
+    return survey, found.left_out(new_rows_only=options.new_rows_only)
+
+
+def _surveyed(
+    database: Database,
+    reader: VoteReader,
+    progress: Callable[[float], None] | None,
+    recogniser: Recogniser | None,
+) -> Survey:
+    survey = survey_file(database, reader, progress=progress, recogniser=recogniser)
     assert survey is not None  # noqa: S101  it is not stopped
     return survey
 

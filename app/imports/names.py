@@ -6,7 +6,7 @@ import polars as pl
 from sqlalchemy import Connection
 
 from app.naming.aliases import ModelNames, Named, read_names
-from app.naming.service import naming_of, resolve_annotators, resolve_models
+from app.naming.service import find_annotators, naming_of, resolve_annotators, resolve_models
 from app.votes.rules import model_errors
 
 ModelFault = tuple[int, str]
@@ -32,6 +32,26 @@ def number_votes(conn: Connection, votes: pl.DataFrame) -> tuple[pl.DataFrame, l
     annotators = resolve_annotators(conn, votes["annotator"].unique().to_list())
     number = pl.col("annotator").replace_strict(annotators, return_dtype=pl.Int32)
     return votes.with_columns(annotator_id=number), faults
+
+
+def number_known(
+    conn: Connection, votes: pl.DataFrame, annotators: dict[str, int | None], *, drop_unknown: bool = True
+) -> pl.DataFrame:
+    """Return the votes with the numbers of names on record, without votes on other names; adds nothing.
+
+    Parameters
+    ----------
+    annotators : those looked up so far, None for an unknown one; new ones are added.
+    drop_unknown : False keeps votes on unknown names, with null for a number.
+    """
+    given = votes["annotator"].unique().to_list()
+    if new := [name for name in given if name not in annotators]:
+        annotators |= dict.fromkeys(new) | find_annotators(conn, new)
+    votes = _with_models(votes, read_names(conn, _names_in(votes)))
+    known = {name: annotators[name] for name in given}
+    number = pl.col("annotator").replace_strict(known, return_dtype=pl.Int32)
+    votes = votes.with_columns(annotator_id=number)
+    return votes.drop_nulls(["annotator_id", "model_a_id", "model_b_id"]) if drop_unknown else votes
 
 
 def _names_in(votes: pl.DataFrame) -> list[str]:

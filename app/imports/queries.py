@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Text, and_, cast, func, insert, or_, select, update
 from sqlalchemy import tuple_ as row_of
 from sqlalchemy.dialects.postgresql import insert as insert_or
 
-from app.database.tables import file_chunks, import_faults, imports
+from app.database.tables import file_chunks, import_faults, imports, retractions
 
 RUNNABLE = ("queued", "running")
 
@@ -22,20 +22,39 @@ def lock_file(conn: Connection, sha256: bytes) -> None:
 
 
 def find_import(conn: Connection, sha256: bytes) -> RowMapping | None:
-    """Return the newest import of a file with this hash that has stored votes, or still can."""
+    """Return the newest import of a file with this hash that has stored votes, or still can, and was not undone."""
     counts = or_(imports.c.state.in_((*RUNNABLE, "done")), and_(imports.c.state == "failed", imports.c.rows_done > 0))
     statement = select(imports).where(imports.c.sha256 == sha256, counts, func.coalesce(_dry, False).is_(False))
+    statement = statement.where(_undone_by().is_(None))
     return conn.execute(statement.order_by(imports.c.created_at.desc()).limit(1)).mappings().one_or_none()
+
+
+def _undone_by() -> ColumnElement[UUID]:
+    """Return the retraction that undid an import."""
+    r = retractions.c
+    found = select(r.id).where(r.target == "import", r.target_id == cast(imports.c.id, Text))
+    return found.order_by(r.id).limit(1).scalar_subquery().label("undone_by")
+
+
+def read_imports(conn: Connection, import_ids: Sequence[UUID]) -> Sequence[RowMapping]:
+    """Return these imports."""
+    return conn.execute(select(imports).where(imports.c.id.in_(import_ids))).mappings().all()
+
+
+def undone_imports(conn: Connection) -> Sequence[UUID]:
+    """Return the imports that a retraction undid."""
+    statement = select(imports.c.id).where(_undone_by().is_not(None))
+    return conn.execute(statement).scalars().all()
 
 
 def get_import(conn: Connection, import_id: UUID) -> RowMapping | None:
     """Return an import, or None."""
-    return conn.execute(select(imports).where(imports.c.id == import_id)).mappings().one_or_none()
+    return conn.execute(select(imports, _undone_by()).where(imports.c.id == import_id)).mappings().one_or_none()
 
 
 def list_imports(conn: Connection, *, limit: int, before: tuple[datetime, UUID] | None) -> Sequence[RowMapping]:
     """Return imports, the newest first, those before (created_at, id)."""
-    statement = select(imports).order_by(imports.c.created_at.desc(), imports.c.id.desc()).limit(limit)
+    statement = select(imports, _undone_by()).order_by(imports.c.created_at.desc(), imports.c.id.desc()).limit(limit)
     if before is not None:
         statement = statement.where(row_of(imports.c.created_at, imports.c.id) < before)
     return conn.execute(statement).mappings().all()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import polars as pl
 import structlog
 from sqlalchemy import Connection, RowMapping
 
@@ -22,6 +23,8 @@ from app.imports.formats import VoteReader
 from app.imports.formats.schemas import KNOWN_COLUMNS
 from app.imports.formats.schemas.choosing import ColumnsError
 from app.imports.loading import CLAIMS, ImportLoad
+from app.imports.recognised import refuse_recorded
+from app.imports.recognition import Recogniser, recognise_again
 from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, refuse_faulty, survey_file
 
@@ -118,20 +121,33 @@ class ImportRunner:
         limit, ending = self._max_expanded_bytes, given["suffix"]
         reader = VoteReader(path, options.reading(), max_expanded_bytes=limit, ending=ending)
         load = ImportLoad(self._database, row["id"], stopped=self._stopped.is_set)
+        stopped = self._stopped.is_set
         if row["rows_total"] is None:
-            survey = survey_file(self._database, reader, stopped=self._stopped.is_set)
+            recogniser = (
+                None
+                if options.dry_run
+                else Recogniser(self._database, content=not options.allow_repeats, exact=options.new_rows_only)
+            )
+            survey = survey_file(self._database, reader, stopped=stopped, recogniser=recogniser)
             if survey is None:
                 return False
-            if options.dry_run:
+            if recogniser is None:
                 self._end_dry_run(row["id"], survey)
                 return True
             try:
                 refuse_faulty(survey, row["file_name"], skip_invalid=options.skip_invalid)
+                found = recogniser.finish()
+                if not options.new_rows_only:
+                    refuse_recorded(self._database, row["file_name"], found)
             except BadInputError as error:
                 self._fail(row["id"], error.detail, survey)
                 return True
             load.begin(survey)
-        return load.run(reader)
+            recorded: pl.DataFrame | None = found.left_out(new_rows_only=options.new_rows_only)
+        else:
+            again = options.new_rows_only
+            recorded = recognise_again(self._database, reader, row["id"], new_rows_only=again, stopped=stopped)
+        return recorded is not None and load.run(reader, recorded)
 
     def _end_dry_run(self, import_id: UUID, survey: Survey) -> None:
         with self._database.begin() as conn:

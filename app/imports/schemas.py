@@ -15,7 +15,10 @@ class ImportCounts(BaseModel):
     rows: int = Field(0, description="Records in the file; 0 before they are counted.")
     created: int = Field(0, description="Votes recorded.")
     replaced: int = Field(0, description="Of these, votes that replaced an earlier one, as the policy says.")
-    duplicates: int | None = Field(0, description="Votes that are stored already: same battle, annotator and outcome.")
+    duplicates: int | None = Field(
+        0,
+        description="Votes left out because they are on record: same battle and annotator, `vote_id`, or content.",
+    )
     retracted: int | None = Field(0, description="Of these, votes whose stored vote is retracted; it stays retracted.")
     conflicts: int | None = Field(0, description="Votes that contradict a stored vote, which does not change.")
     rejected: int = Field(0, description="Records that are no valid votes.")
@@ -54,6 +57,7 @@ class Import(BaseModel):
     rows_total: int | None = Field(description="Records in the file; null before they are counted.")
     counts: ImportCounts
     detail: str | None = Field(description="Why it failed.")
+    undone_by: UUID | None = Field(None, description="The retraction that undid it; null while its votes count.")
     requested_by: str
     created_at: datetime
     started_at: datetime | None

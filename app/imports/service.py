@@ -1,7 +1,7 @@
 """Imports: their options, their progress, and the errors in the files."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from app.database.engine import Database
-from app.errors import NotFoundError
+from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
 from app.imports.formats import ReadOptions
 from app.imports.schemas import Import, ImportDetails, ImportFault
@@ -29,6 +29,8 @@ class ImportOptions:
     schema, annotator_column, pool_annotators : see `app.imports.formats.ReadOptions`.
     skip_invalid : leave out invalid records instead of refusing the file.
     again : import the file even if it was imported before.
+    new_rows_only : leave out the votes that are on record already, instead of refusing a file that has many of them.
+    allow_repeats : record such votes too, as further votes.
     dry_run : check and count the records, store nothing.
     """
 
@@ -38,6 +40,17 @@ class ImportOptions:
     skip_invalid: bool = False
     again: bool = False
     dry_run: bool = False
+    new_rows_only: bool = False
+    allow_repeats: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse options that exclude each other."""
+        if self.new_rows_only and self.allow_repeats:
+            raise BadInputError("new_rows_only and allow_repeats exclude each other")
+
+    def known_again(self) -> "ImportOptions":
+        """Return the options for a file that is imported once more on purpose: all its votes are repeats."""
+        return self if self.new_rows_only else replace(self, allow_repeats=True)
 
     def reading(self) -> ReadOptions:
         """Return the options of the reader."""

@@ -7,6 +7,7 @@ from app.database.engine import Database
 from app.errors import BadInputError, FieldError
 from app.imports.formats import VoteReader
 from app.imports.names import check_models
+from app.imports.recognition import Recogniser
 from app.imports.service import MAX_FAULTS_STORED
 
 
@@ -41,8 +42,11 @@ def survey_file(
     *,
     progress: Callable[[float], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
+    recogniser: Recogniser | None = None,
 ) -> Survey | None:
     """Read a whole file and check every record; return None where it was stopped.
+
+    `recogniser` compares every vote with those on record.
 
     Raises
     ------
@@ -61,6 +65,8 @@ def survey_file(
         found += batch.faults
         with database.read() as conn:
             unknown += check_models(conn, batch.votes)
+            if recogniser is not None:
+                recogniser.add(conn, batch.votes)
         if progress:
             progress(min(1.0, rows / max(1, total)))
     faults = list(zip((row for row, _, _ in found), reader.placed(found), strict=True))

@@ -77,6 +77,8 @@ class Upload:
             store.lock_file(conn, sha256)
             earlier = None if self._options.dry_run else store.find_import(conn, sha256)
             if earlier is None or (earlier["state"] == "done" and self._options.again):
+                if earlier is not None:
+                    self._options = self._options.known_again()
                 self._add(conn, sha256)
                 return self._id, True
             if earlier["state"] != "done":

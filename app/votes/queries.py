@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.database.arrays import array_text
 from app.database.ids import new_id
-from app.database.tables import annotators, models, retracted_votes, retractions, votes
+from app.database.tables import annotators, imports, models, retracted_votes, retractions, votes
 
 Pair = tuple[str, int]
 """A battle, and the number of an annotator who voted on it."""
@@ -164,13 +164,13 @@ def battle_of() -> Label[str]:
     return func.coalesce(cast(votes.c.sealed_battle_id, Text), votes.c.battle_id).label("battle_id")
 
 
-Target = Literal["vote", "battle", "model", "annotator"]
+Target = Literal["vote", "battle", "model", "annotator", "import"]
 
 
 def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
     """Return the condition for the votes to retract.
 
-    `key` is the id of a vote or a battle, or the number of a model or an annotator.
+    `key` is the id of a vote, a battle or an import, or the number of a model or an annotator.
     """
     c = votes.c
     meant: ColumnElement[bool]
@@ -179,6 +179,8 @@ def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
             meant = c.id == key
         case "annotator":
             meant = c.annotator_id == key
+        case "import":
+            meant = c.import_id == key
         case "model":
             meant = or_(c.model_a_id == key, c.model_b_id == key)
         case "battle":
@@ -187,6 +189,16 @@ def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
             except ValueError:  # no sealed battle: those have UUIDs
                 meant = c.battle_id == key
     return meant
+
+
+def stop_import(conn: Connection, import_id: UUID, *, detail: str) -> bool:
+    """End an import that still runs, so that it adds no more votes; return whether there is such an import."""
+    statement = select(imports.c.state).where(imports.c.id == import_id).with_for_update()
+    found = conn.execute(statement).scalar_one_or_none()
+    if found in ("queued", "running"):
+        ended = {"state": "failed", "detail": detail, "finished_at": func.clock_timestamp()}
+        conn.execute(update(imports).where(imports.c.id == import_id).values(ended))
+    return found is not None
 
 
 def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:

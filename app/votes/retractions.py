@@ -54,15 +54,15 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
 
 
 def retract_votes(conn: Connection, target: Target, reference: str, *, reason: str, retracted_by: str) -> Retraction:
-    """Retract one vote, or the votes of a battle, a model or an annotator that are on record now.
+    """Retract one vote, or the votes of a battle, a model, an annotator or an import that are on record now.
 
-    Votes that come later count. `reference` is the id of a vote or a battle, a present name of a model, or the id or
-    the key of an annotator.
+    Votes that come later count. An import that still runs is ended. `reference` is the id of a vote, a battle or an
+    import, a present name of a model, or the id or the key of an annotator.
 
     Raises
     ------
     NotFoundError
-        There is no such vote, battle, model or annotator.
+        There is no such vote, battle, model, annotator or import.
     """
     key, target_id = _FINDERS[target](conn, reference)
     return _retract(conn, target, key, target_id, reason=reason, retracted_by=retracted_by)
@@ -112,9 +112,20 @@ def _find_annotator(conn: Connection, reference: str) -> tuple[int, str]:
     return found.annotator_id, str(found.id)
 
 
+def _find_import(conn: Connection, reference: str) -> tuple[UUID, str]:
+    try:
+        import_id = UUID(reference)
+    except ValueError:
+        raise NotFoundError("there is no such import: imports are named by their ids") from None
+    if not store.stop_import(conn, import_id, detail="its votes were retracted before it ended"):
+        raise NotFoundError(f"there is no import {import_id}")
+    return import_id, str(import_id)
+
+
 _FINDERS: dict[Target, Callable[[Connection, str], tuple[Any, str]]] = {
     "vote": _find_vote,
     "battle": _find_battle,
     "model": _find_model,
     "annotator": _find_annotator,
+    "import": _find_import,
 }

@@ -198,7 +198,7 @@ class RetractionRequest(BaseModel):
     id: str = Field(
         min_length=1,
         max_length=MAX_NAME_LENGTH,
-        description="The id of a vote or a battle, the name of a model, the id or the key of an annotator.",
+        description="The id of a vote, a battle or an import; the name of a model; the id or the key of an annotator.",
     )
     reason: Reason
 
@@ -210,7 +210,9 @@ class Retraction(BaseModel):
 
     id: UUID
     target: Target
-    target_id: str = Field(description="The id of the vote, battle or annotator; the name of the model at the time.")
+    target_id: str = Field(
+        description="The id of the vote, battle, annotator or import; the name of the model at the time."
+    )
     reason: str
     retracted_by: str = Field(description="Name of the key that was used.")
     votes: int = Field(description="Number of votes that it retracted, without those that were retracted before.")

@@ -20,6 +20,8 @@ SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f')
 UNION SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal
 """
+WIDENED = {("retractions", "import")}
+"""Checks that allow a word more than before: what the release before writes, they allow as well."""
 
 
 def rows(url: str, query: str) -> set[tuple[str, str]]:
@@ -53,7 +55,10 @@ def test_migrations_only_add(empty_database_url: str) -> None:
         if table in existing and (table, name) not in before and not nullable and default is None
     ]
     assert demanding == []
-    assert {new for new in rows(empty_database_url, DEMANDS) - demanded if new[0] in existing} == set()
+    new = {one for one in rows(empty_database_url, DEMANDS) if one[0] in existing}
+    for table, word in WIDENED:
+        new = {(name, check.replace(f", '{word}'::text", "") if name == table else check) for name, check in new}
+    assert new - demanded == set()
 
 
 def other_keys(url: str, earlier: str) -> set[tuple[str, str]]:

@@ -188,7 +188,7 @@ def test_what_is_refused(ask: Ask, database: Database, post_vote: Ask, assert_pr
     ):  # fmt: skip
         response = ask("POST", "/retractions", json={"target": target, "id": reference, **WHY})
         assert_problem(response, 404, "not-found")
-    for target, reference in (("import", "x"), ("model", ""), ("model", "x" * 501)):
+    for target, reference in (("snapshot", "x"), ("model", ""), ("model", "x" * 501)):
         response = ask("POST", "/retractions", json={"target": target, "id": reference, **WHY})
         assert_problem(response, 422, "invalid")
     assert_problem(ask("GET", "/retractions?cursor=WzFd"), 422, "invalid")

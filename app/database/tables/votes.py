@@ -73,7 +73,7 @@ retractions = Table(
     Column("retracted_by", Text, nullable=False),
     Column("votes", BigInteger, nullable=False),
     timestamp("retracted_at"),
-    CheckConstraint("target IN ('vote', 'battle', 'model', 'annotator')", name="target_known"),
+    CheckConstraint("target IN ('vote', 'battle', 'model', 'annotator', 'import')", name="target_known"),
     CheckConstraint("length(reason) > 0", name="reason_given"),
 )
 

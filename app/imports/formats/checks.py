@@ -15,7 +15,18 @@ from app.naming.names import name_error
 from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW
 
 NAMES: tuple[Input, ...] = ("annotator", "model_a", "model_b", "battle_id")
-OPTIONAL = ("battle_id", "voted_at", "tags", "metadata", "propensity", "annotator", "model_a", "model_b", "winner")
+OPTIONAL = (
+    "battle_id",
+    "voted_at",
+    "tags",
+    "metadata",
+    "propensity",
+    "vote_id",
+    "annotator",
+    "model_a",
+    "model_b",
+    "winner",
+)
 SHOWN_CHARACTERS = 80
 _PLAIN_NAME = r"^[!-~]([ -~]{0,498}[!-~])?$"
 """Printable ASCII of a valid length is a valid name; only other names are checked one by one."""
@@ -31,13 +42,16 @@ VOTE_COLUMNS: pl.Schema = pl.Schema(
         "tags": pl.List(pl.String()),
         "metadata": pl.String(),
         "propensity": pl.String(),
+        "vote_id": pl.String(),
         "row": pl.Int64(),
     }
 )
-"""The columns of checked votes; battle_id, voted_at, tags, metadata and propensity may be null.
+"""The columns of checked votes; battle_id, voted_at, tags, metadata, propensity and vote_id may be null.
 
-A propensity is as it is written: only `rate` reads it.
+A propensity is as it is written: only `rate` reads it. A `vote_id` is that of a vote that this service exported; other
+values than UUIDs are null, because other services have columns of this name too.
 """
+_UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 RecordFault = tuple[int, Input | None, str]
 """A record's number, its field (None: the whole record), and the error."""
@@ -106,7 +120,9 @@ def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int, n
         pl.when(pl.col("battle_id") != "").then("battle_id"),
         timestamps.alias("voted_at"), tags.alias("tags"),
         _with_raw_winner(frame["winner"], documents),
-        "propensity", "row",
+        "propensity",
+        pl.when(pl.col("vote_id").str.contains(_UUID)).then("vote_id"),
+        "row",
     )  # fmt: skip
     bad_records = votes["row"].filter(faulty).unique(maintain_order=True)
     if len(bad_records):

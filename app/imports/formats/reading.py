@@ -93,6 +93,12 @@ class VoteReader:
         """The detected format of the file."""
         return self._form
 
+    @property
+    def names_votes(self) -> bool:
+        """Whether the file has the ids of votes that this service exported."""
+        column = self._form.columns.get("vote_id")
+        return column is not None and self._source.has(column)
+
     def count(self) -> int:
         """Return the approximate number of records, for progress."""
         return self._source.count()

@@ -9,7 +9,7 @@ import polars as pl
 Clock = Literal["iso", "seconds", "either"]
 
 Input = Literal[
-    "annotator", "model_a", "model_b", "winner", "battle_id", "voted_at", "tags", "metadata", "propensity",
+    "annotator", "model_a", "model_b", "winner", "battle_id", "voted_at", "tags", "metadata", "propensity", "vote_id",
     "won_a", "won_b", "tied", "equal", "siblings", "shown_a", "shown_b",
 ]  # fmt: skip
 """The inputs that are read from a record: the fields of a vote, and other columns from which formats derive them."""

@@ -7,7 +7,7 @@ from app.imports.formats.schemas.schema import BOTH_BAD, TIE, A, B, Input, Schem
 
 _OPTIONAL: Mapping[Input, str] = {
     "battle_id": "battle_id", "voted_at": "timestamp", "tags": "tags", "metadata": "metadata",
-    "propensity": "propensity",
+    "propensity": "propensity", "vote_id": "vote_id",
 }  # fmt: skip
 
 OUR_EXPORT = Schema(

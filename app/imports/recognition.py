@@ -1,0 +1,183 @@
+"""Recognises the votes of a file that are on record already, so that no vote counts twice by accident."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from app.database.engine import Database
+from app.imports import queries as store
+from app.imports.formats import VoteReader
+from app.imports.matching import match_votes, vote_keys
+from app.imports.names import number_known
+from app.imports.recognised import Recognised, mostly_recorded
+from app.votes.content import any_vote_on_record, in_sample, votes_by_id, votes_of_annotators
+
+SAMPLED = 16
+"""Of a large file one in so many combinations of annotator and models is compared first."""
+
+LEAST_SAMPLED, LEAST_CELLS = 5_000, 200
+"""The fewest votes, and the fewest different ones, that speak for the whole file."""
+
+SUSPECT = 0.5
+"""All votes are compared if the sample has this part of what it takes to refuse the file."""
+
+_CONTENT = ("number", "key", "voted_at", "has_battle", "annotator_id", "sampled")
+_ON_RECORD = pl.Schema({"number": pl.Int64(), "retracted": pl.Boolean(), "detail": pl.String()})
+_FOUND = pl.Schema({"number": pl.Int64(), "import_id": pl.String()})
+
+
+class Recogniser:
+    """Compares the votes of a file with those on record, batch by batch; `finish` has the result.
+
+    It keeps about 40 bytes for each vote. Votes of imports that were undone are not compared, nor those of the import
+    itself.
+
+    Parameters
+    ----------
+    import_id : the import that goes on; None before it began.
+    content : whether to compare what votes say, or their `vote_id` alone.
+    exact : find every such vote, also where they are too few to refuse the file.
+    """
+
+    def __init__(
+        self, database: Database, import_id: UUID | None = None, *, content: bool = True, exact: bool = False
+    ) -> None:
+        self._database = database
+        self._compares_content = content
+        self._exact = exact
+        with database.read() as conn:
+            self._any = any_vote_on_record(conn)
+            self._without = [*store.undone_imports(conn), *([import_id] if import_id else [])]
+        self._seen = 0
+        self._annotators: dict[str, int | None] = {}
+        self._ids: list[pl.DataFrame] = []
+        self._known: list[pl.DataFrame] = [_ON_RECORD.to_frame()]
+        self._content: list[pl.DataFrame] = []
+
+    def add(self, conn: Connection, votes: pl.DataFrame) -> None:
+        """Compare the next batch of the file by `vote_id`, and keep the content of the others."""
+        votes = number_votes_of_file(votes, self._seen)
+        self._seen += votes.height
+        named = votes.filter(pl.col("vote_id").is_not_null())
+        self._ids.append(named.select("number", name=pl.col("vote_id").hash(seed=0)))
+        if not self._any:
+            return
+        if not named.is_empty():
+            found = _compared(conn, named, self._annotators)
+            self._known.append(found)
+            votes = votes.join(found, on="number", how="anti", maintain_order="left")
+        if not self._compares_content:
+            return
+        votes = number_known(conn, votes, self._annotators)
+        has_battle = pl.col("battle_id").is_not_null()
+        votes = votes.with_columns(key=vote_keys(), has_battle=has_battle, sampled=in_sample(SAMPLED))
+        self._content.append(votes.select(_CONTENT))
+
+    def finish(self) -> Recognised:
+        """Return what was recognised in the whole file."""
+        ids = pl.concat(self._ids) if self._ids else pl.DataFrame(schema={"number": pl.Int64, "name": pl.UInt64})
+        on_record = pl.concat(self._known)
+        again = ids.filter(~pl.col("name").is_first_distinct()).join(on_record, on="number", how="anti")
+        by_id = on_record.vstack(_agreeing(again["number"])).sort("number")
+        found = self._find(by_id.select("number"), _sorted(ids["name"])) if self._content else _FOUND.to_frame()
+        return Recognised(
+            votes=self._seen - by_id.height,
+            by_id=by_id,
+            by_content=_agreeing(found["number"]).sort("number"),
+            of_imports=_of_imports(found),
+        )
+
+    def _find(self, without: pl.DataFrame, named: NDArray[np.uint64]) -> pl.DataFrame:
+        """Return the votes of the file that say the same as one on record: `number`, `import_id`.
+
+        Leaves out these votes of the file, and those on record that the file names by id: they are accounted for.
+        """
+        given = pl.concat(self._content)
+        given = given.join(without, on="number", how="anti", maintain_order="left") if without.height else given
+        with self._database.read() as conn:
+            sample = given.filter("sampled")
+            if not self._exact and sample.height >= LEAST_SAMPLED and sample["key"].n_unique() >= LEAST_CELLS:
+                found = self._match(conn, sample, named, one_in=SAMPLED)
+                of_imports = {name: SAMPLED * count for name, count in _of_imports(found).items()}
+                if not mostly_recorded(conn, found.height, sample.height, of_imports, share=SUSPECT):
+                    return _FOUND.to_frame()
+            return self._match(conn, given, named, one_in=1)
+
+    def _match(self, conn: Connection, given: pl.DataFrame, named: NDArray[np.uint64], *, one_in: int) -> pl.DataFrame:
+        annotators, keys = given["annotator_id"].unique().sort().to_list(), _sorted(given["key"])
+        pieces = list[pl.DataFrame]()
+        for piece in votes_of_annotators(conn, annotators, without_imports=self._without, one_in=one_in):
+            said = piece.with_columns(key=vote_keys())
+            said = said.filter(_among(said["key"], keys))
+            said = said.filter(~_among(said.select(pl.col("vote_id").hash(seed=0)).to_series(), named))
+            pieces.append(said.select("key", "voted_at", "has_battle", "import_id"))
+        if not pieces:
+            return _FOUND.to_frame()
+        recorded = pl.concat(pieces).with_row_index("vote").with_columns(pl.col("vote").cast(pl.Int64))
+        pairs = match_votes(given.drop("annotator_id", "sampled"), recorded)
+        return pairs.join(recorded, on="vote").select("number", "import_id")
+
+
+def _of_imports(found: pl.DataFrame) -> dict[UUID, int]:
+    return {UUID(name): count for name, count in found["import_id"].drop_nulls().value_counts().iter_rows()}
+
+
+def _sorted(values: pl.Series) -> NDArray[np.uint64]:
+    return np.sort(values.to_numpy())
+
+
+def _among(values: pl.Series, wanted: NDArray[np.uint64]) -> pl.Series:
+    """Mark the values that are in a sorted array; a join would make a table of the whole array for each piece."""
+    if not wanted.size:
+        return pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(values))
+    given = values.to_numpy()
+    places = np.minimum(np.searchsorted(wanted, given), wanted.size - 1)
+    return pl.Series(wanted[places] == given)
+
+
+def number_votes_of_file(votes: pl.DataFrame, first: int) -> pl.DataFrame:
+    """Return the votes with their `number` in the file; a record may make several votes."""
+    return votes.with_columns(number=pl.int_range(first, first + pl.len(), dtype=pl.Int64))
+
+
+def recognise_again(
+    database: Database,
+    reader: VoteReader,
+    import_id: UUID,
+    *,
+    new_rows_only: bool,
+    stopped: Callable[[], bool] = lambda: False,
+) -> pl.DataFrame | None:
+    """Return the votes that an import which goes on leaves out, as `Recognised.left_out`; None where it was stopped."""
+    recogniser = Recogniser(database, import_id, content=new_rows_only, exact=True)
+    if new_rows_only or reader.names_votes:
+        for batch in reader.batches(max_faults=0):
+            if stopped():
+                return None
+            with database.read() as conn:
+                recogniser.add(conn, batch.votes)
+    return recogniser.finish().left_out(new_rows_only=new_rows_only)
+
+
+def _compared(conn: Connection, named: pl.DataFrame, annotators: dict[str, int | None]) -> pl.DataFrame:
+    """Return the votes whose `vote_id` is on record; they differ if models or verdict do.
+
+    Annotators are not compared: erasure gives them other keys.
+    """
+    there = votes_by_id(conn, named["vote_id"].to_list())
+    if there.is_empty():
+        return _ON_RECORD.to_frame()
+    same = there.with_columns(key=vote_keys(annotator=False))
+    here = number_known(conn, named, annotators, drop_unknown=False).with_columns(key=vote_keys(annotator=False))
+    both = here.join(same, on="vote_id", suffix="_there")
+    differ = (pl.col("key") != pl.col("key_there")) | pl.any_horizontal(pl.col("model_a_id", "model_b_id").is_null())
+    said = pl.concat_str(pl.lit("the vote is on record with other models or another verdict: vote "), "vote_id")
+    return both.select("number", "retracted", detail=pl.when(differ).then(said)).cast(_ON_RECORD)
+
+
+def _agreeing(numbers: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"number": numbers}).with_columns(retracted=pl.lit(value=False), detail=pl.lit(None, pl.String))
