@@ -15,8 +15,9 @@ RUN printf '#!/bin/sh\nexec /opt/venv/bin/python -m app.cli "$@"\n' > /usr/local
     && chmod 0755 /usr/local/bin/stable-arena \
     && /opt/venv/bin/python -m compileall -q app migrations
 ENV PYTHONPATH=/srv/stable-arena PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 NUMBA_CACHE_DIR=/var/cache/stable-arena
-RUN install --directory --owner=arena --group=arena /var/cache/stable-arena
-USER arena
+RUN install --directory --owner=arena --group=arena /var/cache/stable-arena /backups
+# the number of arena: Kubernetes does not know names when it checks that a container is not root's
+USER 10001
 # compile the numeric kernels now, not in the first refit
 RUN stable-arena compile
 EXPOSE 8000

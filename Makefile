@@ -37,11 +37,13 @@ browser: setup ## every page in a real browser (needs chromium)
 screenshots: setup ## a picture of every page in docs/images: light, dark, phone (needs chromium)
 	$(BIN)/pytest tests/pages/screenshots.py -m browser
 
-lint: setup ## format check, ruff, mypy, import-linter
+lint: setup ## format check, ruff, mypy, import-linter; the image and docker-compose.yml
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 
 fmt: setup ## format, and fix what ruff can
 	$(BIN)/ruff format .

@@ -1,5 +1,6 @@
 """The alert rules ask for what the service tells, and the operator's page knows every one of them."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from app.http.process_metrics import VOTE_ROUTES
 
 ROOT = Path(__file__).parents[2]
 RULES = yaml.safe_load((ROOT / "monitoring" / "alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+DASHBOARD = json.loads((ROOT / "monitoring" / "grafana" / "stable-arena.json").read_text(encoding="utf-8"))
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
@@ -50,6 +52,20 @@ def test_every_alert_asks_for_what_there_is(exposed: dict[str, list[dict[str, st
             if not any(wanted.items() <= labels.items() for labels in exposed.get(name, [])):
                 missing.append(f"{rule['alert']}: {name} {wanted}")
     assert not missing, "\n".join(missing)
+
+
+def test_every_panel_of_the_dashboard_asks_for_what_there_is(exposed: dict[str, list[dict[str, str]]]) -> None:
+    asked = {
+        (panel["title"], name, label)
+        for panel in DASHBOARD["panels"]
+        for target in panel["targets"]
+        for label, name in re.findall(r"(?:by \((\w+)\))?[^{]*?\b(stable_arena_\w+)", target["expr"])
+    }
+    assert len({name for _, name, _ in asked}) > 20
+    for title, name, label in asked:
+        assert name in exposed, f"{title}: {name}"
+        if label and label != "le":
+            assert any(label in labels for labels in exposed[name]), f"{title}: {name} has no label {label}"
 
 
 def test_every_metric_of_the_service_is_documented(exposed: dict[str, list[dict[str, str]]]) -> None:
