@@ -24,6 +24,7 @@ def open_database_of(
         pool_size=settings.database.pool_size + extra_connections,
         connect_timeout=settings.database.connect_timeout_seconds,
         connection_options=naming.connection_options,
+        transaction_pooler=settings.database.transaction_pooler,
         creates=creates,
         revives=revives,
     )

@@ -32,7 +32,8 @@ def migrate(
 def _upgrade(settings: Settings) -> None:
     url = database_url(settings)
     if url is not None:
-        upgrade(url, connect_timeout=settings.database.connect_timeout_seconds)
+        given = settings.database
+        upgrade(url, connect_timeout=given.connect_timeout_seconds, transaction_pooler=given.transaction_pooler)
     else:
         # The embedded database is migrated whenever it is opened.
         with open_database(None, settings.data_dir):
@@ -44,7 +45,10 @@ def _take_back(settings: Settings, revision: str) -> None:
         raise BadInputError("the revision base is the empty schema: going back to it would drop the votes")
     url = database_url(settings)
     if url is not None:
-        downgrade(url, revision, connect_timeout=settings.database.connect_timeout_seconds)
+        given = settings.database
+        downgrade(
+            url, revision, connect_timeout=given.connect_timeout_seconds, transaction_pooler=given.transaction_pooler
+        )
     else:
         with open_database(None, settings.data_dir) as database:
             downgrade(database.url.render_as_string(hide_password=False), revision)

@@ -51,5 +51,5 @@ def open_any_schema(*, creates: bool = False) -> Iterator[Database]:
         with open_database(None, settings.data_dir, connect_timeout=timeout, creates=creates) as database:
             yield database
         return
-    with Database(url, connect_timeout=timeout) as database:
+    with Database(url, connect_timeout=timeout, transaction_pooler=settings.database.transaction_pooler) as database:
         yield database

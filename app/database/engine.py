@@ -3,7 +3,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Self, cast
 
-from sqlalchemy import URL, Connection, create_engine, event, make_url
+from sqlalchemy import URL, Connection, create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
@@ -22,8 +22,7 @@ OLDEST_SERVER = 15
 _DRIVER = "postgresql+psycopg"
 # A transaction that waits longer for a lock waits for one that hangs, so it fails. A process that freezes inside a
 # transaction keeps its locks, so the server ends the transaction after a time.
-_LOCK_SECONDS = 20
-_SILENT_SECONDS = 300
+_TIMEOUTS = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "300s"}
 
 
 class Database:
@@ -35,6 +34,8 @@ class Database:
     Parameters
     ----------
     connection_options : execution options that every connection has, such as those of `Naming`
+    transaction_pooler : the URL is of a pooler that gives a server connection for one transaction only (pgbouncer):
+        nothing may outlive a transaction, neither prepared statements nor settings
     revive : called if the server cannot be reached, by one thread for all that wait, before the one further attempt
     """
 
@@ -45,6 +46,7 @@ class Database:
         pool_size: int = 10,
         connect_timeout: int = 5,
         connection_options: Mapping[str, object] | None = None,
+        transaction_pooler: bool = False,
         revive: Callable[[], object] | None = None,
     ) -> None:
         self.url = parse_url(url)
@@ -60,10 +62,17 @@ class Database:
             isolation_level="READ COMMITTED",  # the statements need it, whatever the server's default is
             execution_options=dict(connection_options or {}),
             hide_parameters=True,  # they have annotators' keys, and errors are logged
-            connect_args={"connect_timeout": connect_timeout, "application_name": "stable-arena"},
+            connect_args={
+                "connect_timeout": connect_timeout,
+                "application_name": "stable-arena",
+                **({"prepare_threshold": None} if transaction_pooler else {}),
+            },
         )
         event.listen(self._engine, "connect", _refuse_old_server)
-        event.listen(self._engine, "connect", _set_timeouts)
+        if transaction_pooler:
+            event.listen(self._engine, "begin", _set_timeouts_of_transaction)
+        else:
+            event.listen(self._engine, "connect", _set_timeouts)
         event.listen(self._engine, "checkin", _restore_write_default)
 
     @contextmanager
@@ -172,9 +181,14 @@ def _restore_write_default(connection: Any, _record: object) -> None:
         connection.read_only = None
 
 
+def _set_timeouts_of_transaction(connection: Connection) -> None:
+    lock, silent = (func.set_config(name, value, True) for name, value in _TIMEOUTS.items())
+    connection.execute(select(lock, silent))
+
+
 def _set_timeouts(connection: Any, _record: object) -> None:
     # Statements, because some poolers refuse connection options.
     with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
-        cursor.execute(f"SET idle_in_transaction_session_timeout = '{_SILENT_SECONDS}s'")
+        for name, value in _TIMEOUTS.items():
+            cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
     connection.commit()

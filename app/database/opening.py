@@ -17,6 +17,7 @@ def open_database(
     pool_size: int = 10,
     connect_timeout: int = 5,
     connection_options: Mapping[str, object] | None = None,
+    transaction_pooler: bool = False,
     creates: bool = True,
     revives: bool = True,
 ) -> Iterator[Database]:
@@ -24,7 +25,8 @@ def open_database(
 
     The embedded server is shared: the first process starts it and brings it to the current schema, the last one stops
     it. With `revives` this process starts it again when it died; a process of low priority should not, because the
-    server inherits the priority. Without `creates` there must be a database already. At a `url` nothing is changed.
+    server inherits the priority. Without `creates` there must be a database already. At a `url` nothing is changed;
+    `transaction_pooler` is about it, as in `Database`.
 
     Raises
     ------
@@ -54,7 +56,11 @@ def open_database(
             server.release()
         return
     with Database(
-        url, pool_size=pool_size, connect_timeout=connect_timeout, connection_options=connection_options
+        url,
+        pool_size=pool_size,
+        connect_timeout=connect_timeout,
+        connection_options=connection_options,
+        transaction_pooler=transaction_pooler,
     ) as database:
         require_current(database)
         yield database

@@ -171,6 +171,9 @@ class DatabaseSettings(Group):
 
     pool_size: int = Field(10, ge=1, le=200, description="Connections kept open per process.")
     connect_timeout_seconds: int = Field(5, ge=1, le=60, description="How long to wait for PostgreSQL to answer.")
+    transaction_pooler: bool = Field(
+        False, description="Whether the URL is of a pooler in transaction mode, such as pgbouncer."
+    )
 
 
 class IngestSettings(Group):

@@ -161,7 +161,7 @@ def test_the_image_serves_compiles_works_and_backs_up(image: Image, start: Start
     health = json.loads(re.findall(r"^HEALTHCHECK .*?CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)[0])
     image.run(*(word.replace("8000", port) for word in health))
     worker = start(entry, *SERVICES["worker"]["command"])
-    key = image.run(entry, "keys", "create", "test", "--scope", "admin").split()[0]
+    key = re.findall(r"sa_\w+", image.run(entry, "keys", "create", "test", "--scope", "admin", "--format", "json"))[-1]
     asked = httpx.post(
         f"http://127.0.0.1:{port}/api/v1/votes",
         headers={"Authorization": f"Bearer {key}"},

@@ -1,4 +1,5 @@
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ MOST_PARTS = 8
 """More processors than this stay idle. Each part has its own sums, of up to 134 MB."""
 
 _blas = ThreadpoolController()
+_here = threading.local()
 
 
 def available_threads() -> int:
@@ -41,18 +43,23 @@ def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Res
     """Do the work on every part, on this thread and one more for each further processor; results in order.
 
     A thread that finishes a part takes the next one. Call this inside `one_blas_thread`, so that the linear algebra
-    library starts no threads of its own; the work itself must not call `map_parts`.
+    library starts no threads of its own. Work that itself calls `map_parts` does those parts one after the other: each
+    of the threads would wait for the others.
     """
     parts = list(parts)
     threads = min(available_threads(), len(parts))
-    if threads == 1:
+    if threads <= 1 or getattr(_here, "working", False):
         return [work(part) for part in parts]
     results: dict[int, Result] = {}
     waiting = iter(enumerate(parts))  # `next` is atomic, so no part is taken twice
 
     def take() -> None:
-        for place, part in waiting:
-            results[place] = work(part)
+        _here.working = True
+        try:
+            for place, part in waiting:
+                results[place] = work(part)
+        finally:
+            _here.working = False
 
     others = [_pool(os.getpid()).submit(take) for _ in range(threads - 1)]
     take()

@@ -61,6 +61,11 @@ class Influence:
         return fix_unit(self.observed, fit, fit.abilities, self.rating.annotator_unit)
 
     @cached_property
+    def frame_total(self) -> Floats:
+        """Σ_j B_j ν_j over the annotators of each group, with ν the frame's shares."""
+        return self.observed.likelihood.by_model(self.observed.point.cross, self.frame.share)
+
+    @cached_property
     def vote_groups(self) -> VoteGroups:
         """The votes behind the scores."""
         return _group_votes(self.rating.small.cells, self.rating.fit)
@@ -189,6 +194,8 @@ def _change(influence: Influence) -> Floats:
     rating, observed = influence.rating, influence.observed
     contributions = observed.likelihood.score_contributions(rating.fit.R, rating.fit.theta)
     change = np.empty((rating.small.cells.n_annotators, rating.small.cells.n_models))
+    if observed.arrow.scale is not None and len(observed.arrow.size) > 0:
+        _ = influence.frame_total  # for all parts, which run on threads: computed once, by all threads
 
     def fill(part: tuple[int, int]) -> None:
         for first in range(part[0], part[1], CHUNK):
@@ -230,8 +237,7 @@ def _unit_change(influence: Influence, others: _Others, X: Floats, left_out: sli
     frame, rating = influence.frame, influence.rating
     arrow, group = influence.observed.arrow, frame.annotators[left_out]
     share, rows = frame.share[left_out], _rows(influence, influence.observed.point.cross, left_out)
-    total = influence.observed.likelihood.by_model(influence.observed.point.cross, frame.share)
-    along = np.where(frame.models == group[:, None], total, 0.0) - rows * share[:, None]
+    along = np.where(frame.models == group[:, None], influence.frame_total, 0.0) - rows * share[:, None]
     slope = 1.0 - np.tanh(frame.distance) ** 2
 
     def of_others(each: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data import compact, graph, threads, votes
 from app.rating.data.threads import MOST_PARTS, map_parts, split
 from app.rating.data.votes import Cells, count_pairs
+from app.rating.inference.influence import find_influence, leave_annotators_out
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
@@ -82,6 +84,36 @@ def test_results_keep_the_order_of_the_parts_and_errors_come_through() -> None:
     assert map_parts(lambda part: part * 2, [1, 2, 3, 4]) == [2, 4, 6, 8]
     with pytest.raises(ZeroDivisionError):
         map_parts(lambda part: 1 // part, [0, 1])
+
+
+def in_time(work: Callable[[], Any]) -> Any:
+    """The result of work that may wait for ever."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(work()), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert results, "its threads wait for each other"
+    return results[0]
+
+
+def test_work_that_itself_has_parts_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "available_threads", lambda: 2)
+    both = threading.Barrier(2)
+
+    def work(part: int) -> int:
+        both.wait(30)  # both threads have a part when they ask for more
+        return sum(map_parts(lambda inner: part * inner, [1, 2, 3]))
+
+    assert in_time(lambda: map_parts(work, [1, 10])) == [6, 60]
+
+
+@pytest.mark.usefixtures("many_parts")
+def test_the_effect_of_leaving_annotators_out_ends(cells_of: MakeCells, monkeypatch: pytest.MonkeyPatch) -> None:
+    rating = rate(cells_of, "am-elo")
+    monkeypatch.setattr(threads, "available_threads", lambda: 1)
+    alone = leave_annotators_out(find_influence(rating))
+    monkeypatch.setattr(threads, "available_threads", lambda: 2)
+    np.testing.assert_array_equal(in_time(lambda: leave_annotators_out(find_influence(rating))), alone)
 
 
 def test_the_linear_algebra_has_one_thread_whatever_is_imported_first() -> None:
