@@ -24,8 +24,8 @@ from sqlalchemy.sql import Select
 
 from app.annotators.standings import standing_of
 from app.database.ids import new_id
-from app.database.tables import annotators, decisions, retracted_votes, snapshot_annotators, snapshots, votes
-from app.snapshots.vote_sets import seen_by
+from app.database.tables import annotators, decisions, snapshot_annotators, snapshots, votes
+from app.snapshots.vote_sets import is_retracted, seen_by
 
 _LAST_CHARACTER: Final = "\U0010ffff"
 _QUANTILE: Final = 1.959964  # of the normal distribution, for 95 %
@@ -97,11 +97,11 @@ def summarise_votes(conn: Connection, annotator_id: int) -> RowMapping:
         func.count().label("votes"),
         *counts,
         select(func.count(distinct(sides.c.model_id))).scalar_subquery().label("models"),
-        func.count(retracted_votes.c.vote_id).label("retracted"),
+        func.count().filter(is_retracted(c.id)).label("retracted"),
         func.min(c.received_at).label("first_received_at"),
         func.max(c.received_at).label("last_received_at"),
     )
-    statement = statement.select_from(votes.outerjoin(retracted_votes, retracted_votes.c.vote_id == c.id)).where(mine)
+    statement = statement.select_from(votes).where(mine)
     return conn.execute(statement).mappings().one()
 
 

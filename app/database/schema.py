@@ -26,7 +26,8 @@ WORKS_WITH: tuple[str, ...] = ()
 """Earlier revisions whose code also works on the newest schema and on the rows that this version writes.
 
 The earlier code cannot know them, so they are stored in the database, in a comment on alembic's table. 0003 is not
-among them: its code does not read the comment, and it would show leaderboards by tag as extra rows.
+among them: its code does not read the comment, and it would show leaderboards by tag as extra rows. No revision before
+0019 can be: its code would read votes as retracted although their retraction was withdrawn, and cannot retract votes.
 """
 
 _COMMENT = text("SELECT obj_description(to_regclass('alembic_version'), 'pg_class')")

@@ -37,13 +37,12 @@ from app.database.tables import (
     battles,
     exports,
     models,
-    retracted_votes,
     snapshot_annotators,
     snapshots,
     votes,
 )
 from app.leaderboard.row_files import FORMULA
-from app.snapshots.vote_sets import seen_by
+from app.snapshots.vote_sets import is_retracted, seen_by
 from app.votes.queries import battle_of
 from app.votes.rules import WINNERS
 
@@ -58,10 +57,7 @@ def votes_query(
 ) -> Select[Any]:
     """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set."""
     v, side_a, side_b = votes.c, models.alias(), models.alias()
-    retraction = and_(retracted_votes.c.vote_id == v.id)
-    if vote_set is not None:
-        retraction = and_(retraction, seen_by(retracted_votes.c.recorded_in, vote_set))
-    conditions = [not_(select(retracted_votes.c.vote_id).where(retraction).exists())]
+    conditions = [not_(is_retracted(v.id, vote_set))]
     if vote_set is not None:
         conditions.append(seen_by(v.recorded_in, vote_set))
     if since is not None:

@@ -123,12 +123,12 @@ class ImportLoad:
         repeats = receive_left_out(conn, left_out, import_id=self._id)
         counts = Counter(row["counts"])  # an import from an earlier version lacks some counts
         counts.pop(CLAIMS, None)
-        counts["created"] += created + repeats.replaced
+        counts["created"] += created + repeats.anew + repeats.replaced
         counts["replaced"] += repeats.replaced
         agreeing, differing = recorded.filter(pl.col("detail").is_null()), recorded.drop_nulls("detail")
         conflicts = [*repeats.conflicts, *differing.select("row", "detail").iter_rows()]
         counts["duplicates"] += repeats.duplicates + agreeing.height
-        counts["retracted"] += repeats.retracted + int(agreeing["retracted"].sum())
+        counts["retracted"] += int(agreeing["retracted"].sum())
         counts["conflicts"] += len(conflicts)
         counts["rejected"] += len(unknown)
         store.change_import(conn, self._id, rows_done=end, counts=counts)

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Text, and_, cast, 
 from sqlalchemy import tuple_ as row_of
 from sqlalchemy.dialects.postgresql import insert as insert_or
 
-from app.database.tables import file_chunks, import_faults, imports, retractions
+from app.database.tables import file_chunks, import_faults, imports, retractions, withdrawn_retractions
 
 RUNNABLE = ("queued", "running")
 
@@ -30,9 +30,10 @@ def find_import(conn: Connection, sha256: bytes) -> RowMapping | None:
 
 
 def _undone_by() -> ColumnElement[UUID]:
-    """Return the retraction that undid an import."""
+    """Return the retraction that undid an import, and that was not withdrawn."""
     r = retractions.c
-    found = select(r.id).where(r.target == "import", r.target_id == cast(imports.c.id, Text))
+    withdrawn = select(withdrawn_retractions.c.retraction_id).where(withdrawn_retractions.c.retraction_id == r.id)
+    found = select(r.id).where(r.target == "import", r.target_id == cast(imports.c.id, Text), ~withdrawn.exists())
     return found.order_by(r.id).limit(1).scalar_subquery().label("undone_by")
 
 

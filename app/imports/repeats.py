@@ -21,34 +21,41 @@ class Repeats:
     Attributes
     ----------
     replaced : stored, in place of an earlier vote
+    anew : stored, because the earlier vote is retracted
     duplicates : stored already
-    retracted : duplicates whose stored vote is retracted
     conflicts : votes that contradict a stored vote and do not replace it
     """
 
     replaced: int
+    anew: int
     duplicates: int
-    retracted: int
     conflicts: list[RecordFault]
 
 
 def receive_left_out(conn: Connection, left_out: Sequence[LeftOut], *, import_id: UUID) -> Repeats:
-    """Resolve the votes that `load_votes` left out in this transaction; replace earlier votes where the policy says."""
+    """Resolve the votes that `load_votes` left out in this transaction.
+
+    A retracted vote does not keep its battle. Where the policy says so, earlier votes are replaced.
+    """
+    disputed = {(one.battle_id, one.annotator_id) for one in left_out if one.retracted}
     contradicted = {(one.battle_id, one.annotator_id) for one in left_out if one.contradicts}
-    if not (contradicted and replaces_conflicts(conn)):
-        return _as_on_record(left_out)
-    # a later vote is compared with the one that replaced the stored vote
-    disputed = [one for one in left_out if (one.battle_id, one.annotator_id) in contradicted]
-    others = _as_on_record([one for one in left_out if (one.battle_id, one.annotator_id) not in contradicted])
-    rows = read_left_out(conn, [one.record for one in disputed])
+    if contradicted - disputed and replaces_conflicts(conn):
+        disputed |= contradicted
+    others = _as_on_record([one for one in left_out if (one.battle_id, one.annotator_id) not in disputed])
+    if not disputed:
+        return others
+    # a later vote is compared with the one that this file has added
+    records = [one.record for one in left_out if (one.battle_id, one.annotator_id) in disputed]
+    rows = read_left_out(conn, records)
     receipts = receive_repeated(conn, [row for _, row in rows], import_id=import_id)
     statuses = Counter(receipt.status for receipt in receipts.values())
+    replaced = sum(receipt.replaces is not None for receipt in receipts.values())
     return Repeats(
-        replaced=statuses["created"],
+        replaced=replaced,
+        anew=statuses["created"] - replaced,
         duplicates=others.duplicates + statuses["duplicate"],
-        # the detail of a duplicate says that its stored vote is retracted
-        retracted=others.retracted + sum(r.status == "duplicate" and r.detail is not None for r in receipts.values()),
-        conflicts=[
+        conflicts=others.conflicts
+        + [
             (record, f"{receipts[row.id].detail}: vote {receipts[row.id].id}")
             for record, row in rows
             if receipts[row.id].status == "conflict"
@@ -59,7 +66,7 @@ def receive_left_out(conn: Connection, left_out: Sequence[LeftOut], *, import_id
 def _as_on_record(left_out: Sequence[LeftOut]) -> Repeats:
     duplicates = [one for one in left_out if not one.contradicts]
     conflicts = [(one.record, _contradiction(one)) for one in left_out if one.contradicts]
-    return Repeats(0, len(duplicates), sum(one.retracted for one in duplicates), conflicts)
+    return Repeats(0, 0, len(duplicates), conflicts)
 
 
 def _contradiction(one: LeftOut) -> str:

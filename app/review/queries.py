@@ -11,6 +11,7 @@ from sqlalchemy import (
     Double,
     Row,
     RowMapping,
+    and_,
     case,
     cast,
     exists,
@@ -35,6 +36,7 @@ from app.database.tables import (
     snapshot_models,
     votes,
 )
+from app.snapshots.vote_sets import is_retracted
 from app.votes.queries import battle_of
 
 MAX_LOG10_ODDS = 16.0
@@ -51,19 +53,21 @@ def list_votes(conn: Connection, annotator_id: int, *, limit: int, before: UUID 
     replaced`, with the models' current names. Never the metadata, which may name a person.
     """
     model_a, model_b = models.alias("model_a"), models.alias("model_b")
-    c, void = votes.c, retracted_votes.c
+    c = votes.c
+    replaced = select(retracted_votes.c.vote_id).where(
+        retracted_votes.c.vote_id == c.id, retracted_votes.c.replaced_by.is_not(None)
+    )
     statement = (
         select(
             c.id, battle_of(), c.model_a_id, c.model_b_id, c.outcome, c.voted_at, c.received_at,
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),
             c.import_id.is_not(None).label("imported"),
-            void.retraction_id.is_not(None).label("retracted"),
-            void.replaced_by.is_not(None).label("replaced"),
+            and_(is_retracted(c.id), ~replaced.exists()).label("retracted"),
+            replaced.exists().label("replaced"),
         )
         .join_from(votes, model_a, model_a.c.id == c.model_a_id)
         .join(model_b, model_b.c.id == c.model_b_id)
-        .outerjoin(retracted_votes, void.vote_id == c.id)
         .where(c.annotator_id == annotator_id)
         .order_by(c.id.desc())
         .limit(limit)
@@ -80,14 +84,13 @@ def read_votes(conn: Connection, annotator_id: int, *, most: int) -> Sequence[Ro
     arrived, in seconds since 1970; null where unknown.
     """
     c = votes.c
-    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == c.id).exists()
     statement = (
         select(
             c.id, c.model_a_id, c.model_b_id, c.outcome,
             _seconds(c.voted_at).label("voted"),
             case((c.import_id.is_(None), _seconds(c.received_at))).label("received"),
         )
-        .where(c.annotator_id == annotator_id, ~retracted)
+        .where(c.annotator_id == annotator_id, ~is_retracted(c.id))
         .order_by(c.id.desc())
         .limit(most)
     )  # fmt: skip

@@ -1,16 +1,18 @@
 """Vote sets: the transactions whose rows a refit saw, and what has been recorded since."""
 
 from collections.abc import Callable
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, cast, func, literal_column, not_, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, cast, distinct, func, literal_column, not_, or_, select
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import UserDefinedType
 
-from app.database.tables import decisions, policies, retracted_votes, votes
+from app.database.tables import decisions, policies, retracted_votes, votes, withdrawn_retractions
 
 MOST_COUNTED = 1_000_000
 """Before the first snapshot votes are counted no further: the count is read often and has to be cheap."""
 
-_WATCHED = (votes, retracted_votes, decisions, policies)
+_WATCHED = (votes, retracted_votes, withdrawn_retractions, decisions, policies)
 
 
 class _PgSnapshot(UserDefinedType[str]):
@@ -43,6 +45,33 @@ def unseen_by(recorded_in: ColumnElement[str], vote_set: str) -> ColumnElement[b
     return and_(recorded_in >= first_unsure, not_(seen_by(recorded_in, vote_set)))
 
 
+def is_retracted(vote_id: ColumnElement[Any], vote_set: str | None = None) -> ColumnElement[bool]:
+    """Whether a vote does not count: it is replaced, or a retraction covers it that was not withdrawn.
+
+    With a `vote_set`, whether that was so when the set was read.
+    """
+    causes = _causes_in_force(vote_set)
+    return causes.where(causes.selected_columns.vote_id == vote_id).exists()
+
+
+def is_retracted_sql(vote_id: str, vote_set: str | None = None) -> str:
+    """Return the same as SQL without parameters, for statements in text. `vote_id` is the column's name there."""
+    dialect = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # not typed
+    condition = is_retracted(literal_column(vote_id), vote_set)
+    return str(condition.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+
+
+def _causes_in_force(vote_set: str | None) -> Select[Any]:
+    """Select `vote_id` once for each retraction or replacement of it that is in force."""
+    cause, withdrawn = retracted_votes.alias("cause"), withdrawn_retractions.alias("withdrawn")
+    same = withdrawn.c.retraction_id == cause.c.retraction_id
+    if vote_set is not None:
+        same = and_(same, seen_by(withdrawn.c.recorded_in, vote_set))
+    statement = select(cause.c.vote_id).outerjoin_from(cause, withdrawn, same)
+    statement = statement.where(withdrawn.c.retraction_id.is_(None))
+    return statement if vote_set is None else statement.where(seen_by(cause.c.recorded_in, vote_set))
+
+
 def new_votes_since(conn: Connection, vote_set: str) -> int:
     """Count the votes on record that `vote_set` did not see."""
     statement = select(func.count()).select_from(votes).where(unseen_by(votes.c.recorded_in, vote_set))
@@ -73,9 +102,8 @@ def seconds_with_more_votes_than(conn: Connection, votes_wanted: int) -> float |
 
     Reads and sorts every vote.
     """
-    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == votes.c.id).exists()
     order = func.row_number().over(partition_by=votes.c.annotator_id, order_by=votes.c.received_at).label("number")
-    counted = select(votes.c.received_at, order).where(not_(retracted)).subquery()
+    counted = select(votes.c.received_at, order).where(not_(is_retracted(votes.c.id))).subquery()
     first = func.min(counted.c.received_at)
     ago = func.extract("epoch", func.now() - first)
     found = conn.execute(select(ago).where(counted.c.number == votes_wanted + 1)).scalar_one_or_none()
@@ -84,11 +112,11 @@ def seconds_with_more_votes_than(conn: Connection, votes_wanted: int) -> float |
 
 def count_retracted(conn: Connection, vote_set: str | None = None) -> int:
     """Count the votes on record that are retracted, or those that were when `vote_set` was read."""
-    statement = select(func.count()).select_from(retracted_votes.join(votes, votes.c.id == retracted_votes.c.vote_id))
+    causes = _causes_in_force(vote_set).subquery()
+    counted = func.count(distinct(causes.c.vote_id))
+    statement = select(counted).select_from(causes.join(votes, votes.c.id == causes.c.vote_id))
     if vote_set is not None:
-        statement = statement.where(
-            seen_by(retracted_votes.c.recorded_in, vote_set), seen_by(votes.c.recorded_in, vote_set)
-        )
+        statement = statement.where(seen_by(votes.c.recorded_in, vote_set))
     return conn.execute(statement).scalar_one()
 
 
@@ -107,6 +135,5 @@ def any_annotator_has_more_votes_than(conn: Connection, votes_wanted: int) -> bo
 
     Reads every vote: use it in a service's first minutes only.
     """
-    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == votes.c.id).exists()
-    rich = select(votes.c.annotator_id).where(not_(retracted)).group_by(votes.c.annotator_id)
+    rich = select(votes.c.annotator_id).where(not_(is_retracted(votes.c.id))).group_by(votes.c.annotator_id)
     return bool(conn.execute(select(rich.having(func.count() > votes_wanted).exists())).scalar_one())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.policy.schemas import MOST_TAGS
+from app.snapshots.vote_sets import is_retracted_sql
 
 Message = bytes | bytearray | memoryview
 
@@ -24,7 +25,6 @@ COPY (
     WHERE {conditions}
 ) TO STDOUT (FORMAT BINARY)
 """
-_NOT_RETRACTED = "NOT EXISTS (SELECT FROM retracted_votes AS r WHERE r.vote_id = v.id AND {retraction_named})"
 # The date of a live vote is when it was received: its client could state any other. The date of an imported vote is the
 # one in its file: when it was received says nothing about when it was cast.
 _DATES = """
@@ -33,7 +33,7 @@ _DATES = """
 _SEALED = ", v.sealed_battle_id IS NOT NULL"
 _TAGS = ", CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END"
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
-_NAMED = "pg_visible_in_snapshot({table}.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
+_NAMED = "pg_visible_in_snapshot(v.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
 
 # PostgreSQL's binary COPY: a header, then for each row the number of fields, then for each field its length and its
 # value, all big-endian. No column here can be null, so all rows are equally long.
@@ -125,13 +125,12 @@ def read_votes(
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
     values = {f"tag_{bit}": tag for bit, tag in enumerate(tags)}
-    vote_named = retraction_named = "TRUE"
+    conditions = "TRUE"
     if vote_set is not None:
-        vote_named, retraction_named = _NAMED.format(table="v"), _NAMED.format(table="r")
+        conditions = _NAMED
         values["vote_set"] = vote_set
-    conditions = vote_named
     if any_retracted:
-        conditions += f" AND {_NOT_RETRACTED.format(retraction_named=retraction_named)}"
+        conditions += f" AND NOT ({is_retracted_sql('v.id', vote_set)})"
     bits = " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags)))
     tagged = _TAGS.format(bits=bits) if tags else ""
     statement = _COPY_VOTES.format(

@@ -13,6 +13,7 @@ import polars as pl
 import psycopg
 from sqlalchemy import Connection, text
 
+from app.snapshots.vote_sets import is_retracted_sql
 from app.votes.queries import VoteRow
 
 COLUMNS = (
@@ -49,17 +50,15 @@ _LEFT_OUT = text(
            ) AS same_models,
            CASE WHEN l.model_a_id = earlier.model_a_id OR l.outcome > 1 THEN l.outcome ELSE 1 - l.outcome END
                = earlier.outcome AS same_outcome,
-           EXISTS (
-               SELECT FROM retracted_votes AS r WHERE r.vote_id = earlier.id AND r.retraction_id IS NOT NULL
-           ) AS retracted
+           earlier.retracted
     FROM loading AS l
     CROSS JOIN LATERAL (
-        SELECT v.id, v.model_a_id, v.model_b_id, v.outcome FROM votes AS v
-        WHERE v.battle_id = l.battle_id AND v.annotator_id = l.annotator_id ORDER BY v.version DESC LIMIT 1
+        SELECT v.id, v.model_a_id, v.model_b_id, v.outcome, {retracted} AS retracted FROM votes AS v
+        WHERE v.battle_id = l.battle_id AND v.annotator_id = l.annotator_id ORDER BY retracted, v.version DESC LIMIT 1
     ) AS earlier
     WHERE NOT EXISTS (SELECT FROM votes AS v WHERE v.id = l.id)
     ORDER BY l.record
-    """
+    """.replace("{retracted}", is_retracted_sql("v.id"))
 )
 _READ_AGAIN = text(
     """
@@ -78,7 +77,7 @@ class LeftOut:
     ----------
     vote_id : the vote on record
     same_models, same_outcome : whether the two votes agree in these
-    retracted : whether the vote on record is retracted
+    retracted : whether the vote on record is retracted, and with it every other of the annotator on the battle
     """
 
     record: int

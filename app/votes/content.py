@@ -9,6 +9,8 @@ import polars as pl
 import psycopg
 from sqlalchemy import Connection, text
 
+from app.snapshots.vote_sets import is_retracted_sql
+
 _PIECE_BYTES = 8 << 20
 _COLUMNS = {
     "vote_id": pl.String,
@@ -34,11 +36,9 @@ COPY (
 _BY_ID = text(
     """
     SELECT v.id::text AS vote_id, v.model_a_id, v.model_b_id, v.outcome,
-           EXISTS (
-               SELECT FROM retracted_votes AS r WHERE r.vote_id = v.id AND r.retraction_id IS NOT NULL
-           ) AS retracted
+           {retracted} AS retracted
     FROM votes AS v WHERE v.id = ANY(CAST(:ids AS uuid[]))
-    """
+    """.replace("{retracted}", is_retracted_sql("v.id"))
 )
 
 

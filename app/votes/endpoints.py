@@ -34,6 +34,7 @@ from app.votes.schemas import (
     RecordedVoteAnswer,
     Retraction,
     RetractionRequest,
+    RetractionWithdrawal,
     Vote,
     VoteBatch,
     VoteOnRecord,
@@ -42,6 +43,7 @@ from app.votes.schemas import (
 )
 from app.votes.sealed.schemas import SealedVoteBody, parse_sealed_vote
 from app.votes.sealed.service import SealedVote
+from app.votes.withdrawals import service as withdrawals
 
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
 
@@ -181,10 +183,11 @@ def retract_vote(
 ) -> Retraction:
     """Retract one vote.
 
-    It stays on record and does not count, from the next refit on. A new vote on its battle does not bring it back.
-    Retracting it again changes nothing: 200 with the first retraction. Needs scope `review`; a key with scope `ingest`
-    may retract the votes that it sent. Problems: `not-authenticated`; `scope-missing`, also for a vote that another key
-    sent; `not-found`; `conflict` for a vote that its annotator has replaced; `invalid` for a blank reason.
+    It stays on record and does not count, from the next refit on. Its battle is free: the annotator may vote on it
+    again, on a sealed one until the battle's time is over. Retracting it again changes nothing: 200 with the first
+    retraction. Needs scope `review`; a key with scope `ingest` may retract the votes that it sent. Problems:
+    `not-authenticated`; `scope-missing`, also for a vote that another key sent; `not-found`; `conflict` for a vote that
+    its annotator has replaced; `invalid` for a blank reason.
     """
     retraction, new = retractions.retract_vote(conn, vote_id, caller=caller, reason=body.reason)
     response.status_code = 201 if new else 200
@@ -203,6 +206,25 @@ def post_retraction(
     `invalid` for an unknown target or a blank reason.
     """
     return retractions.retract_votes(conn, body.target, body.id, reason=body.reason, retracted_by=caller.name)
+
+
+@retractions_router.post(
+    "/retractions/{retraction_id}/withdraw", responses=problem_responses(401, 403, 404, 409, 422, 503)
+)
+def withdraw_retraction(
+    retraction_id: UUID,
+    body: RetractionWithdrawal,
+    caller: Annotated[Caller, require("review")],
+    conn: Transaction,
+) -> Retraction:
+    """Take back a retraction.
+
+    Its votes count again, from the next refit on, except those that another retraction covers or a later verdict
+    replaced. Both acts stay on record; snapshots from between are reproduced without the votes. Withdrawing it again
+    changes nothing. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `battle-taken`,
+    with the `id` of the vote, if the annotator has voted anew on a battle; `invalid` for a blank reason.
+    """
+    return withdrawals.withdraw_retraction(conn, retraction_id, reason=body.reason, withdrawn_by=caller.name)
 
 
 @retractions_router.get(

@@ -24,11 +24,22 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.database.arrays import array_text
 from app.database.ids import new_id
-from app.database.tables import annotators, imports, models, retracted_votes, retractions, votes
+from app.database.tables import (
+    annotators,
+    imports,
+    models,
+    retracted_votes,
+    retractions,
+    votes,
+    withdrawn_retractions,
+)
+from app.snapshots.vote_sets import is_retracted, is_retracted_sql
+
+# The number must differ from other locks' numbers.
+_RETRACTIONS_LOCK = 20_261_122
 
 Pair = tuple[str, int]
 """A battle, and the number of an annotator who voted on it."""
@@ -51,19 +62,22 @@ WHERE NOT EXISTS (SELECT FROM votes WHERE votes.id = wanted.id)
 """
 _FIND = """
 SELECT DISTINCT ON (v.battle_id, v.annotator_id)
-       v.battle_id, v.annotator_id, v.id, v.model_a_id, v.model_b_id, v.outcome, v.version,
-       r.vote_id IS NOT NULL
-FROM unnest(%(battles)b::text[], %(annotators)b::int[]) AS wanted(battle_id, annotator_id)
-JOIN votes AS v ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.annotator_id
-LEFT JOIN retracted_votes AS r ON r.vote_id = v.id AND r.retraction_id IS NOT NULL
-ORDER BY v.battle_id, v.annotator_id, v.version DESC
-"""
+       v.battle_id, v.annotator_id, v.id, v.model_a_id, v.model_b_id, v.outcome,
+       max(v.version) OVER (PARTITION BY v.battle_id, v.annotator_id), v.retracted
+FROM (
+    SELECT v.*, {retracted} AS retracted
+    FROM unnest(%(battles)b::text[], %(annotators)b::int[]) AS wanted(battle_id, annotator_id)
+    JOIN votes AS v ON v.battle_id = wanted.battle_id AND v.annotator_id = wanted.annotator_id
+) AS v
+ORDER BY v.battle_id, v.annotator_id, v.retracted, v.version DESC
+""".replace("{retracted}", is_retracted_sql("v.id"))
 
 
 class VoteRow(NamedTuple):
     """A vote as the table stores it. `metadata` is JSON text.
 
-    `version` counts the annotator's earlier votes on the battle: 1 for a vote that replaces the first one.
+    `version` counts the annotator's earlier votes on the battle: 1 for a vote that follows the first one, which was
+    replaced or retracted.
     """
 
     id: UUID
@@ -81,13 +95,13 @@ class VoteRow(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordedVote:
-    """The latest vote of an annotator on a battle, even if it is retracted."""
+    """The vote of an annotator on a battle: the one that counts, or the last one if all are retracted."""
 
     id: UUID
     model_a_id: int
     model_b_id: int
     outcome: int
-    version: int = 0
+    last_version: int = 0
     retracted: bool = False
 
 
@@ -107,7 +121,7 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
 
 
 def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVote]:
-    """Return the latest vote on record for each (battle, annotator) pair.
+    """Return the vote on record for each (battle, annotator) pair.
 
     In a READ COMMITTED transaction this includes votes of transactions that `insert_votes` has just waited for.
     """
@@ -128,8 +142,7 @@ def most_voted_tags(conn: Connection, limit: int) -> list[str]:
     tagged = (
         select(func.unnest(votes.c.tags).label("tag"), votes.c.id).where(func.cardinality(votes.c.tags) > 0).subquery()
     )
-    retracted = select(retracted_votes.c.vote_id).where(retracted_votes.c.vote_id == tagged.c.id).exists()
-    statement = select(tagged.c.tag).where(~retracted).group_by(tagged.c.tag)
+    statement = select(tagged.c.tag).where(~is_retracted(tagged.c.id)).group_by(tagged.c.tag)
     statement = statement.order_by(func.count().desc(), tagged.c.tag.collate("C")).limit(limit)
     return list(conn.execute(statement).scalars())
 
@@ -143,7 +156,6 @@ ORDER BY v.battle_id, v.annotator_id FOR NO KEY UPDATE OF v
 """
 _RETRACT = """
 INSERT INTO retracted_votes (vote_id, replaced_by) SELECT * FROM unnest(%(earlier)b::uuid[], %(later)b::uuid[])
-ON CONFLICT (vote_id) DO NOTHING
 """
 
 
@@ -154,7 +166,7 @@ def lock_pairs(conn: Connection, pairs: Iterable[Pair]) -> None:
 
 
 def retract_replaced(conn: Connection, replaced: Sequence[tuple[UUID, UUID]]) -> None:
-    """Retract votes, each given with the vote that replaces it. A vote that is retracted already stays as it is."""
+    """Retract votes, each given with the vote that replaces it."""
     earlier, later = zip(*replaced, strict=True)
     conn.exec_driver_sql(_RETRACT, {"earlier": list(earlier), "later": list(later)})
 
@@ -209,35 +221,45 @@ def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:
 def retract(
     conn: Connection, meant: ColumnElement[bool], *, target: Target, target_id: str, reason: str, retracted_by: str
 ) -> RowMapping:
-    """Retract the votes that meet the condition and are not retracted, in one statement. Return the retraction."""
+    """Retract the votes that meet the condition, also those that another retraction covers already.
+
+    Return the retraction; its `votes` are those that counted before. A vote that a retraction of the same target covers
+    is left out, so that a request that is sent twice can be withdrawn once. Call `lock_retractions` before.
+    """
     retraction_id = new_id()
     values = {"id": retraction_id, "target": target, "target_id": target_id, "reason": reason, "votes": 0}
     conn.execute(insert(retractions).values(retracted_by=retracted_by, **values))
-    chosen = select(votes.c.id, literal(retraction_id, Uuid)).where(meant)
-    statement = upsert(retracted_votes).from_select(["vote_id", "retraction_id"], chosen)
-    statement = statement.on_conflict_do_nothing(index_elements=[retracted_votes.c.vote_id])
-    voided = conn.execute(statement, execution_options={"preserve_rowcount": True}).rowcount
-    counted = update(retractions).where(retractions.c.id == retraction_id).values(votes=voided)
-    return conn.execute(counted.returning(retractions)).mappings().one()
-
-
-def list_retractions(conn: Connection, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
-    """Return retractions, the newest first, those with an id below `before`. Ids grow with time."""
-    statement = select(retractions).order_by(retractions.c.id.desc()).limit(limit)
-    if before is not None:
-        statement = statement.where(retractions.c.id < before)
-    return conn.execute(statement).mappings().all()
-
-
-def get_retraction(conn: Connection, retraction_id: UUID) -> RowMapping:
-    """Return a retraction that is on record."""
-    return conn.execute(select(retractions).where(retractions.c.id == retraction_id)).mappings().one()
+    withdrawn = select(withdrawn_retractions).where(withdrawn_retractions.c.retraction_id == retractions.c.id)
+    same_target = (
+        select(retracted_votes.c.vote_id)
+        .join(retractions, retractions.c.id == retracted_votes.c.retraction_id)
+        .where(
+            retracted_votes.c.vote_id == votes.c.id,
+            retractions.c.target == target,
+            retractions.c.target_id == target_id,
+            ~withdrawn.exists(),
+        )
+    )
+    chosen = (
+        select(votes.c.id, is_retracted(votes.c.id).label("void")).where(meant, ~same_target.exists()).cte("chosen")
+    )
+    added = insert(retracted_votes).from_select(
+        ["vote_id", "retraction_id"], select(chosen.c.id, literal(retraction_id, Uuid))
+    )
+    counted = select(func.count().filter(~chosen.c.void)).select_from(chosen).add_cte(added.cte("added"))
+    n_votes = conn.execute(counted).scalar_one()
+    statement = update(retractions).where(retractions.c.id == retraction_id).values(votes=n_votes)
+    return conn.execute(statement.returning(retractions)).mappings().one()
 
 
 def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
     """Return a vote with the present names, and what retracted it: `retraction_id` or `replaced_by`."""
     model_a, model_b = models.alias("model_a"), models.alias("model_b")
-    c, void = votes.c, retracted_votes.c
+    c, cause = votes.c, retracted_votes.c
+    mine = select(func.min(cause.retraction_id.cast(Text))).where(cause.vote_id == c.id)
+    withdrawn = select(withdrawn_retractions.c.retraction_id)
+    first = cast(mine.where(cause.retraction_id.not_in(withdrawn)).scalar_subquery(), Uuid)  # ids grow with time
+    replaced_by = select(cause.replaced_by).where(cause.vote_id == c.id, cause.replaced_by.is_not(None))
     columns = [
         c[name]
         for name in (
@@ -253,18 +275,17 @@ def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
             model_b.c.name.label("model_b"),
             annotators.c.key.label("annotator"),
             annotators.c.public_id.label("annotator_id"),
-            void.retraction_id,
-            void.replaced_by,
+            first.label("retraction_id"),
+            replaced_by.scalar_subquery().label("replaced_by"),
         )
         .join_from(votes, annotators, annotators.c.id == c.annotator_id)
         .join(model_a, model_a.c.id == c.model_a_id)
         .join(model_b, model_b.c.id == c.model_b_id)
-        .outerjoin(retracted_votes, void.vote_id == c.id)
         .where(c.id == vote_id)
     )
     return conn.execute(statement).mappings().one_or_none()
 
 
-def lock_vote(conn: Connection, vote_id: UUID) -> None:
-    """Make other retractions of this vote wait until the transaction ends."""
-    conn.execute(select(func.pg_advisory_xact_lock(vote_id.int & 0x7FFF_FFFF_FFFF_FFFF)))
+def lock_retractions(conn: Connection) -> None:
+    """Wait until no other transaction retracts votes or withdraws a retraction."""
+    conn.execute(select(func.pg_advisory_xact_lock(_RETRACTIONS_LOCK)))

@@ -6,6 +6,10 @@ from uuid import UUID
 
 from app.errors import ConflictError, FieldError
 
+MAX_REPLACEMENTS = 1_000
+"""How often an annotator may change the verdict on a battle."""
+TOO_MANY_VERSIONS = "the vote on record is retracted, and the annotator has changed the verdict too often"
+
 Status = Literal["created", "duplicate", "conflict", "invalid"]
 
 

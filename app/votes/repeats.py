@@ -7,10 +7,7 @@ from sqlalchemy import Connection
 
 from app.policy.service import current_policy
 from app.votes.queries import Pair, RecordedVote, VoteRow, find_votes, insert_votes, lock_pairs, retract_replaced
-from app.votes.receipts import VoteReceipt
-
-MAX_REPLACEMENTS = 1_000
-"""How often an annotator may change the verdict on a battle."""
+from app.votes.receipts import MAX_REPLACEMENTS, TOO_MANY_VERSIONS, VoteReceipt
 
 
 def receive_repeated(
@@ -19,15 +16,18 @@ def receive_repeated(
     """Return the receipts, by id, of votes on battles that their annotators have voted on before.
 
     The same verdict is a duplicate. Another verdict is a conflict and changes nothing. If the policy says `replace`, it
-    is added instead, and the vote on record is retracted. The rows are handled in order. A vote that a reviewer has
-    retracted is never replaced. `import_id` names the file that all rows come from.
+    is added instead, and the vote on record is retracted. Where no earlier vote counts, because all were retracted, the
+    vote is added. The rows are handled in order. `import_id` names the file that all rows come from.
     """
     pairs = {_pair(row) for row in rows}
     on_record = find_votes(conn, pairs)
     receipts = {row.id: _compare(row, on_record[_pair(row)]) for row in rows}
-    conflicts = {_pair(row) for row in rows if receipts[row.id].status == "conflict"}
-    if conflicts and replaces_conflicts(conn):
-        receipts |= _replace(conn, [row for row in rows if _pair(row) in conflicts], import_id)
+    open_to = {_pair(row) for row in rows if receipts[row.id].status == "conflict"}
+    if open_to:
+        replacing = replaces_conflicts(conn)
+        open_to = open_to if replacing else {pair for pair in open_to if on_record[pair].retracted}
+        later = [row for row in rows if _pair(row) in open_to]
+        receipts |= _add_versions(conn, later, import_id, replacing=replacing)
     return receipts
 
 
@@ -36,10 +36,15 @@ def replaces_conflicts(conn: Connection) -> bool:
     return current_policy(conn).settings.on_conflict == "replace"
 
 
-def _replace(conn: Connection, rows: Sequence[VoteRow], import_id: UUID | None) -> dict[UUID, VoteReceipt]:
+def _add_versions(
+    conn: Connection, rows: Sequence[VoteRow], import_id: UUID | None, *, replacing: bool
+) -> dict[UUID, VoteReceipt]:
+    """Add votes beside the earlier ones, where those are retracted or `replacing` allows it."""
+    if not rows:
+        return {}
     pairs = {_pair(row) for row in rows}
     lock_pairs(conn, pairs)
-    # Read again after locking: another transaction may have replaced the vote in the meantime.
+    # Read again after locking: another transaction may have added a vote in the meantime.
     latest = find_votes(conn, pairs)
     receipts: dict[UUID, VoteReceipt] = {}
     added: list[VoteRow] = []
@@ -47,22 +52,27 @@ def _replace(conn: Connection, rows: Sequence[VoteRow], import_id: UUID | None) 
     for row in rows:
         earlier = latest[_pair(row)]
         receipt = _compare(row, earlier)
-        if receipt.status == "conflict" and not earlier.retracted and earlier.version < MAX_REPLACEMENTS:
-            later = row._replace(version=earlier.version + 1)
+        allowed = (replacing or earlier.retracted) and earlier.last_version < MAX_REPLACEMENTS
+        if receipt.status == "conflict" and allowed:
+            later = row._replace(version=earlier.last_version + 1)
             added.append(later)
-            replaced.append((earlier.id, row.id))
+            if not earlier.retracted:
+                replaced.append((earlier.id, row.id))
             latest[_pair(row)] = RecordedVote(row.id, row.model_a_id, row.model_b_id, row.outcome, later.version)
-            receipt = VoteReceipt("created", row.id, replaces=earlier.id)
+            receipt = VoteReceipt("created", row.id, replaces=None if earlier.retracted else earlier.id)
         receipts[row.id] = receipt
     if added:
         insert_votes(conn, added, import_id=import_id)
+    if replaced:
         retract_replaced(conn, replaced)
     return receipts
 
 
 def _compare(row: VoteRow, earlier: RecordedVote) -> VoteReceipt:
+    if earlier.retracted:
+        return VoteReceipt("conflict", earlier.id, TOO_MANY_VERSIONS)
     if _canonical(row) == _canonical(earlier):
-        return VoteReceipt("duplicate", earlier.id, "the vote on record is retracted" if earlier.retracted else None)
+        return VoteReceipt("duplicate", earlier.id)
     if {row.model_a_id, row.model_b_id} != {earlier.model_a_id, earlier.model_b_id}:
         detail = "the annotator has voted in this battle already, on other models"
     else:

@@ -14,6 +14,8 @@ from app.votes import queries as store
 from app.votes.queries import Target
 from app.votes.rules import WINNERS
 from app.votes.schemas import Retraction, VoteOnRecord
+from app.votes.withdrawals.queries import list_with_withdrawals
+from app.votes.withdrawals.service import find_retraction
 
 
 def find_vote(conn: Connection, vote_id: UUID) -> VoteOnRecord:
@@ -27,7 +29,7 @@ def find_vote(conn: Connection, vote_id: UUID) -> VoteOnRecord:
     if row is None:
         raise NotFoundError(f"there is no vote {vote_id}")
     void_by = row["retraction_id"]
-    retraction = Retraction.model_validate(dict(store.get_retraction(conn, void_by))) if void_by else None
+    retraction = find_retraction(conn, void_by) if void_by else None
     return VoteOnRecord.model_validate({**row, "winner": WINNERS[row["outcome"]], "retraction": retraction})
 
 
@@ -42,7 +44,7 @@ def retract_vote(conn: Connection, vote_id: UUID, *, caller: Caller, reason: str
     ConflictError
         The vote does not count already: its annotator has replaced it by another.
     """
-    store.lock_vote(conn, vote_id)
+    store.lock_retractions(conn)
     vote = find_vote(conn, vote_id)
     if not caller.may("review") and vote.api_key_id != caller.key_id:
         raise ScopeMissingError("the vote came with another key; this needs one with the scope review")
@@ -64,14 +66,14 @@ def retract_votes(conn: Connection, target: Target, reference: str, *, reason: s
     NotFoundError
         There is no such vote, battle, model, annotator or import.
     """
+    store.lock_retractions(conn)
     key, target_id = _FINDERS[target](conn, reference)
     return _retract(conn, target, key, target_id, reason=reason, retracted_by=retracted_by)
 
 
 def list_retractions(conn: Connection, *, limit: int, before: UUID | None = None) -> list[Retraction]:
     """Return retractions, the newest first. `before` is the id of one that only older ones follow."""
-    rows = store.list_retractions(conn, limit=limit, before=before)
-    return [Retraction.model_validate(dict(row)) for row in rows]
+    return [Retraction.model_validate(dict(row)) for row in list_with_withdrawals(conn, limit=limit, before=before)]
 
 
 def _retract(
@@ -83,7 +85,7 @@ def _retract(
     detail = {"retraction": row["id"], "votes": row["votes"]}
     subject = target_id if target != "battle" else str(row["id"])
     audit.record(conn, actor=retracted_by, action=f"votes.retract.{target}", subject=subject, detail=detail)
-    return Retraction.model_validate(dict(row))
+    return find_retraction(conn, row["id"])
 
 
 def _find_vote(conn: Connection, reference: str) -> tuple[UUID, str]:

@@ -217,6 +217,17 @@ class Retraction(BaseModel):
     retracted_by: str = Field(description="Name of the key that was used.")
     votes: int = Field(description="Number of votes that it retracted, without those that were retracted before.")
     retracted_at: datetime
+    withdrawn_by: str | None = Field(None, description="Name of the key that took it back; null while it holds.")
+    withdrawal_reason: str | None = None
+    withdrawn_at: datetime | None = None
+
+
+class RetractionWithdrawal(BaseModel):
+    """Why a retraction is taken back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Reason
 
 
 class VoteOnRecord(BaseModel):

@@ -81,7 +81,10 @@ def test_why_the_release_before_is_not_promised_anything(empty_database_url: str
     assert other_keys(empty_database_url, EARLIER) == {
         ("snapshot_models", "USING btree (snapshot_id, method, model_id)"),
         ("snapshot_models", "USING btree (snapshot_id, method, tag, model_id)"),
-        ("votes", "USING btree (sealed_battle_id) WHERE (sealed_battle_id IS NOT NULL)"),  # a column it does not write
+        ("retracted_votes", "USING btree (vote_id)"),
+        ("retracted_votes", "USING btree (vote_id, retraction_id, replaced_by) NULLS NOT DISTINCT"),
+        # It writes no sealed votes.
+        ("votes", "USING btree (sealed_battle_id, version) WHERE (sealed_battle_id IS NOT NULL)"),
     }
 
 

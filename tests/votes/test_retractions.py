@@ -45,7 +45,7 @@ def voided(database: Database) -> set[str]:
         return {str(row) for row in conn.execute(text("SELECT vote_id FROM retracted_votes")).scalars()}
 
 
-def test_a_vote_is_shown_and_taken_back(ask: Ask, database: Database, post_vote: Ask) -> None:
+def test_a_vote_is_shown_and_retracted(ask: Ask, database: Database, post_vote: Ask) -> None:
     vote_id = post_vote(tags=["coding"], metadata={"turn": 1}, voted_at="2026-01-02T03:04:05Z")
     shown = ask("GET", f"/votes/{vote_id}", scope="review").json()
     assert {name: shown[name] for name in VOTE} == VOTE
@@ -65,29 +65,7 @@ def test_a_vote_is_shown_and_taken_back(ask: Ask, database: Database, post_vote:
     assert ask("GET", "/retractions", scope="review").json()["items"] == [retraction]
 
 
-def test_a_retracted_vote_is_not_voted_anew(ask: Ask, post_vote: Ask, retract: Ask, assert_problem: Ask) -> None:
-    vote_id = post_vote()
-    retract("vote", vote_id)
-    again = ask("POST", "/votes", json=VOTE)
-    assert again.status_code == 200
-    assert again.json() == {"id": vote_id, "status": "duplicate", "detail": "the vote on record is retracted"}
-    batch = ask("POST", "/votes/batch", json={"votes": [VOTE, {**VOTE, "winner": "tie"}]}).json()["results"]
-    assert [result["status"] for result in batch] == ["duplicate", "conflict"]
-    assert batch[0]["detail"] == "the vote on record is retracted"
-
-
-def test_another_verdict_does_not_bring_it_back(
-    ask: Ask, post_vote: Ask, retract: Ask, change_policy: Ask, assert_problem: Ask
-) -> None:
-    change_policy(on_conflict="replace")
-    kept, void = post_vote(battle_id="kept"), post_vote(battle_id="void")
-    retract("vote", void)
-    assert post_vote(battle_id="kept", winner="tie") != kept
-    refused = ask("POST", "/votes", json={**VOTE, "battle_id": "void", "winner": "tie"})
-    assert assert_problem(refused, 409, "vote-conflict")["id"] == void
-
-
-def test_a_key_may_take_back_what_came_with_it(ask: Ask, database: Database, post_vote: Ask) -> None:
+def test_a_key_may_retract_what_came_with_it(ask: Ask, database: Database, post_vote: Ask) -> None:
     own = post_vote(scope="ingest")
     assert ask("POST", f"/votes/{own}/retract", scope="ingest", json=WHY).status_code == 201
     assert voided(database) == {own}

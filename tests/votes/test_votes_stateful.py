@@ -50,6 +50,8 @@ class Arena(RuleBasedStateMachine):
         self.created: list[str] = []
         self.void: set[str] = set()
         self.retracted: set[str] = set()
+        self.retractions: dict[str, str] = {}
+        self.votes: dict[str, tuple[tuple[Any, ...], Pair | None]] = {}
         self.kept: dict[str, tuple[Any, int, bytes]] = {}
         self.sent: list[tuple[dict[str, Any], str | None]] = []
         self.replacing = False
@@ -73,12 +75,14 @@ class Arena(RuleBasedStateMachine):
         """Compare what became of a vote with what must have, and go on from there."""
         pair = (vote["battle"], vote["annotator"])
         earlier = self.latest.get(pair) if vote["battle"] else None
-        replaceable = self.replacing and earlier is not None and earlier[1] not in self.retracted
-        if earlier is None or (replaceable and earlier[0] != verdict_of(vote)):
+        if earlier is not None and earlier[1] in self.retracted:
+            earlier = None  # it does not keep its battle
+        if earlier is None or (self.replacing and earlier[0] != verdict_of(vote)):
             assert status == "created"
             assert id_ not in self.created
             assert replaces == (earlier[1] if earlier else None)
             self.created.append(str(id_))
+            self.votes[str(id_)] = (verdict_of(vote), pair if vote["battle"] else None)
             if earlier:
                 self.void.add(earlier[1])
             if vote["battle"]:
@@ -155,7 +159,7 @@ class Arena(RuleBasedStateMachine):
     @precondition(lambda self: self.created)
     @rule(data=st.data())
     def retract(self, data: st.DataObject) -> None:
-        """A void vote stays on record and keeps its battle."""
+        """A void vote stays on record and frees its battle."""
         id_ = data.draw(st.sampled_from(self.created))
         response = self.ask("POST", f"/votes/{id_}/retract", json={"reason": "a test"})
         replaced = id_ in self.void - self.retracted
@@ -163,6 +167,24 @@ class Arena(RuleBasedStateMachine):
         if not replaced:
             self.retracted.add(id_)
             self.void.add(id_)
+            self.retractions[id_] = response.json()["id"]
+
+    @precondition(lambda self: self.retracted)
+    @rule(data=st.data())
+    def take_a_retraction_back(self, data: st.DataObject) -> None:
+        """The vote counts again, and is what is on record, unless its battle has another vote."""
+        id_ = data.draw(st.sampled_from(sorted(self.retracted)))
+        response = self.ask("POST", f"/retractions/{self.retractions[id_]}/withdraw", json={"reason": "a test"})
+        vote, pair = self.votes[id_]
+        latest = self.latest.get(pair) if pair else None
+        if latest is not None and latest[1] != id_ and latest[1] not in self.retracted:
+            assert (response.status_code, response.json()["id"]) == (409, latest[1])
+        else:
+            assert response.status_code == 200
+            self.retracted.remove(id_)
+            self.void.remove(id_)
+            if pair:
+                self.latest[pair] = (vote, id_)
 
     @rule(replacing=st.booleans())
     def change_what_conflicts_do(self, replacing: bool) -> None:
@@ -172,8 +194,10 @@ class Arena(RuleBasedStateMachine):
     @invariant()
     def the_record_is_the_model(self) -> None:
         statement = """
-        SELECT v.id, r.vote_id IS NOT NULL FROM votes v LEFT JOIN retracted_votes r ON r.vote_id = v.id
-        WHERE v.tags = ARRAY[:name]
+        SELECT v.id, EXISTS (
+            SELECT FROM retracted_votes r WHERE r.vote_id = v.id
+            AND NOT EXISTS (SELECT FROM withdrawn_retractions w WHERE w.retraction_id = r.retraction_id)
+        ) FROM votes v WHERE v.tags = ARRAY[:name]
         """
         with self.database.read() as conn:
             rows = {str(id_): void for id_, void in conn.execute(text(statement), {"name": self.name})}

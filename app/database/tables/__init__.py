@@ -16,7 +16,7 @@ from app.database.tables.snapshots import (
     snapshot_pair_weights,
     snapshots,
 )
-from app.database.tables.votes import idempotency_keys, retracted_votes, retractions, votes
+from app.database.tables.votes import idempotency_keys, retracted_votes, retractions, votes, withdrawn_retractions
 
 __all__ = [
     "Xid8",
@@ -54,4 +54,5 @@ __all__ = [
     "votes",
     "webhook_deliveries",
     "webhooks",
+    "withdrawn_retractions",
 ]

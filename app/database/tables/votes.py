@@ -54,8 +54,9 @@ votes = Table(
         postgresql_where=text("battle_id IS NOT NULL"),
     ),
     Index(
-        "uq_votes_sealed_battle_id",
+        "uq_votes_sealed_battle_id_version",
         "sealed_battle_id",
+        "version",
         unique=True,
         postgresql_where=text("sealed_battle_id IS NOT NULL"),
     ),
@@ -80,12 +81,32 @@ retractions = Table(
 retracted_votes = Table(
     "retracted_votes",
     metadata,
-    Column("vote_id", Uuid, primary_key=True),
+    Column("vote_id", Uuid, nullable=False),
     Column("retraction_id", Uuid, ForeignKey("retractions.id")),
     Column("replaced_by", Uuid),
     transaction("recorded_in"),
     CheckConstraint("(retraction_id IS NULL) <> (replaced_by IS NULL)", name="one_cause"),
+    Index(
+        "uq_retracted_votes_cause",
+        "vote_id",
+        "retraction_id",
+        "replaced_by",
+        unique=True,
+        postgresql_nulls_not_distinct=True,
+    ),
     Index("ix_retracted_votes_recorded_in", "recorded_in"),
+)
+
+withdrawn_retractions = Table(
+    "withdrawn_retractions",
+    metadata,
+    Column("retraction_id", Uuid, ForeignKey("retractions.id"), primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("withdrawn_by", Text, nullable=False),
+    timestamp("withdrawn_at"),
+    transaction("recorded_in"),
+    CheckConstraint("length(reason) > 0", name="reason_given"),
+    Index("ix_withdrawn_retractions_recorded_in", "recorded_in"),
 )
 
 idempotency_keys = Table(

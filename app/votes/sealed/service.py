@@ -9,8 +9,15 @@ from sqlalchemy import Connection
 from app.auth.tokens import ForeignAnnotatorError
 from app.database.ids import new_id
 from app.errors import ConflictError, GoneError, NotFoundError, StableArenaError
-from app.votes.receipts import VoteReceipt
-from app.votes.sealed.queries import LockedBattle, Verdict, find_outcomes, insert_verdicts, lock_battles
+from app.votes.receipts import MAX_REPLACEMENTS, TOO_MANY_VERSIONS, VoteReceipt
+from app.votes.sealed.queries import (
+    LockedBattle,
+    Verdict,
+    VerdictOnRecord,
+    find_verdicts,
+    insert_verdicts,
+    lock_battles,
+)
 
 
 class BattleExpiredError(GoneError):
@@ -48,48 +55,55 @@ def cast_sealed_votes(
     """Record votes on sealed battles and return what became of each, in order; an error for one that is refused.
 
     A battle takes one vote. The same verdict again is a duplicate, another one a conflict: the policy's `on_conflict`
-    does not apply. Each receipt that is no conflict reveals the models. Needs a READ COMMITTED transaction.
+    does not apply. A retracted vote leaves its battle open until the battle's time is over. Each receipt that is no
+    conflict reveals the models. Needs a READ COMMITTED transaction.
 
     Parameters
     ----------
     annotators : raw key → number, for the annotators that the votes state and that are on record
     """
     battles = lock_battles(conn, {vote.battle_id for vote in votes})
-    recorded = {battle.vote_id for battle in battles.values() if battle.vote_id is not None}
-    outcomes = find_outcomes(conn, recorded)
+    on_record = find_verdicts(conn, {battle.id for battle in battles.values() if battle.vote_id is not None})
     verdicts: list[Verdict] = []
     results: list[VoteReceipt | StableArenaError] = []
     for vote in votes:
         battle = battles.get(vote.battle_id)
         if battle is None:
             results.append(NotFoundError("the token's battle is not on record"))
-        elif refusal := _refusal(vote, battle, annotators):
+            continue
+        earlier = on_record.get(battle.id)
+        counts = earlier is not None and not earlier.retracted
+        if refusal := _refusal(vote, battle, annotators, voted=counts):
             results.append(refusal)
-        elif battle.vote_id is not None:
-            results.append(_compare(vote, battle, battle.vote_id, outcomes[battle.vote_id]))
+        elif earlier is not None and (counts or earlier.last_version >= MAX_REPLACEMENTS):
+            results.append(_compare(vote, battle, earlier))
         else:
-            verdict = Verdict(battle.id, new_id(), vote.outcome)
+            version = 0 if earlier is None else earlier.last_version + 1
+            verdict = Verdict(battle.id, new_id(), vote.outcome, version)
             verdicts.append(verdict)
-            outcomes[verdict.vote_id] = vote.outcome
-            battles[battle.id] = battle._replace(vote_id=verdict.vote_id)
+            on_record[battle.id] = VerdictOnRecord(verdict.vote_id, vote.outcome, retracted=False, last_version=version)
             results.append(VoteReceipt("created", verdict.vote_id, left=battle.left, right=battle.right))
     if verdicts:
         insert_verdicts(conn, verdicts)
     return results
 
 
-def _refusal(vote: SealedVote, battle: LockedBattle, annotators: Mapping[str, int]) -> StableArenaError | None:
+def _refusal(
+    vote: SealedVote, battle: LockedBattle, annotators: Mapping[str, int], *, voted: bool
+) -> StableArenaError | None:
     """Return why the vote is neither added nor compared with the one on record, or None."""
     if vote.annotator is not None and annotators.get(vote.annotator) != battle.annotator_id:
         return ForeignAnnotatorError("the battle was drawn for another annotator")
-    if battle.vote_id is not None:
+    if voted:
         return None
     if battle.skip_reason is not None:
         return BattleSkippedError(f"the battle was skipped: {battle.skip_reason}")
     return BattleExpiredError("the battle has expired: ask for another one") if battle.expired else None
 
 
-def _compare(vote: SealedVote, battle: LockedBattle, vote_id: UUID, outcome: int) -> VoteReceipt:
-    if vote.outcome == outcome:
-        return VoteReceipt("duplicate", vote_id, left=battle.left, right=battle.right)
-    return VoteReceipt("conflict", vote_id, "the annotator has voted in this battle already, with another verdict")
+def _compare(vote: SealedVote, battle: LockedBattle, earlier: VerdictOnRecord) -> VoteReceipt:
+    if earlier.retracted:
+        return VoteReceipt("conflict", earlier.id, TOO_MANY_VERSIONS)
+    if vote.outcome == earlier.outcome:
+        return VoteReceipt("duplicate", earlier.id, left=battle.left, right=battle.right)
+    return VoteReceipt("conflict", earlier.id, "the annotator has voted in this battle already, with another verdict")
