@@ -14,7 +14,7 @@ ReadContents = Callable[[Database], Contents]
 Transactions = dict[str, dict[str, int]]
 CountSeen = Callable[[Database], Transactions]
 
-_COUNTING = {"votes", "retracted_votes", "decisions", "policies"}
+_COUNTING = {"votes", "retracted_votes", "withdrawn_retractions", "decisions", "policies"}
 """The tables that say in which transaction a row was written."""
 
 

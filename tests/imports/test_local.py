@@ -322,15 +322,17 @@ def test_a_file_replaces_verdicts_where_the_policy_says_so(load: Load, database:
         ]
 
 
-@pytest.mark.parametrize("on_conflict", ["reject", "replace"])
-def test_what_is_retracted_a_file_does_not_bring_back(load: Load, database: Database, on_conflict: str) -> None:
+@pytest.mark.parametrize(("on_conflict", "created", "conflicts"), [("reject", 1, 1), ("replace", 2, 0)])
+def test_what_is_retracted_a_file_votes_on_anew(
+    load: Load, database: Database, on_conflict: str, created: int, conflicts: int
+) -> None:
     load("k,a,b,model_a,1,,,", "k,a,b,tie,2,,,")
     with database.begin() as conn:
         retract_votes(conn, "battle", "1", reason="a test", retracted_by="a test")
     store_policy(database, on_conflict=on_conflict)
     receipt = load("k,a,b,model_a,1,,,", "k,a,b,tie,2,,,", "k,a,b,tie,1,,,")
     counts = receipt.counts
-    assert (counts.created, counts.duplicates, counts.retracted, counts.conflicts) == (0, 2, 1, 1)
+    assert (counts.created, counts.duplicates, counts.retracted, counts.conflicts) == (created, 1, 0, conflicts)
     assert [(fault.place, fault.kind) for fault in receipt.conflicts] == [("line 4", "conflict")]
 
 
