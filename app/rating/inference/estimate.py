@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from app.rating.inference.results import AnnotatorEstimates
 from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_m_elo
 from app.rating.solver.gauge import typical_ability
+from app.rating.solver.prior_spread import ASSUMED, LEAST
 from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
 from app.rating.solver.solution import fit_groups_apart, fit_with_settings
@@ -98,10 +100,34 @@ def _identify_and_solve(
 ) -> tuple[Mask, Compact, FitResult]:
     """Find the models that have a finite score, and fit them.
 
+    So few votes that abilities and scores can fit almost all of them have no maximum, or one for few of the models. The
+    prior's sd is then halved until they have one: with it the abilities come nearer to 1, and am-ELO to m-ELO.
+    """
+    while True:
+        try:
+            return _identify_and_solve_once(cells, pairs, components, settings, start)
+        except NotConvergedError:
+            sd = ASSUMED if settings.prior_sd == "estimated" else settings.prior_sd
+            if settings.method == "m-elo" or sd is None or sd <= LEAST:
+                raise
+            settings = replace(settings, prior_sd=sd / 2.0)
+
+
+def _identify_and_solve_once(
+    cells: Cells, pairs: Cells, components: Components, settings: LoopSettings, start: Start | None
+) -> tuple[Mask, Compact, FitResult]:
+    """Find the models that have a finite score, and fit them.
+
     A model is barred, and the rest fitted again, where its score diverges although the signs say that it is finite: its
     only win (or loss) is by an annotator that the others contradict, and that ability goes to 0 at a bounded cost. So
     is a model whose few annotators contradict each other so that believing either is as good (a saddle point), and,
     where signs and models do not agree after six rounds, a model that is identified in one round and not in the next.
+
+    Raises
+    ------
+    NotConvergedError
+        m-ELO or plain am-ELO: the solver failed. With a prior: six fits with fewer and fewer models failed, or one
+        without a score that diverges.
     """
     barred = np.zeros(cells.n_models, dtype=bool)
     identified = find_identified(pairs, components, np.ones(1))
@@ -113,20 +139,13 @@ def _identify_and_solve(
         try:
             fit = _solve(small, label, settings, start)
         except NotConvergedError as failure:
-            if settings.method == "m-elo":
-                raise  # the objective is concave and has a maximum, so no score diverges
-            out = _diverged(small.cells, label, failure.R)
-            if not out.any() and settings.prior_sd is not None:
-                try:
-                    fit = fit_groups_apart(small.cells, label, settings)
-                except SaddlePointError as saddle:
-                    out = np.abs(saddle.direction) > OPEN
-            if out.any():
-                barred[small.models[out]] = True
+            if settings.prior_sd is not None and rounds > IDENTIFICATION_ROUNDS:
+                raise
+            recovered = _bar_or_fit_apart(failure, small, label, settings, barred)
+            if recovered is None:
                 identified = find_identified(_without(pairs, barred), components, np.ones(1))
                 continue
-            if settings.prior_sd is None:
-                raise
+            fit = recovered
         sign = np.ones(cells.n_annotators)
         sign[small.annotators] = fit.theta
         agreed = find_identified(_without(cells, barred), components, sign)
@@ -135,6 +154,24 @@ def _identify_and_solve(
         if rounds >= IDENTIFICATION_ROUNDS:
             barred |= identified & ~agreed
         identified = agreed
+
+
+def _bar_or_fit_apart(
+    failure: NotConvergedError, small: Compact, label: Indices, settings: LoopSettings, barred: Mask
+) -> FitResult | None:
+    """Bar the models because of which a fit failed, and return None; or return a fit of its groups by themselves."""
+    if settings.method == "m-elo":
+        raise failure  # the objective is concave and has a maximum, so no score diverges
+    out = _diverged(small.cells, label, failure.R)
+    if not out.any():
+        if settings.prior_sd is None:
+            raise failure
+        try:
+            return fit_groups_apart(small.cells, label, settings)
+        except SaddlePointError as saddle:
+            out = np.abs(saddle.direction) > OPEN
+    barred[small.models[out]] = True
+    return None
 
 
 def _without(cells: Cells, barred: Mask) -> Cells:

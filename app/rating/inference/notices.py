@@ -108,7 +108,14 @@ def _of_fit(rating: "Rating") -> Found:
             "them count alike, with ability 1"
         )
         yield "undecided-abilities", detail
-    prior = rating.fit.prior
+    asked, sd, prior = rating.settings.prior_sd, rating.fit.prior_sd, rating.fit.prior
+    if asked is not None and sd is not None and (prior is None if asked == "estimated" else sd < asked):
+        wide = "the estimated sd" if asked == "estimated" else f"sd {asked:g}"
+        detail = (
+            f"the votes are too few to tell scores from abilities with a prior of {wide}: it has sd {sd:g}, so "
+            "abilities are nearer to 1"
+        )
+        yield "prior-narrowed", detail
     if prior is not None and prior.source == "assumed":
         detail = (
             f"the spread of abilities was not estimated (fewer than {FEWEST_ANNOTATORS} annotators, or undecided "

@@ -13,6 +13,8 @@ from app.rating.decision.confidence import measure_confidence
 from app.rating.decision.verdict import DecisionRule
 from app.rating.detection.evidence import weigh
 from app.rating.inference.influence import find_influence
+from app.rating.inference.rating import Rating
+from app.rating.inference.results import Diagnostics, ModelEstimates
 from app.rating.loop.round import run_round
 from app.rating.loop.slices import fit_slice, hold_abilities
 from app.rating.robustness.fragility import find_fragility
@@ -55,9 +57,10 @@ def _steps() -> Iterator[str]:
     yield "votes"
     cells, sparse = aggregate(*_draw_votes(30, 8, 20), n_annotators=30, n_models=8), _draw_sparse()
     yield "m-ELO"
-    run_round(sparse, replace(SETTINGS, method="m-elo"))
+    _publish(run_round(sparse, replace(SETTINGS, method="m-elo")))
     yield "am-ELO"
     result = run_round(cells, SETTINGS)
+    _publish(result)
     yield "evidence"
     weigh(cells, np.zeros(8), left_wins=np.zeros(30))
     yield "slices"
@@ -69,6 +72,11 @@ def _steps() -> Iterator[str]:
     find_influence(result).of_votes(np.zeros(8))
     yield "Elo"
     fit_elo(*_draw_votes(30, 8, 20)[1:], n_models=8, shuffles=2)
+
+
+def _publish(rating: Rating) -> tuple[ModelEstimates, Diagnostics]:
+    """Make what is made when it is first asked for."""
+    return rating.models, rating.diagnostics
 
 
 def _draw_sparse() -> Cells:
