@@ -49,7 +49,7 @@ fmt: setup ## format, and fix what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: setup ## write the generated parts of docs/reference.md and docs/notebook.md
+docs: setup ## write the generated parts of docs/reference.md, docs/notebook.md and clients/python
 	$(BIN)/python docs/generate.py
 
 bench: setup ## benchmarks against peers, in an environment of their own

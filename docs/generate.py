@@ -1,8 +1,12 @@
-"""Writes the tables of reference.md and the results in notebook.md: `make docs`. A test finds them out of date."""
+"""Writes the tables of reference.md, the results in notebook.md and the models of clients/python: `make docs`.
+
+Tests find them out of date.
+"""
 
 import ast
 import io
 import re
+import runpy
 from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stdout
 from importlib import import_module
@@ -22,6 +26,7 @@ from app.settings import PREFIX, Settings
 
 REFERENCE = Path(__file__).with_name("reference.md")
 NOTEBOOK = Path(__file__).with_name("notebook.md")
+CLIENT = Path(__file__).parent.parent / "clients" / "python" / "generate.py"
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?P<result>\n```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
 
@@ -131,3 +136,4 @@ def _run(code: str, names: dict[str, Any]) -> str:
 if __name__ == "__main__":
     REFERENCE.write_text(generate(REFERENCE.read_text(encoding="utf-8")), encoding="utf-8")
     NOTEBOOK.write_text(execute(NOTEBOOK.read_text(encoding="utf-8")), encoding="utf-8")
+    runpy.run_path(str(CLIENT))["main"]()

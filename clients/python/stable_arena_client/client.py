@@ -1,0 +1,208 @@
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+import httpx
+
+from stable_arena_client import calls, models
+from stable_arena_client.calls import Answer, Call, PageAnswer
+from stable_arena_client.errors import ArenaUnreachableError, ProblemError
+from stable_arena_client.retries import Retries
+
+PREFIX = "/api/v1"
+ENDED = frozenset({"done", "failed"})
+SECONDS = 30.0
+EVENTS = "/snapshots/events"
+QUIET = httpx.Timeout(SECONDS, read=60.0)
+"""The service sends a comment every 15 seconds; a stream that is silent for a minute is broken."""
+
+
+class StableArena:
+    """A client that waits for each answer; `AsyncStableArena` is the same for asyncio.
+
+    Every method raises `ProblemError` for what the service refuses, and `ArenaUnreachableError` if it gives no answer.
+
+    Parameters
+    ----------
+    url : address of the service, such as `http://127.0.0.1:8000`
+    key : an API key or an ingest token; what is public needs none
+    retries : when a request is sent again
+    transport : of httpx, for proxies and tests
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        retries: Retries | None = None,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._retries = retries or Retries()
+        self._sleep = sleep
+        self._http = httpx.Client(
+            base_url=url.rstrip("/") + PREFIX, headers=authorization(key), timeout=SECONDS, transport=transport
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def vote(self, vote: models.Vote) -> models.RecordedVoteAnswer:
+        """Record a vote on two models; needs a key with scope `ingest`, or an ingest token."""
+        return self._send(calls.post_vote(vote))
+
+    def vote_many(self, votes: Iterable[models.Vote], *, batch: int = 1000) -> Iterator[models.VoteResult]:
+        """Record votes in batches; yield the result of each, in order. Nothing is sent until the results are read."""
+        done = 0
+        for part in calls.in_batches(votes, batch):
+            for result in self._send(calls.post_batch(part)).results:
+                yield result.model_copy(update={"index": done + result.index})
+            done += len(part)
+
+    def battle(
+        self, annotator: str, *, candidates: Sequence[str] | None = None, tags: Sequence[str] = ()
+    ) -> models.OfferedBattle:
+        """Draw the next battle for an annotator; needs scope `ingest`."""
+        return self._send(calls.post_battle(annotator, candidates, tags))
+
+    def cast(self, token: str, winner: calls.Side, *, annotator: str | None = None) -> models.RecordedVoteAnswer:
+        """Vote on a battle by its token; needs no key."""
+        return self._send(calls.cast_vote(token, winner, annotator))
+
+    def skip(
+        self, battle_id: UUID | str, reason: calls.Reason = "skip", *, token: str | None = None
+    ) -> models.SkippedBattle:
+        """End a battle without a vote, by its token or with a key."""
+        return self._send(calls.skip_battle(battle_id, reason, token))
+
+    def leaderboard(self, *, method: calls.Method = "am-elo", **choice: Any) -> models.Leaderboard:
+        """Read the leaderboard; `snapshot`, `as_of`, `tag`, `compare`, `limit`, `fields` as the reference has them."""
+        return self._send(calls.get_leaderboard({"method": method, **choice}))
+
+    def confidence(self, k: int = 1, *, tag: str | None = None) -> models.LeaderboardConfidence:
+        """Ask whether the votes are enough to know the best k models."""
+        return self._send(calls.get_confidence(k, tag))
+
+    def list_matchups(self, *, model: str | None = None) -> Iterator[models.Matchup]:
+        """Read the results of all pairs of models, or of those with one model."""
+        return self._list("/matchups", models.MatchupPage, {"model": model})
+
+    def list_snapshots(self) -> Iterator[models.Snapshot]:
+        """Read what was published, the newest first."""
+        return self._list("/snapshots", models.PageSnapshot, {})
+
+    def list_models(self) -> Iterator[models.Model]:
+        """Read the models by name; needs scope `read`."""
+        return self._list("/models", models.PageModel, {})
+
+    def follow(self, *, after: int = 0) -> Iterator[int]:
+        """Yield the newest snapshot's number, if it is above `after`, and each that is published, for ever."""
+        attempt = 0
+        while True:
+            try:
+                with self._http.stream("GET", EVENTS, headers={"Last-Event-ID": str(after)}, timeout=QUIET) as answer:
+                    if answer.is_error:
+                        answer.read()
+                        raise ProblemError(answer)
+                    for line in answer.iter_lines():
+                        if line.startswith("data:"):
+                            after, attempt = number_of(line), 0
+                            yield after
+            except httpx.TransportError as error:
+                attempt += 1
+                wait = self._retries.wait_after_break(attempt)
+                if wait is None:
+                    raise ArenaUnreachableError(str(error) or type(error).__name__) from error
+                self._sleep(wait)
+
+    def policy(self) -> models.PolicyVersion:
+        """Read the policy in force; needs scope `read`."""
+        return self._send(calls.get_policy())
+
+    def preview(self, settings: models.Policy) -> models.PolicyPreview:
+        """Try a policy out on the votes on record; needs scope `admin`."""
+        return self._send(calls.post_preview(settings))
+
+    def import_file(self, path: str | Path, **options: Any) -> models.Import:
+        """Send a file of votes; `schema`, `dry_run` and so on as the reference has them; needs scope `ingest`."""
+        file = Path(path)
+        return self._send(calls.post_import(file.name, file.read_bytes(), options))
+
+    def wait_for_import(
+        self, import_id: UUID | str, *, every: float = 1.0, seconds: float = 600.0
+    ) -> models.ImportDetails:
+        """Return an import that has ended. Raises TimeoutError if it takes longer."""
+        ends = time.monotonic() + seconds
+        while (found := self._send(calls.get_import(import_id))).state not in ENDED:
+            if time.monotonic() > ends:
+                raise TimeoutError(f"the import is {found.state} after {seconds:.0f} seconds")
+            self._sleep(every)
+        return found
+
+    def token(self, *, annotator: str | None = None, seconds: int = 900) -> models.MadeToken:
+        """Make an ingest token for a page, best for one annotator; needs scope `ingest`."""
+        return self._send(calls.post_token(annotator, seconds))
+
+    def appeal(self, annotator: str, note: str) -> models.Appeal:
+        """Pass an annotator's note on to the reviewers; needs scope `ingest`."""
+        return self._send(calls.post_appeal(annotator, note))
+
+    def me(self, annotator: str) -> models.OwnStanding:
+        """Read an annotator's own standing; the client's key is a token that is bound to the annotator."""
+        return self._send(calls.get_self(annotator))
+
+    def my_votes(self, annotator: str) -> Iterator[models.OwnVote]:
+        """Read an annotator's own votes, the newest first; as for `me`."""
+        return self._list("/annotators/me/votes", models.PageOwnVote, {"annotator": annotator})
+
+    def _list(self, path: str, page: type[PageAnswer], params: dict[str, Any]) -> Iterator[Any]:
+        cursor = None
+        while True:
+            found = self._send(calls.get_page(path, page, params, cursor))
+            yield from found.items
+            cursor = found.next_cursor
+            if cursor is None:
+                return
+
+    def _send(self, call: Call[Answer]) -> Answer:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = self._http.request(call.method, call.path, **call.request())
+            except httpx.TransportError as error:
+                again = call.repeatable or isinstance(error, httpx.ConnectError)
+                wait = self._retries.wait_after_break(attempt) if again else None
+                if wait is None:
+                    raise ArenaUnreachableError(str(error) or type(error).__name__) from error
+            else:
+                if response.is_success:
+                    return call.read(response)
+                wait = self._retries.wait_after(response, attempt)
+                if wait is None:
+                    raise ProblemError(response)
+            self._sleep(wait)
+
+
+def authorization(key: str | None) -> dict[str, str]:
+    """Return the header that shows a key."""
+    return {} if key is None else {"Authorization": f"Bearer {key}"}
+
+
+def number_of(line: str) -> int:
+    """Return the snapshot's number in a line of an event."""
+    return int(json.loads(line.removeprefix("data:"))["number"])
