@@ -13,6 +13,7 @@ from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, weigh
+from app.rating.detection.sided_cells import SidedCells
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
@@ -109,10 +110,11 @@ class ReviewTrial:
 
 
 def _weigh(votes: Votes, R: Floats) -> Evidence:
-    cells = votes.cells()
-    scored = np.isfinite(R)[votes.left] & np.isfinite(R)[votes.right]
-    left_wins = np.bincount(votes.annotator, scored & (votes.outcome == 1.0), votes.n_annotators).astype(np.float64)
-    return weigh(cells, R, left_wins=left_wins)
+    sided = SidedCells.of_votes(
+        votes.annotator, votes.left, votes.right, votes.outcome,
+        n_annotators=votes.n_annotators, n_models=votes.n_models,
+    )  # fmt: skip
+    return weigh(sided, R)
 
 
 def _test(name: str) -> Rule:

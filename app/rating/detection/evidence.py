@@ -10,9 +10,10 @@ from scipy.special import logsumexp
 from app.rating.data.arrays import AnyInts, Floats, Indices, Mask
 from app.rating.data.indexed import IndexedVotes
 from app.rating.data.sums import sum_by
-from app.rating.data.votes import Cells
 from app.rating.detection.favouritism import find_favouritism
+from app.rating.detection.habits import Habits, estimate_habits
 from app.rating.detection.null_model import BEHAVIOURS, LOG_ALWAYS, LOG_SLIP, NullModel, fit_null_model
+from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
 
 ABOUT_MODELS = ("favour", "against", "mimic")
@@ -28,11 +29,18 @@ class Evidence:
     about : what the test found: index of the model (favour, against, mimic), or of the side (0 left, 1 right); −1 for
         none
     null_model : the behaviour of honest annotators
+    habits : every annotator's ability, readiness to tie and lean to a side
     """
 
     log_ratio: dict[str, Floats]
     about: dict[str, Indices]
     null_model: NullModel
+    habits: Habits
+
+    def probability_low(self, threshold: float) -> Floats:
+        """Return P(adjusted ability ≤ threshold) given the votes and the crowd; NaN for annotators without a vote."""
+        low = self.null_model.probability_low(threshold * self.habits.typical)
+        return np.where(np.isnan(self.habits.ability), np.nan, low)
 
     def flagged(self, tests: tuple[str, ...] | None = None, least: float = EVIDENCE_RATIO) -> Mask:
         """Mark annotators with a ratio of `least` or more in one of the tests (default all)."""
@@ -59,62 +67,57 @@ without a score, and a mask of the annotators to test, shape (n_annotators,)."""
 
 
 def weigher_of_votes(
-    annotator: AnyInts, left: AnyInts, right: AnyInts, outcome: Floats, cells: Cells, tests: tuple[str, ...]
+    annotator: AnyInts,
+    left: AnyInts,
+    right: AnyInts,
+    outcome: Floats,
+    *,
+    n_annotators: int,
+    n_models: int,
+    tests: tuple[str, ...] = EVIDENCE_TESTS,
 ) -> Weigher:
     """Return a function that weighs the evidence in these votes with the sides on which models were shown.
 
     Parameters
     ----------
     annotator, left, right, outcome : the votes one by one, shape (n_votes,); outcome is W for the model on the left
-    cells : the same votes, aggregated; cells do not keep the sides
     """
 
     def weigh_with_sides(R: Floats, whose: Mask) -> Evidence:
-        scored = np.isfinite(R)
-        left_won = scored[left] & scored[right] & whose[annotator] & (outcome == 1.0)
-        left_wins = np.bincount(annotator[left_won], minlength=len(whose)).astype(np.float64)
-        return weigh(cells.where(whose[cells.annotator]), R, left_wins=left_wins, tests=tests)
+        sided = SidedCells.of_votes(annotator, left, right, outcome, n_annotators=n_annotators, n_models=n_models)
+        return weigh(sided.where(whose[sided.cells.annotator]), R, tests=tests)
 
     return weigh_with_sides
 
 
-def weigher_by_rule(votes: IndexedVotes, cells: Cells, settings: LoopSettings) -> Weigher | None:
-    """Return what weighs the evidence with the sides; None where evidence is not the rule, and for votes with weights.
-
-    Parameters
-    ----------
-    cells : the same votes, aggregated
-    """
+def weigher_by_rule(votes: IndexedVotes, settings: LoopSettings) -> Weigher | None:
+    """Return what weighs the evidence with the sides; None where evidence is not the rule, and for votes with weights."""
     if settings.flag_rule != "evidence" or settings.method != "am-elo" or votes.weight is not None:
         return None
-    tests = settings.evidence_tests
-    return weigher_of_votes(votes.annotator, votes.model_a, votes.model_b, votes.outcome, cells, tests)
+    return weigher_of_votes(
+        votes.annotator, votes.model_a, votes.model_b, votes.outcome,
+        n_annotators=len(votes.annotators), n_models=len(votes.models), tests=settings.evidence_tests,
+    )  # fmt: skip
 
 
-def weigh(
-    cells: Cells,
-    R: Floats,
-    *,
-    left_wins: Floats | None = None,
-    tests: tuple[str, ...] = EVIDENCE_TESTS,
-) -> Evidence:
+def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TESTS) -> Evidence:
     """Compute how much likelier each behaviour makes an annotator's votes than honesty does.
 
     ratio_k = P(votes of k | behaviour) / ∫ P(votes of k | a, v) dG(a, v), G the distribution of ability and tie
-    propensity of the honest annotators. Behaviours about a model are averaged over all models, so that testing many
-    models does not raise the error rate.
+    propensity of the honest annotators. An annotator's lean to a side is part of honesty. Behaviours about a model are
+    averaged over all models, so that testing many models does not raise the error rate. Where annotators have tastes,
+    the logarithm of a ratio is divided by the factor that these put on the variance of the ability.
 
     Parameters
     ----------
-    cells : votes of the annotators to test; cells with a model without a score are left out
+    sided : votes of the annotators to test; cells with a model without a score are left out
     R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
-    left_wins : for "side": votes that the left model won, between scored models, shape (n_annotators,); None: no test
     tests : the tests to make, of `EVIDENCE_TESTS`
 
     Returns
     -------
     Evidence
-        Without "side" where its data are not given.
+        Without "side" where sides are not known.
 
     Notes
     -----
@@ -128,42 +131,41 @@ def weigh(
     ----------
     Wang and Ramdas, JRSS B 2022; Howard et al., Annals of Statistics 2021 (time-uniform bounds).
     """
-    scored = np.isfinite(R)[cells.model_a] & np.isfinite(R)[cells.model_b]
-    cells = cells.where(scored)
-    null_model = fit_null_model(cells, R)
+    scored = np.isfinite(R)[sided.cells.model_a] & np.isfinite(R)[sided.cells.model_b]
+    sided = sided.where(scored)
+    cells = sided.cells
+    habits = estimate_habits(sided, R)
+    lean = np.nan_to_num(habits.lean)[cells.annotator] * sided.side
+    null_model = fit_null_model(cells, R, lean=lean, caution=habits.caution, taste=habits.structure)
     log = {test: null_model.ratio(test) for test in BEHAVIOURS[1:] if test in tests}
     about = {test: np.full(cells.n_annotators, -1, dtype=np.int64) for test in log}
     on_models = [test for test in ABOUT_MODELS if test in tests]
     if on_models:
-        found = find_favouritism(cells, R, null_model)
+        found = find_favouritism(cells, R, null_model, lean)
     for test in on_models:
-        by_model: Floats = getattr(found, test)
+        by_model: Floats = getattr(found, test) / habits.caution[:, None]
         log[test] = logsumexp(by_model, axis=1) - np.log(cells.n_models)
         about[test] = np.where(by_model.max(axis=1) > 0, by_model.argmax(axis=1), -1)
-    if left_wins is not None and "side" in tests:
-        sides = np.stack(_always_one_side(cells, null_model, left_wins))
+    if sided.known and "side" in tests:
+        sides = np.stack(_always_one_side(sided, null_model, habits))
         log["side"], about["side"] = logsumexp(sides, axis=0) - np.log(2.0), sides.argmax(axis=0)
     silent = cells.votes_by_annotator() == 0
     log = {test: np.where(silent, -np.inf, ratio) for test, ratio in log.items()}
-    return Evidence(log, about, null_model)
+    return Evidence(log, about, null_model, habits)
 
 
-def _always_one_side(cells: Cells, null_model: NullModel, left_wins: Floats) -> tuple[Floats, Floats]:
-    """Compare "always the left answer" and "always the right answer" with "honest".
-
-    Parameters
-    ----------
-    left_wins : votes of each annotator for the model shown on the left, between models with a score,
-        shape (n_annotators,)
+def _always_one_side(sided: SidedCells, null_model: NullModel, habits: Habits) -> tuple[Floats, Floats]:
+    """Compare "always the left answer" and "always the right answer" with "honest", a lean included.
 
     Returns
     -------
     left, right : log-likelihood ratios, shape (n_annotators,)
     """
+    cells, left_wins = sided.cells, sided.left_wins()
     decided = sum_by(cells.annotator, cells.wins_a + cells.wins_b, cells.n_annotators)
     ties = sum_by(cells.annotator, cells.ties, cells.n_annotators)
     right_wins = decided - left_wins
-    honest = null_model.log_likelihood[:, 0]
-    left = left_wins * LOG_ALWAYS + (ties + right_wins) * LOG_SLIP - honest
-    right = right_wins * LOG_ALWAYS + (ties + left_wins) * LOG_SLIP - honest
+    honest = null_model.log_likelihood[:, 0] + habits.log_lean() / habits.caution
+    left = (left_wins * LOG_ALWAYS + (ties + right_wins) * LOG_SLIP) / habits.caution - honest
+    right = (right_wins * LOG_ALWAYS + (ties + left_wins) * LOG_SLIP) / habits.caution - honest
     return left, right

@@ -31,7 +31,7 @@ class Favouritism:
     mimic: Floats
 
 
-def find_favouritism(cells: Cells, R: Floats, null_model: NullModel) -> Favouritism:
+def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Floats | None = None) -> Favouritism:
     """Compare, for every annotator and model, "always for it" and "always against it" with "honest".
 
     An honest minority opinion is not evidence. An annotator who only likes a model better than others do still lets it
@@ -43,6 +43,7 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel) -> Favourit
     cells : as for `fit_null_model`
     R : as for `fit_null_model`, NaN for models without a score
     null_model : from `fit_null_model`
+    lean : as for `fit_null_model`
 
     Notes
     -----
@@ -51,6 +52,7 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel) -> Favourit
     """
     win, loss = cells.wins_a, cells.wins_b
     R = np.nan_to_num(R)
+    lean = np.zeros(len(win)) if lean is None else lean
     rows = CellRows(cells)
     followed = follow(cells, R)
     favour, against, mimic = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(3))
@@ -59,7 +61,7 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel) -> Favourit
     log_weight = logsumexp(null_model.log_weight, axis=1)
     map_parts(
         lambda part: compare_models(
-            *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R,
+            *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R, lean,
             ABILITY[FIRST_HONEST:], log_weight, null_model.tie_propensity, followed, LOG_ALWAYS, LOG_SLIP,
             SHIFT, log_shift, favour, against, mimic,
         ),

@@ -23,13 +23,13 @@ def log_mean_exp(values: Floats, log_weight: Floats) -> float:
 
 @compiled
 def honest_cell(
-    win: float, tie: float, loss: float, d: float, ability: Floats, tie_propensity: float, out: Floats
+    win: float, tie: float, loss: float, d: float, lean: float, ability: Floats, tie_propensity: float, out: Floats
 ) -> None:
-    """Set `out` to one cell's log-likelihood at every ability."""
+    """Set `out` to one cell's log-likelihood at every ability; `lean` is what the side adds to the log odds."""
     n, net = win + tie + loss, win - loss
     called_even = tie * math.log(tie_propensity)
     for i in range(len(ability)):
-        y = 0.5 * ability[i] * d
+        y = 0.5 * (ability[i] * d + lean)
         up = math.exp(y)
         out[i] = net * y + called_even - n * math.log(up + 1.0 / up + tie_propensity)
 
@@ -37,7 +37,7 @@ def honest_cell(
 @compiled
 def with_opinion(
     first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    ability: Floats, log_weight: Floats, tie_propensity: float, others: Floats, model: int,
+    lean: Floats, ability: Floats, log_weight: Floats, tie_propensity: float, others: Floats, model: int,
     shift: Floats, log_shift: Floats, raised: Floats,
 ) -> float:  # fmt: skip
     """Return the log-likelihood of cells first … last−1 for an honest annotator with an own opinion of one model.
@@ -47,7 +47,7 @@ def with_opinion(
     """
     log, product, up = np.empty(raised.shape), np.ones(raised.shape), np.empty(len(ability))
     log[:] = others
-    slope, lean, ties, room = 0.0, 0.0, 0.0, ROOM
+    slope, moved, leaning, ties, room = 0.0, 0.0, 0.0, 0.0, ROOM
     for cell in range(first, last):
         a, b = model_a[cell], model_b[cell]
         if model not in (a, b):
@@ -55,10 +55,11 @@ def with_opinion(
         side = 1.0 if a == model else -1.0
         d, n = R[a] - R[b], win[cell] + tie[cell] + loss[cell]
         slope += 0.5 * (win[cell] - loss[cell]) * d
-        lean += 0.5 * (win[cell] - loss[cell]) * side
+        moved += 0.5 * (win[cell] - loss[cell]) * side
+        leaning += 0.5 * (win[cell] - loss[cell]) * lean[cell]
         ties += tie[cell]
-        up[:] = np.exp((0.5 * side * d) * ability)  # odds of the model against the other
-        largest = n * (0.5 * ability.max() * (abs(d) + shift.max()) + math.log(2.0 + tie_propensity))
+        up[:] = np.exp((0.5 * side * d) * ability + 0.5 * side * lean[cell])  # odds of the model against the other
+        largest = n * (0.5 * ability.max() * (abs(d) + shift.max()) + 0.5 * abs(lean[cell]) + math.log(2.0 + tie_propensity))
         many = n > FEW or n != math.floor(n) or largest > ROOM
         if not many:
             if largest > room:
@@ -69,7 +70,7 @@ def with_opinion(
     take_log(product, log)
     by_shift, called_even = np.empty(len(shift)), ties * math.log(tie_propensity)
     for t in range(len(shift)):
-        log[t] += (slope + lean * shift[t]) * ability + called_even
+        log[t] += (slope + moved * shift[t]) * ability + leaning + called_even
         by_shift[t] = log_mean_exp(log[t], log_weight)
     return log_mean_exp(by_shift, log_shift)
 
@@ -105,7 +106,7 @@ def number_models(first: int, last: int, model_a: Ints, model_b: Ints, place: In
 @compiled
 def gather(
     first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    ability: Floats, tie_propensity: float, follow: Floats, log_always: float, log_slip: float,
+    lean: Floats, ability: Floats, tie_propensity: float, follow: Floats, log_always: float, log_slip: float,
     place: Indices, total: Floats, own: Floats, forced: Floats,
 ) -> float:  # fmt: skip
     """Add up cells first … last−1; return their log-likelihood for an annotator who follows the ranking.
@@ -116,7 +117,7 @@ def gather(
     one, followed = np.empty(len(ability)), 0.0
     for cell in range(first, last):
         a, b = model_a[cell], model_b[cell]
-        honest_cell(win[cell], tie[cell], loss[cell], R[a] - R[b], ability, tie_propensity, one)
+        honest_cell(win[cell], tie[cell], loss[cell], R[a] - R[b], lean[cell], ability, tie_propensity, one)
         up = win[cell] * log_always + (tie[cell] + loss[cell]) * log_slip
         down = loss[cell] * log_always + (tie[cell] + win[cell]) * log_slip
         total += one
@@ -133,7 +134,8 @@ def gather(
 @compiled
 def compare_models(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
-    R: Floats, ability: Floats, log_weight: Floats, tie_propensity: Floats, follow: Floats, log_always: float,
+    R: Floats, lean: Floats, ability: Floats, log_weight: Floats, tie_propensity: Floats, follow: Floats,
+    log_always: float,
     log_slip: float, shift: Floats, log_shift: Floats, favour: Floats, against: Floats, mimic: Floats,
 ) -> None:  # fmt: skip
     """Set the rows of annotators first … last−1 of the log-likelihood ratios against "honest", (annotators, models).
@@ -155,7 +157,7 @@ def compare_models(
         count = number_models(begin, end, model_a, model_b, place, touched)
         total, own, forced = np.zeros(nodes), np.zeros((count, nodes)), np.zeros((count, 3))
         followed = gather(
-            begin, end, model_a, model_b, win, tie, loss, R, ability, v, follow, log_always, log_slip,
+            begin, end, model_a, model_b, win, tie, loss, R, lean, ability, v, follow, log_always, log_slip,
             place, total, own, forced,
         )  # fmt: skip
         honest = log_mean_exp(total, log_weight)
@@ -167,7 +169,7 @@ def compare_models(
             excuse = 0.0
             if max(rest + max(forced[row, 0], forced[row, 1]), by_ranking) > doubted:
                 excuse = max(0.0, with_opinion(
-                    begin, end, model_a, model_b, win, tie, loss, R, ability, log_weight, v, others, model,
+                    begin, end, model_a, model_b, win, tie, loss, R, lean, ability, log_weight, v, others, model,
                     shift, log_shift, raised,
                 ) - honest)  # fmt: skip
             favour[k, model] = rest + forced[row, 0] - excuse

@@ -14,30 +14,31 @@ FEW = 8.0  # votes of a cell that are multiplied one by one
 @compiled
 def add_annotators(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
-    R: Floats, ability: Floats, tie_propensity: Floats, log_tie_propensity: Floats, out: Floats,
+    R: Floats, lean: Floats, ability: Floats, tie_propensity: Floats, log_tie_propensity: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Add log-likelihoods of annotators first … last−1 to `out`, shape (annotators, abilities, tie propensities).
 
-    Multiplies the denominators and takes one logarithm of their product, because logarithms are slow.
+    lean: log odds that the side adds for model_a, shape (n_cells,). Multiplies the denominators and takes one logarithm of their product, because logarithms are slow.
     """
     nodes, steepest, widest = len(ability), np.abs(ability).max(), math.log(2.0 + tie_propensity.max())
     product = np.ones((nodes, len(tie_propensity)))
     for k in range(first, last):
-        slope, ties, room = 0.0, 0.0, ROOM
+        slope, leaning, ties, room = 0.0, 0.0, 0.0, ROOM
         for cell in range(starts[k], starts[k + 1]):
             d, n = R[model_a[cell]] - R[model_b[cell]], win[cell] + tie[cell] + loss[cell]
             slope += 0.5 * (win[cell] - loss[cell]) * d
+            leaning += 0.5 * (win[cell] - loss[cell]) * lean[cell]
             ties += tie[cell]
-            largest = n * (0.5 * steepest * abs(d) + widest)
+            largest = n * (0.5 * (steepest * abs(d) + abs(lean[cell])) + widest)
             if n > FEW or n != math.floor(n) or largest > ROOM:
-                subtract_cell(n, d, ability, tie_propensity, out[k])
+                subtract_cell(n, d, lean[cell], ability, tie_propensity, out[k])
                 continue
             if largest > room:
                 take_log(product, out[k])
                 room = ROOM
             room -= largest
             for i in range(nodes):
-                up = math.exp(0.5 * ability[i] * d)
+                up = math.exp(0.5 * (ability[i] * d + lean[cell]))
                 both = up + 1.0 / up
                 for _ in range(int(n)):
                     for j in range(len(tie_propensity)):
@@ -45,14 +46,16 @@ def add_annotators(
         take_log(product, out[k])
         for i in range(nodes):
             for j in range(len(tie_propensity)):
-                out[k, i, j] += slope * ability[i] + ties * log_tie_propensity[j]
+                out[k, i, j] += slope * ability[i] + leaning + ties * log_tie_propensity[j]
 
 
 @compiled
-def subtract_cell(n: float, d: float, ability: Floats, tie_propensity: Floats, out: Floats) -> None:
+def subtract_cell(
+    n: float, d: float, lean: float, ability: Floats, tie_propensity: Floats, out: Floats
+) -> None:
     """Subtract n times the logarithm of a cell's denominators."""
     for i in range(len(ability)):
-        y = 0.5 * abs(ability[i] * d)
+        y = 0.5 * abs(ability[i] * d + lean)
         for j in range(len(tie_propensity)):
             out[i, j] -= n * (y + math.log1p(math.exp(-2.0 * y) + tie_propensity[j] * math.exp(-y)))
 

@@ -13,7 +13,7 @@ from app.rating.detection.kernels import add_annotators
 from app.rating.solver.rows import CellRows
 
 LOG_ABILITY = np.linspace(np.log(0.12), np.log(6.0), 24)  # nodes of honest abilities
-CONTRARY = -np.exp(np.linspace(np.log(0.25), np.log(2.0), 7))
+CONTRARY = -np.exp(np.linspace(np.log(2.0), np.log(0.25), 7))
 ABILITY = np.concatenate([CONTRARY, [0.0], np.exp(LOG_ABILITY)])
 COIN, FIRST_HONEST = len(CONTRARY), len(CONTRARY) + 1
 TIE_SHARE = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.85])  # of ties between equals
@@ -26,6 +26,9 @@ ROUNDS = 25
 LEAST_SPREAD, MOST_SPREAD = 0.15, 0.6
 WORTH_A_THREAD = 4_000  # annotators; for fewer, starting a thread costs more than it saves
 BEHAVIOURS = ("honest", "coin", "contrary", "equal", "follower")
+START = np.array([0.875, 0.05, 0.025, 0.025, 0.025])  # their shares before the votes are seen
+ASSUMED = 20.0  # annotators that the shares before count as, and the spread of abilities before
+ASSUMED_SPREAD = 0.3
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class NullModel:
     share : share of annotators with each behaviour, in the order of BEHAVIOURS
     log_likelihood : of each annotator's votes under each behaviour, shape (n_annotators, behaviours)
     ability, tie_propensity : posterior means of each annotator, if honest, shape (n_annotators,)
+    posterior : probability of each node of ability given the votes and the crowd, shape (n_annotators, abilities); what
+        is missing to 1 is the probability of behaviours without an ability
     """
 
     log_weight: Floats
@@ -51,6 +56,18 @@ class NullModel:
     log_likelihood: Floats
     ability: Floats
     tie_propensity: Floats
+    posterior: Floats
+
+    def probability_low(self, threshold: float) -> Floats:
+        """Return the probability that the ability is at most `threshold`, natural units, shape (n_annotators,).
+
+        A node of ability stands for the abilities that are nearer to it than to other nodes.
+        """
+        middle = (ABILITY[1:] + ABILITY[:-1]) / 2.0
+        edges = np.concatenate([[2.0 * ABILITY[0] - middle[0]], middle, [2.0 * ABILITY[-1] - middle[-1]]])
+        below = np.clip((threshold - edges[:-1]) / np.diff(edges), 0.0, 1.0)
+        low: Floats = self.posterior @ below
+        return low
 
     def ratio(self, behaviour: str) -> Floats:
         """Return the log-likelihood ratio of a behaviour against "honest", shape (n_annotators,)."""
@@ -59,7 +76,9 @@ class NullModel:
         return ratio
 
 
-def fit_null_model(cells: Cells, R: Floats) -> NullModel:
+def fit_null_model(
+    cells: Cells, R: Floats, *, lean: Floats | None = None, caution: Floats | None = None, taste: Floats | None = None
+) -> NullModel:
     """Fit the honest annotators' abilities and tie propensities in a mixture of behaviours.
 
     Honest: log-normal ability, any distribution of tie propensity. Coin: ability 0. Contrary: negative ability. Equal:
@@ -70,6 +89,9 @@ def fit_null_model(cells: Cells, R: Floats) -> NullModel:
     ----------
     cells : votes between models that have a score, sorted by annotator
     R : natural units of the typical annotator, shape (n_models,); only models in cells are read
+    lean : log odds that the side adds for the first model of each cell, shape (n_cells,); default 0
+    caution : divisor of the log-likelihoods of each annotator, shape (n_annotators,); default 1
+    taste : log-likelihood that tastes add, which only a coin has none of, shape (n_annotators,); default 0
 
     Notes
     -----
@@ -79,9 +101,10 @@ def fit_null_model(cells: Cells, R: Floats) -> NullModel:
     rows, log_tie_propensity = CellRows(cells), np.log(TIE_PROPENSITY)
     nodes = np.zeros((cells.n_annotators, len(ABILITY), len(TIE_PROPENSITY)))
     R = np.nan_to_num(R)
+    lean = np.zeros(len(win)) if lean is None else lean
     map_parts(
         lambda part: add_annotators(
-            *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R,
+            *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R, lean,
             ABILITY, TIE_PROPENSITY, log_tie_propensity, nodes,
         ),
         rows.parts,
@@ -90,6 +113,11 @@ def fit_null_model(cells: Cells, R: Floats) -> NullModel:
     ties = sum_by(cells.annotator, cells.ties, cells.n_annotators)
     equal = ties * LOG_ALWAYS + (votes - ties) * LOG_SLIP
     follower = sum_by(cells.annotator, follow(cells, R), cells.n_annotators)
+    if caution is not None:
+        nodes /= caution[:, None, None]
+        equal, follower = equal / caution, follower / caution
+    if taste is not None:
+        nodes[:, COIN] -= taste[:, None]
     with one_blas_thread():
         return _separate(nodes, equal, follower, votes > 0)
 
@@ -147,7 +175,7 @@ def _separate(nodes: Floats, equal: Floats, follower: Floats, known: Mask) -> Nu
     honest, coin, contrary = _Table(nodes[:, FIRST_HONEST:]), _Table(nodes[:, COIN]), _Table(nodes[:, :COIN])
     centre, spread = 0.0, 0.4
     tie_share = np.full(len(TIE_PROPENSITY), 1.0 / len(TIE_PROPENSITY))
-    share = np.array([0.9, *[0.1 / (len(BEHAVIOURS) - 1)] * (len(BEHAVIOURS) - 1)])
+    share = START
 
     def likelihoods() -> tuple[Floats, Floats]:
         """Return the log weights of the honest nodes, and the log-likelihoods by behaviour."""
@@ -162,16 +190,37 @@ def _separate(nodes: Floats, equal: Floats, follower: Floats, known: Mask) -> Nu
     for _ in range(ROUNDS if known.any() else 0):  # without annotators the prior distribution stays
         joint = log + np.log(np.maximum(share, 1e-300))
         kind = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        share = kind[known].mean(axis=0)
+        share = (kind[known].sum(axis=0) + ASSUMED * START) / (known.sum() + ASSUMED)
         is_honest = np.where(known, kind[:, 0], 0.0) * np.exp(honest.log_largest - log[:, 0])
         mass = honest.gather(is_honest).reshape(log_weight.shape) * np.exp(log_weight)
         by_ability = mass.sum(axis=1) / mass.sum()
         centre = float(by_ability @ LOG_ABILITY)
-        spread = float(np.clip(np.sqrt(by_ability @ (LOG_ABILITY - centre) ** 2), LEAST_SPREAD, MOST_SPREAD))
+        squares = mass.sum() * by_ability @ (LOG_ABILITY - centre) ** 2 + ASSUMED * ASSUMED_SPREAD**2
+        spread = float(np.clip(np.sqrt(squares / (mass.sum() + ASSUMED)), LEAST_SPREAD, MOST_SPREAD))
         tie_share = (mass.sum(axis=0) + 0.1) / (mass.sum() + 0.1 * len(tie_share))
         log_weight, log = likelihoods()
     weight = np.exp(log_weight)
     total = honest.mix(weight)
     ability = honest.mix(weight * np.exp(LOG_ABILITY)[:, None]) / total
     tie_propensity = honest.mix(weight * TIE_PROPENSITY) / total
-    return NullModel(log_weight, float(np.exp(centre)), spread, share, log, ability, tie_propensity)
+    posterior = _posterior((contrary, coin, honest), weight, tie_share, share, log)
+    return NullModel(log_weight, float(np.exp(centre)), spread, share, log, ability, tie_propensity, posterior)
+
+
+def _posterior(
+    tables: tuple[_Table, _Table, _Table], weight: Floats, tie_share: Floats, share: Floats, log: Floats
+) -> Floats:
+    """Return the probability of each node of ability, shape (n_annotators, abilities)."""
+    joint = log + np.log(np.maximum(share, 1e-300))
+    total = logsumexp(joint, axis=1)
+    any_ties = 0.5 * tie_share + 0.5 / len(tie_share)
+    of_node = (
+        share[BEHAVIOURS.index("contrary")] / len(CONTRARY) * np.tile(any_ties, (len(CONTRARY), 1)),
+        share[BEHAVIOURS.index("coin")] * any_ties[None, :],
+        share[0] * weight,
+    )
+    columns = []
+    for table, prior in zip(tables, of_node, strict=True):
+        by_ability = np.einsum("kij,ij->ki", table.share.reshape(len(log), *prior.shape), prior)
+        columns.append(by_ability * np.exp(table.log_largest - total)[:, None])
+    return np.concatenate(columns, axis=1)

@@ -12,6 +12,7 @@ from app.rating.data.votes import Cells, aggregate
 from app.rating.decision.confidence import measure_confidence
 from app.rating.decision.verdict import DecisionRule
 from app.rating.detection.evidence import weigh
+from app.rating.detection.sided_cells import SidedCells
 from app.rating.inference.influence import find_influence
 from app.rating.inference.rating import Rating
 from app.rating.inference.results import Diagnostics, ModelEstimates
@@ -62,7 +63,7 @@ def _steps() -> Iterator[str]:
     result = run_round(cells, SETTINGS)
     _publish(result)
     yield "evidence"
-    weigh(cells, np.zeros(8), left_wins=np.zeros(30))
+    weigh(SidedCells.unknown(cells), np.zeros(8))
     yield "slices"
     fit_slice(cells, hold_abilities(result, SETTINGS), SETTINGS)
     yield "confidence"

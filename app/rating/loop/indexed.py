@@ -30,7 +30,7 @@ def rate_indexed(
     VotesError
         A vote has no propensity, or intervals are asked for and there is one annotator.
     """
-    weigher = weigher_by_rule(votes, cells, settings)
+    weigher = weigher_by_rule(votes, settings)
     if not inverse_propensity:
         return run_round(cells, settings, weigher=weigher)
     if settings.interval not in ("clustered", "none"):

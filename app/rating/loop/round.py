@@ -8,6 +8,7 @@ from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, Weigher, weigh
 from app.rating.detection.flags import BY_ABILITY, Flags, flag_by_ability, flag_by_evidence, probability_low
+from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
 from app.rating.inference.models import check_anchor
@@ -133,7 +134,7 @@ def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | 
 
 
 def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
-    return lambda R, whose: weigh(cells.where(whose[cells.annotator]), R, tests=tests)
+    return lambda R, whose: weigh(SidedCells.unknown(cells.where(whose[cells.annotator])), R, tests=tests)
 
 
 def _reasons(suspects: Mask, flagged: Mask, evidence: Evidence | None, settings: LoopSettings) -> NDArray[np.str_]:

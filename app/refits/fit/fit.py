@@ -89,8 +89,8 @@ def fit_main(fit_input: FitInput, cells: Cells) -> Rating:
         cells, fit_input.settings,
         keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
         weigher=weigher_of_votes(
-            fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome, cells,
-            fit_input.settings.evidence_tests,
+            fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome,
+            n_annotators=cells.n_annotators, n_models=cells.n_models, tests=fit_input.settings.evidence_tests,
         ),
     )  # fmt: skip
 

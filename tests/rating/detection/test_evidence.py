@@ -12,6 +12,7 @@ from app.lab.defences.review_trial import ReviewTrial
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.votes import aggregate
 from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
+from app.rating.detection.sided_cells import SidedCells
 from app.rating.detection.null_model import BEHAVIOURS, fit_null_model
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 
@@ -96,7 +97,7 @@ def test_followers_are_found_even_without_a_target() -> None:
     ring = votes.annotator >= 36
     outcome = np.where(ring, np.where(first[votes.left] > first[votes.right], 1.0, 0.0), votes.outcome)
     cells = aggregate(votes.annotator, votes.left, votes.right, outcome, n_annotators=40, n_models=20)
-    evidence = weigh(cells, NATURAL_PER_ELO * (first - 1000.0))
+    evidence = weigh(SidedCells.unknown(cells), NATURAL_PER_ELO * (first - 1000.0))
     assert evidence.flagged(("follower",)).tolist() == [False] * 36 + [True] * 4
     assert set(evidence.log_ratio) == set(EVIDENCE_TESTS) - {"side"}  # no sides were given
 
@@ -122,18 +123,21 @@ def test_a_ratio_is_one_on_average_for_the_honest() -> None:
 def test_the_votes_one_by_one_tell_the_sides() -> None:
     """Only scored models and asked annotators count, as in the evidence on the whole."""
     arena = draw_arena(11, "always-left", Setup(n_annotators=30, votes_each=100))
-    votes, cells = arena.votes, arena.votes.cells()
+    votes = arena.votes
     R = NATURAL_PER_ELO * (arena.public - 1000.0)
     R[3] = np.nan
     asked = np.arange(30) % 7 != 0
-    weigher = weigher_of_votes(votes.annotator, votes.left, votes.right, votes.outcome, cells, ("side", "coin"))
+    columns = votes.annotator, votes.left, votes.right, votes.outcome
+    weigher = weigher_of_votes(*columns, n_annotators=30, n_models=20, tests=("side", "coin"))
     evidence = weigher(R, asked)
     assert set(evidence.log_ratio) == {"side", "coin"}
     assert evidence.flagged(("side",)).tolist() == (arena.attacker & asked).tolist()
-    scored = (votes.left != 3) & (votes.right != 3) & asked[votes.annotator]
-    left_wins = np.bincount(votes.annotator, scored & (votes.outcome == 1.0), 30).astype(float)
-    whole = weigh(cells.where(asked[cells.annotator]), R, left_wins=left_wins)
-    np.testing.assert_array_equal(evidence.log_ratio["side"], whole.log_ratio["side"])
+    counted = (votes.left != 3) & (votes.right != 3) & asked[votes.annotator]
+    some = votes.where(counted)
+    columns = some.annotator, some.left, some.right, some.outcome
+    sided = SidedCells.of_votes(*columns, n_annotators=30, n_models=20)
+    np.testing.assert_array_equal(sided.left_wins(), np.bincount(some.annotator, some.outcome == 1.0, 30))
+    np.testing.assert_array_equal(evidence.log_ratio["side"], weigh(sided, R).log_ratio["side"])
 
 
 def test_discoveries_by_hand() -> None:
@@ -148,7 +152,7 @@ def test_discoveries_by_hand() -> None:
 def test_somebody_without_a_scored_vote_has_no_evidence() -> None:
     arena = draw_arena(1, "none", Setup(n_annotators=12, votes_each=40))
     votes = arena.votes.where(arena.votes.annotator != 3)
-    evidence = weigh(votes.cells(), NATURAL_PER_ELO * (arena.public - 1000.0))
+    evidence = weigh(SidedCells.unknown(votes.cells()), NATURAL_PER_ELO * (arena.public - 1000.0))
     assert all(ratio[3] == -np.inf for ratio in evidence.log_ratio.values())
     assert not evidence.flagged()[3]
 

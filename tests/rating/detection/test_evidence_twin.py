@@ -11,6 +11,8 @@ from app.rating.detection.evidence import weigh
 from app.rating.detection.favouritism import OPINION_SD, SHIFT, find_favouritism
 from app.rating.detection.null_model import (
     ABILITY,
+    ASSUMED,
+    ASSUMED_SPREAD,
     COIN,
     CONTRARY,
     FIRST_HONEST,
@@ -20,11 +22,13 @@ from app.rating.detection.null_model import (
     LOG_SLIP,
     MOST_SPREAD,
     ROUNDS,
+    START,
     TIE_PROPENSITY,
     NullModel,
     fit_null_model,
     follow,
 )
+from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_TESTS
 
 WORLDS = {
@@ -32,23 +36,26 @@ WORLDS = {
     "long records": ("mimic", Setup(n_annotators=12, votes_each=2500, n_models=8), 1.0),
     "long records on many pairs": ("mimic", Setup(n_annotators=5, votes_each=1500, n_models=40, share=0.2), 1.0),
     "weighted votes": ("mimic", Setup(n_annotators=25, votes_each=120), 0.3),
+    "leaning": ("mimic", Setup(n_annotators=30, votes_each=40), 1.0),
 }
 
 
-def draw(world: str) -> tuple[Cells, np.ndarray]:
+def draw(world: str) -> tuple[Cells, np.ndarray, np.ndarray]:
+    """Cells, scores, and the lean in each cell."""
     strategy, setup, weight = WORLDS[world]
     arena = draw_arena(5, strategy, setup)
     c = arena.votes.cells()
     cells = Cells(
         c.annotator, c.model_a, c.model_b, weight * c.n, weight * c.s, weight * c.ties, c.n_annotators, c.n_models
     )
-    return cells, NATURAL_PER_ELO * (arena.public - 1000.0)
+    lean = (world == "leaning") * np.random.default_rng(8).normal(0.0, 0.7, len(c.n))
+    return cells, NATURAL_PER_ELO * (arena.public - 1000.0), lean
 
 
-def plain_nodes(cells: Cells, R: np.ndarray) -> np.ndarray:
+def plain_nodes(cells: Cells, R: np.ndarray, lean: np.ndarray) -> np.ndarray:
     """Log-likelihood of each annotator's votes at every node."""
     win, loss = cells.wins_a, cells.wins_b
-    y = 0.5 * ABILITY[None, :, None] * (R[cells.model_a] - R[cells.model_b])[:, None, None]
+    y = 0.5 * (ABILITY[None, :, None] * (R[cells.model_a] - R[cells.model_b])[:, None, None] + lean[:, None, None])
     denominator = np.log(np.exp(y) + np.exp(-y) + TIE_PROPENSITY)
     of_cell = (win - loss)[:, None, None] * y + cells.ties[:, None, None] * np.log(TIE_PROPENSITY)
     of_cell = of_cell - cells.n[:, None, None] * denominator
@@ -57,14 +64,21 @@ def plain_nodes(cells: Cells, R: np.ndarray) -> np.ndarray:
     return nodes
 
 
-def plain_crowd(cells: Cells, R: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Log-likelihoods by behaviour, the honest abilities' centre and spread, by the same rounds on logarithms."""
-    nodes, votes = plain_nodes(cells, R), cells.votes_by_annotator()
+def plain_crowd(
+    cells: Cells, R: np.ndarray, lean: np.ndarray, caution: np.ndarray, taste: np.ndarray
+) -> tuple[np.ndarray, float, float, np.ndarray]:
+    """Log-likelihoods by behaviour, the honest abilities' centre and spread, by the same rounds on logarithms.
+
+    And P(a ≤ 0.05), by the annotators' own nodes: the coin's, and those below.
+    """
+    nodes, votes = plain_nodes(cells, R, lean), cells.votes_by_annotator()
     ties = np.bincount(cells.annotator, cells.ties, cells.n_annotators)
     equal = ties * LOG_ALWAYS + (votes - ties) * LOG_SLIP
     follower = np.bincount(cells.annotator, follow(cells, R), cells.n_annotators)
+    nodes, equal, follower = nodes / caution[:, None, None], equal / caution, follower / caution
+    nodes[:, COIN] -= taste[:, None]
     centre, spread, even = 0.0, 0.4, np.full(len(TIE_PROPENSITY), 1.0 / len(TIE_PROPENSITY))
-    share = np.array([0.9, 0.025, 0.025, 0.025, 0.025])
+    share = START
     for last in [*[False] * ROUNDS, True]:
         prior = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
         weight = (prior - logsumexp(prior))[:, None] + np.log(even)
@@ -77,27 +91,36 @@ def plain_crowd(cells: Cells, R: np.ndarray) -> tuple[np.ndarray, float, float]:
             break
         joint = log + np.log(np.maximum(share, 1e-300))
         kind = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        share = kind.mean(axis=0)
+        share = (kind.sum(axis=0) + ASSUMED * START) / (len(kind) + ASSUMED)
         mass = np.einsum("k,kij->ij", kind[:, 0], np.exp(nodes[:, FIRST_HONEST:] + weight - honest[:, None, None]))
         by_ability = mass.sum(axis=1) / mass.sum()
         centre = float(by_ability @ LOG_ABILITY)
-        spread = float(np.clip(np.sqrt(by_ability @ (LOG_ABILITY - centre) ** 2), LEAST_SPREAD, MOST_SPREAD))
+        squares = mass.sum() * by_ability @ (LOG_ABILITY - centre) ** 2 + ASSUMED * ASSUMED_SPREAD**2
+        spread = float(np.clip(np.sqrt(squares / (mass.sum() + ASSUMED)), LEAST_SPREAD, MOST_SPREAD))
         even = (mass.sum(axis=0) + 0.1) / (mass.sum() + 0.1 * len(even))
-    return log, centre, spread
+    joint = log + np.log(share)
+    low = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))[:, 1:3].sum(axis=1)
+    return log, centre, spread, low
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_crowd_is_its_plain_twin(world: str) -> None:
-    cells, R = draw(world)
-    crowd = fit_null_model(cells, R)
-    log, centre, spread = plain_crowd(cells, R)
+    cells, R, lean = draw(world)
+    generator = np.random.default_rng(9)
+    caution, taste = 1.0 + generator.random(cells.n_annotators), generator.normal(0.0, 2.0, cells.n_annotators)
+    crowd = fit_null_model(cells, R, lean=lean, caution=caution, taste=taste)
+    log, centre, spread, low = plain_crowd(cells, R, lean, caution, taste)
+    edge = (ABILITY[COIN] + ABILITY[FIRST_HONEST]) / 2.0
+    np.testing.assert_allclose(crowd.probability_low(edge), low, rtol=1e-7, atol=1e-9)
+    assert np.all(np.diff([crowd.probability_low(x) for x in (-3.0, -0.5, 0.2, 1.0, 9.0)], axis=0) >= 0.0)
+    assert np.all(crowd.probability_low(-3.0) == 0.0)
     np.testing.assert_allclose(crowd.log_likelihood, log, rtol=1e-9, atol=1e-6)
     assert np.log(crowd.typical) == pytest.approx(centre, abs=1e-8)
     assert crowd.spread == pytest.approx(spread, abs=1e-8)
 
 
 def plain_favouritism(
-    cells: Cells, R: np.ndarray, crowd: NullModel, k: int, model: int
+    cells: Cells, R: np.ndarray, lean: np.ndarray, crowd: NullModel, k: int, model: int
 ) -> tuple[tuple[float, float, float], bool]:
     """Log ratios of favour, against and mimic for one annotator and one model; whether an own opinion is considered."""
     mine = np.flatnonzero(cells.annotator == k)
@@ -107,7 +130,7 @@ def plain_favouritism(
     weight = logsumexp(crowd.log_weight, axis=1)
 
     def honest(keep: np.ndarray, shift: np.ndarray) -> float:
-        y = 0.5 * ability[:, None] * (R[a] - R[b] + shift)
+        y = 0.5 * (ability[:, None] * (R[a] - R[b] + shift) + lean[mine])
         log = (win - loss) * y + tie * np.log(v) - (win + tie + loss) * np.log(np.exp(y) + np.exp(-y) + v)
         return float(logsumexp((log * keep).sum(axis=1) + weight))
 
@@ -129,14 +152,14 @@ def plain_favouritism(
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_favouritism_is_its_plain_twin(world: str) -> None:
-    cells, R = draw(world)
-    crowd = fit_null_model(cells, R)
-    found = find_favouritism(cells, R, crowd)
+    cells, R, lean = draw(world)
+    crowd = fit_null_model(cells, R, lean=lean)
+    found = find_favouritism(cells, R, crowd, lean)
     any_doubted = False
     for k in (0, cells.n_annotators - 1):  # an honest annotator and an attacker
         met = np.unique(np.concatenate([side[cells.annotator == k] for side in (cells.model_a, cells.model_b)]))
         for model in met:
-            expected, doubted = plain_favouritism(cells, R, crowd, k, int(model))
+            expected, doubted = plain_favouritism(cells, R, lean, crowd, k, int(model))
             ratios = (found.favour[k, model], found.against[k, model], found.mimic[k, model])
             assert ratios == pytest.approx(expected, rel=1e-7, abs=1e-6)
             any_doubted |= doubted
@@ -144,10 +167,11 @@ def test_favouritism_is_its_plain_twin(world: str) -> None:
 
 
 def test_tests_that_are_not_asked_for_are_not_made() -> None:
-    cells, R = draw("short records")
-    everything, some = weigh(cells, R), weigh(cells, R, tests=("equal", "favour", "side"))
+    cells, R, _ = draw("short records")
+    votes = SidedCells.unknown(cells)
+    everything, some = weigh(votes, R), weigh(votes, R, tests=("equal", "favour", "side"))
     assert set(everything.log_ratio) == set(EVIDENCE_TESTS) - {"side"}  # no sides were given
     assert set(some.log_ratio) == {"equal", "favour"}
     for test, ratio in some.log_ratio.items():
         np.testing.assert_allclose(ratio, everything.log_ratio[test], rtol=1e-12)
-    assert set(weigh(cells, R, tests=("coin",)).log_ratio) == {"coin"}
+    assert set(weigh(votes, R, tests=("coin",)).log_ratio) == {"coin"}

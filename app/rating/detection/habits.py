@@ -1,0 +1,178 @@
+"""Every annotator's ability, readiness to tie and lean to a side, at fixed scores."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.rating.data.arrays import Floats, Mask
+from app.rating.data.threads import map_parts
+from app.rating.detection.habits_kernels import add_tastes, find_habits, invert
+from app.rating.detection.sided_cells import SidedCells
+from app.rating.detection.spread import NO_SPREAD, Spread, fit_spread
+from app.rating.detection.tastes import find_taste_variance
+from app.rating.solver.rows import CellRows
+
+ABILITY, TIES, LEAN = range(3)
+WIDE = np.array([1.0, 1.5, 1.0])  # standard deviations of the priors that the spreads are estimated with
+ABILITY_SD = 1.0  # of the prior, times the typical ability: weak, as the fit's own
+LEAST_TYPICAL = 0.1  # the fit refuses crowds with a lower typical ability
+ROUNDS = 2  # of estimating the spreads, after which they move by less than their errors
+LEAST_SD = np.array([0.0, 0.1, 0.02])  # of a habit over the crowd
+WORTH = 3.0  # log-likelihood that leans must gain to be used, for the two numbers that describe them
+KNOWN = 1e-3  # information below which the votes say nothing of a habit
+NEAR = 1e-3  # length of the last step of the search, whose error is about its square
+
+
+@dataclass(frozen=True)
+class Habits:
+    """Arrays of shape (n_annotators,), NaN for annotators without a vote between scored models.
+
+    Attributes
+    ----------
+    ability, ability_se : adjusted ability, 1 is the typical annotator's, and its standard error, tastes included
+    tie_log, tie_se : log of the tie propensity ν, and its standard error; −∞ and 0 where the crowd has no tie
+    lean, lean_se : log odds that the side adds, positive for the left; 0 and 0 where leans are not used
+    typical : ability of the typical annotator, natural units
+    ties, leans : the crowd's distributions of the two
+    taste_sd : standard deviation of tastes, an own opinion of each model, in log odds; 0 where they are not used
+    caution : factor on the variance of each ability because of tastes, at least 1
+    structure : log-likelihood that tastes add to each annotator's votes; 0 where they are not used
+    """
+
+    ability: Floats
+    ability_se: Floats
+    tie_log: Floats
+    tie_se: Floats
+    lean: Floats
+    lean_se: Floats
+    typical: float
+    ties: Spread
+    leans: Spread
+    taste_sd: float
+    caution: Floats
+    structure: Floats
+
+    def log_lean(self) -> Floats:
+        """Return log ∫ L(λ) N(λ) dλ / L(λ_k), N the crowd's leans, by Laplace's approximation; 0 without leans."""
+        if self.leans.sd == 0.0:
+            return np.zeros(len(self.lean))
+        away = (self.lean - self.leans.mean) / self.leans.sd
+        log: Floats = np.nan_to_num(-0.5 * away**2 + np.log(self.lean_se / self.leans.sd))
+        return log
+
+
+def estimate_habits(sided: SidedCells, R: Floats) -> Habits:
+    """Maximise each annotator's ℓ_k(a, log ν, λ | R) plus log priors whose spreads the crowd decides.
+
+    A vote with the left model d better is won, tied, lost with weights e^y : ν : e^−y, y = (a d + λ)/2 (Davidson 1970;
+    Davidson and Beaver 1977 for the side). a has the weak prior N(m, m²), m the typical ability; log ν and λ have
+    normal priors whose means and spreads are estimated. λ is 0 unless leans gain 3 of log-likelihood.
+
+    Parameters
+    ----------
+    sided : votes of the annotators to judge, between scored models
+    R : natural units, shape (n_models,); only models in the cells are read
+
+    Notes
+    -----
+    Concave for every annotator; Newton's method with halved steps. Spreads by three rounds of empirical Bayes, in which
+    outliers do not count. Crowds without a tie, or without sides, have no ν, or λ. O(n_cells × 12).
+    """
+    search = _Search(sided, np.nan_to_num(R))
+    for _ in range(ROUNDS):
+        search.solve()
+        search.update_priors()
+    search.solve()
+    return search.result()
+
+
+class _Search:
+    """The habits so far, and the priors in force: means and standard deviations of ability, log ν and λ."""
+
+    def __init__(self, sided: SidedCells, R: Floats) -> None:
+        cells = sided.cells
+        self.rows, self.R, self.ties = CellRows(cells), R, bool(cells.ties.any())
+        self.models, self.votes = (cells.model_a, cells.model_b), (cells.wins_a, cells.ties, cells.wins_b, sided.side)
+        self.d = R[cells.model_a] - R[cells.model_b]
+        self.known: Mask = np.diff(self.rows.starts) > 0
+        share = float(np.clip(cells.ties.sum() / max(cells.n_votes, 1.0), 0.001, 0.9))
+        self.centre, self.sd = np.array([1.0, np.log(2.0 * share / (1.0 - share)), 0.0]), WIDE.copy()
+        self.free = np.array([True, self.ties, sided.known])
+        self.crowd = [NO_SPREAD] * 3
+        self.at = np.tile(self.centre, (cells.n_annotators, 1))
+        self.inverse = np.zeros((cells.n_annotators, 3, 3))
+
+    @property
+    def typical(self) -> float:
+        """Median ability."""
+        own = self.at[self.known, ABILITY]
+        return max(float(np.median(own)), LEAST_TYPICAL) if len(own) else 1.0
+
+    def solve(self) -> None:
+        """Find every annotator's maximum under the priors, and the inverse of the Hessian there."""
+        precision = np.zeros(3)
+        precision[self.free] = 1.0 / self.sd[self.free] ** 2
+
+        def solve_part(part: tuple[int, int]) -> None:
+            find_habits(
+                *part, self.rows.starts, self.d, *self.votes, self.ties, self.centre, precision, self.free, NEAR,
+                self.at, self.inverse,
+            )  # fmt: skip
+            invert(*part, self.inverse)
+
+        map_parts(solve_part, self.rows.parts)
+
+    def update_priors(self) -> None:
+        """Estimate the means and spreads over the crowd anew; stop using leans that gain too little."""
+        self.centre[ABILITY], self.sd[ABILITY] = self.typical, ABILITY_SD * self.typical
+        for habit in (TIES, LEAN):
+            if not self.free[habit]:
+                continue
+            found = fit_spread(*self._of_votes_alone(habit))
+            found = replace(found, sd=max(found.sd, LEAST_SD[habit]))
+            if habit == LEAN and found.gain < WORTH:
+                found, self.free[LEAN], self.at[:, LEAN] = NO_SPREAD, False, 0.0
+            self.crowd[habit], self.centre[habit], self.sd[habit] = found, found.mean, found.sd
+
+    def _of_votes_alone(self, habit: int) -> tuple[Floats, Floats]:
+        """Return the estimates of a habit without its prior, and their variances, where the votes say something."""
+        prior = 1.0 / self.sd[habit] ** 2
+        variance = self.inverse[self.known, habit, habit]
+        own = 1.0 / variance - prior
+        some = own > KNOWN
+        value = (self.at[self.known, habit] / variance - prior * self.centre[habit])[some] / own[some]
+        return value, 1.0 / own[some]
+
+    def _add_tastes(self, variance: float) -> Floats:
+        sums = np.zeros((5, len(self.at)))
+        map_parts(
+            lambda part: add_tastes(
+                *part, self.rows.starts, *self.models, *self.votes, self.R, self.ties, self.at, self.inverse, variance, *sums
+            ),
+            self.rows.parts,
+        )
+        return sums
+
+    def result(self) -> Habits:
+        """Return the habits in published units, with tastes."""
+        excess, exposure, noise, pull, structure = self._add_tastes(0.0)
+        taste = find_taste_variance(excess, exposure, noise)
+        if taste > 0.0:
+            structure = self._add_tastes(taste)[4]
+        variance, blank = np.einsum("kii->ki", self.inverse), np.where(self.known, 1.0, np.nan)
+        caution = 1.0 + taste * np.divide(pull, variance[:, ABILITY], where=self.known, out=np.zeros(len(pull)))
+        se = np.sqrt(variance)
+        return Habits(
+            ability=self.at[:, ABILITY] / self.typical * blank,
+            ability_se=se[:, ABILITY] * np.sqrt(caution) / self.typical * blank,
+            tie_log=(self.at[:, TIES] if self.ties else np.full(len(blank), -np.inf)) * blank,
+            tie_se=se[:, TIES] * blank,
+            lean=self.at[:, LEAN] * blank,
+            lean_se=se[:, LEAN] * blank,
+            typical=self.typical,
+            ties=self.crowd[TIES],
+            leans=self.crowd[LEAN],
+            taste_sd=float(np.sqrt(taste)),
+            caution=caution,
+            structure=structure,
+        )
