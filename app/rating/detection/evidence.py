@@ -1,7 +1,7 @@
 """The evidence on every annotator: how much better a behaviour explains the votes than honesty."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,19 @@ class Evidence:
         return names[best], table[best, np.arange(table.shape[1])]
 
 
-Weigher = Callable[[Floats, Mask], Evidence]
-"""Weighs the evidence. Takes the scores in natural units of the typical annotator, shape (n_models,), NaN for models
-without a score, and a mask of the annotators to test, shape (n_annotators,)."""
+class Weigher(Protocol):
+    """Weighs the evidence in votes that it knows."""
+
+    def __call__(self, R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
+        """Return the evidence.
+
+        Parameters
+        ----------
+        R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
+        whose : the annotators to judge, shape (n_annotators,)
+        tested : False estimates habits and P(a ≤ ε) alone, and makes no test
+        """
+        ...
 
 
 def weigher_of_votes(
@@ -83,9 +93,9 @@ def weigher_of_votes(
     annotator, left, right, outcome : the votes one by one, shape (n_votes,); outcome is W for the model on the left
     """
 
-    def weigh_with_sides(R: Floats, whose: Mask) -> Evidence:
+    def weigh_with_sides(R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
         sided = SidedCells.of_votes(annotator, left, right, outcome, n_annotators=n_annotators, n_models=n_models)
-        return weigh(sided.where(whose[sided.cells.annotator]), R, tests=tests)
+        return weigh(sided.where(whose[sided.cells.annotator]), R, tests=tests if tested else ())
 
     return weigh_with_sides
 

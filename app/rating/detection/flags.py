@@ -12,6 +12,9 @@ from app.rating.settings import LoopSettings
 BY_ABILITY = "ability"
 """The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
 
+LIKELY = 0.5
+"""P(a ≤ ε) from which the rule by evidence flags; docs/laboratory-attacks.md has the errors at other levels."""
+
 
 @dataclass(frozen=True)
 class Flags:
@@ -34,6 +37,16 @@ def flag_by_ability(settings: LoopSettings, ability: Floats, se: Floats, was_low
     """
     low = _at_or_below(settings, ability, se, settings.min_ability)
     held = was_low & ~low & _at_or_below(settings, ability, se, settings.min_ability + settings.release_margin)
+    return Flags(low | held, held)
+
+
+def flag_by_habits(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
+    """Flag where it is likelier than not that the adjusted ability is at or below ε.
+
+    An annotator who was flagged in the round before stays so while that is true of ε plus `release_margin`.
+    """
+    low = evidence.probability_low(settings.min_ability) >= LIKELY
+    held = was_low & ~low & (evidence.probability_low(settings.min_ability + settings.release_margin) >= LIKELY)
     return Flags(low | held, held)
 
 

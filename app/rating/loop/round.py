@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, Weigher, weigh
-from app.rating.detection.flags import BY_ABILITY, Flags, flag_by_ability, flag_by_evidence, probability_low
+from app.rating.detection.flags import BY_ABILITY, Flags, flag_by_ability, flag_by_evidence, flag_by_habits, probability_low
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
@@ -33,7 +33,7 @@ def run_round(
 
     With `settings.exclude` the flagged annotators are taken out and the rest is fitted again: once after the tests,
     where evidence is the rule, and once after ε. Annotators who fall to ε only in the last fit are flagged, and stay
-    in. Without `settings.exclude` flagged annotators stay in the fit.
+    in. Without `settings.exclude` flagged annotators stay in the fit. After each fit abilities are judged anew.
 
     Parameters
     ----------
@@ -79,17 +79,34 @@ def run_round(
         evidence = weigher(result.natural_scores(), enough)
         seconds.spent["evidence"] = time.perf_counter() - began
     suspects = Flags(no_annotator, no_annotator)
-    if evidence is not None and settings.flag_rule == "evidence":
+    by_evidence = evidence is not None and settings.flag_rule == "evidence"
+    if evidence is not None and by_evidence:
         suspects = flag_by_evidence(settings, evidence, was_low)
+
+    def judge_again() -> None:
+        nonlocal evidence
+        if weigher is not None and evidence is not None:
+            began = time.perf_counter()
+            again = weigher(result.natural_scores(), enough, tested=False)
+            evidence = replace(evidence, null_model=again.null_model, habits=again.habits)
+            seconds.spent["evidence"] += time.perf_counter() - began
+
+    def flag_low(ability: Floats, se: Floats) -> Flags:
+        if evidence is not None and by_evidence:
+            return flag_by_habits(settings, evidence, was_low)
+        return flag_by_ability(settings, ability, se, was_low)
+
     of_evidence = in_fit & suspects.low & ~keep_always
     rest = in_fit & ~of_evidence
     if settings.exclude and of_evidence.any():
         result = seconds.add(_fit_again(cells, rest, settings, start, "flagged by the evidence"))
-    of_ability = flag_by_ability(settings, result.annotators.ability, result.annotators.se, was_low)
+        judge_again()
+    of_ability = flag_low(result.annotators.ability, result.annotators.se)
     low = of_ability.low & rest & ~keep_always
     if settings.exclude and low.any():
         at_most = f"at or below the ability threshold {settings.min_ability}"
         result = seconds.add(_fit_again(cells, rest & ~low, settings, start, at_most))
+        judge_again()
     flagged = of_evidence | low
     excluded_share = float(votes[flagged].sum() / votes[in_fit].sum())
     excluded = flagged if settings.exclude else no_annotator
@@ -98,7 +115,7 @@ def run_round(
     ability, se = result.annotators.ability, result.annotators.se
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
     known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
-    by_ability = flag_by_ability(settings, known, known_se, was_low)
+    by_ability = flag_low(known, known_se)
     below = (suspects.low | by_ability.low) & enough
     held = (suspects.held | of_ability.held | by_ability.held) & enough
     standing = np.full(cells.n_annotators, "active", dtype="<U8")
@@ -108,6 +125,9 @@ def run_round(
     standing[~enough] = "pending"
     rule = _reasons(suspects.low, excluded | below, evidence, settings)
     low_probability = probability_low(known, known_se, settings.min_ability)
+    if evidence is not None and by_evidence:
+        of_habits = evidence.probability_low(settings.min_ability)
+        low_probability = np.where(np.isnan(of_habits), low_probability, of_habits)
     annotators = AnnotatorEstimates(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
     check_anchor(settings, result.identified)
     return replace(
@@ -134,7 +154,11 @@ def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | 
 
 
 def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
-    return lambda R, whose: weigh(SidedCells.unknown(cells.where(whose[cells.annotator])), R, tests=tests)
+    def weigh_without_sides(R: Floats, whose: Mask, *, tested: bool = True) -> Evidence:
+        sided = SidedCells.unknown(cells.where(whose[cells.annotator]))
+        return weigh(sided, R, tests=tests if tested else ())
+
+    return weigh_without_sides
 
 
 def _reasons(suspects: Mask, flagged: Mask, evidence: Evidence | None, settings: LoopSettings) -> NDArray[np.str_]:

@@ -9,9 +9,11 @@ import pytest
 from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
+from app.rating.detection.evidence import weigh
 from app.rating.detection.flags import flag_by_ability
+from app.rating.detection.sided_cells import SidedCells
 from app.rating.loop.round import run_round
-from app.rating.settings import LoopSettings
+from app.rating.settings import FlagRule, LoopSettings
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 NOBODY = np.zeros(1, dtype=bool)
@@ -54,17 +56,62 @@ def test_standings_do_not_alternate(cells_of: MakeCells) -> None:
     world = cells_of(simulate_votes(3, n_models=6, roles={"honest": 30}, votes_each=60))
     ability = run_round(world, LoopSettings()).annotators.ability
     lowest = int(np.argmin(ability))
-    flapping, settled = [], []
+    assert run_series(world, "threshold", lowest, float(ability[lowest]), step=0.01) == ALTERNATING
+
+
+def test_standings_by_evidence_do_not_alternate(cells_of: MakeCells) -> None:
+    """The same where ε goes past the level at which it is as likely as not that the ability is below."""
+    world = cells_of(simulate_votes(3, n_models=6, roles={"honest": 30, "random": 1}, votes_each=60))
+    low, high = -2.0, 2.0
+    for _ in range(12):
+        middle = (low + high) / 2.0
+        flagged = run_round(world, LoopSettings(min_ability=middle, evidence_ratio=1e300)).annotators.standing[30]
+        low, high = (low, middle) if flagged == "flagged" else (middle, high)
+    assert run_series(world, "evidence", 30, high, step=0.02) == ALTERNATING
+
+
+ALTERNATING = ([True, False, True, False, True, False], [True, True, True, True, True, False])
+
+
+def run_series(world: Cells, rule: FlagRule, one: int, at: float, *, step: float) -> tuple[list[bool], list[bool]]:
+    """Whether one annotator is flagged while ε alternates around their ability, without a margin and with one."""
+    flapping: list[bool] = []
+    settled: list[bool] = []
     for margin, seen in ((0.0, flapping), (0.2, settled)):
-        low = np.zeros(30, dtype=bool)
-        for step in (0.01, -0.01, 0.02, -0.02, 0.01, -0.3):
-            settings = LoopSettings(min_ability=float(ability[lowest]) + step, release_margin=margin)
+        low = np.zeros(world.n_annotators, dtype=bool)
+        for away in (step, -step, 2.0 * step, -2.0 * step, step, -1.5):
+            settings = LoopSettings(
+                min_ability=at + away, release_margin=margin, flag_rule=rule, evidence_ratio=1e300
+            )
             crowd = run_round(world, settings, was_low=low).annotators
             low = crowd.standing == "flagged"
-            seen.append(bool(low[lowest]))
-            assert crowd.held[lowest] == (low[lowest] and step < 0)
-    assert flapping == [True, False, True, False, True, False]
-    assert settled == [True, True, True, True, True, False]
+            seen.append(bool(low[one]))
+            assert crowd.held[one] == (low[one] and away < 0)
+    return flapping, settled
+
+
+def test_a_noisy_point_below_the_threshold_is_not_enough(cells_of: MakeCells) -> None:
+    """In an honest crowd with few votes abilities at or below ε are chance: the default does not flag them."""
+    low, likely = 0, 0
+    for seed in range(8):
+        world = cells_of(simulate_votes(seed, roles={"honest": 60}, votes_each=51, score_sd=70.0))
+        low += int((run_round(world, LoopSettings(flag_rule="threshold")).annotators.standing == "flagged").sum())
+        likely += int((run_round(world, LoopSettings()).annotators.standing == "flagged").sum())
+    assert low >= 8
+    assert likely <= 3
+
+
+def test_with_exclusions_abilities_are_judged_by_the_scores_that_are_published() -> None:
+    arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
+    cells = arena.votes.cells()
+    excluded, kept = (run_round(cells, LoopSettings(exclude=exclude)) for exclude in (True, False))
+    assert excluded.evidence is not None
+    assert kept.evidence is not None
+    expected = weigh(SidedCells.unknown(cells), excluded.natural_scores(), tests=()).habits
+    np.testing.assert_allclose(excluded.evidence.habits.ability, expected.ability)
+    assert np.abs(excluded.evidence.habits.ability - kept.evidence.habits.ability).max() > 0.01
+    assert excluded.evidence.log_ratio.keys() == kept.evidence.log_ratio.keys()
+    np.testing.assert_allclose(excluded.annotators.probability_low, excluded.evidence.probability_low(0.2))
 
 
 def test_evidence_finds_annotators_that_ability_does_not() -> None:

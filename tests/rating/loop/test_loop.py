@@ -84,8 +84,8 @@ def test_excluding_fits_again_without_them_and_keeps_a_shadow(cells: Cells) -> N
 
 def test_the_threshold_itself_counts_as_below(cells: Cells) -> None:
     ability = run_round(cells, LoopSettings()).annotators.ability
-    at = run_round(cells, LoopSettings(min_ability=float(ability[0])))
-    above = run_round(cells, LoopSettings(min_ability=float(np.nextafter(ability[0], -np.inf))))
+    at = run_round(cells, LoopSettings(flag_rule="threshold", min_ability=float(ability[0])))
+    above = run_round(cells, LoopSettings(flag_rule="threshold", min_ability=float(np.nextafter(ability[0], -np.inf))))
     assert at.annotators.standing[0] == "flagged"
     assert above.annotators.standing[0] == "active"
 
