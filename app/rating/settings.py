@@ -31,9 +31,9 @@ class LoopSettings:
     min_votes : δ; annotators with more than this many votes enter the fit.
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
     flag_rule : how annotators are flagged (am-elo only; m-elo has no abilities). "evidence": a test of
-        `app.rating.detection` flags first; then annotators whose adjusted ability is more likely than not at or below
-        ε, with `exclude` on the leaderboard fitted without the annotators that tests flag. "threshold" is the paper's rule: abilities at or below ε.
-        "probability": P(a ≤ ε) is at least `flag_probability` (needs an interval).
+        `app.rating.detection` flags first; then annotators whose adjusted ability is likelier than not at or below ε,
+        with `exclude` on the leaderboard fitted without the annotators that tests flag. "threshold" is the paper's
+        rule: abilities at or below ε. "probability": P(a ≤ ε) is at least `flag_probability` (needs an interval).
     flag_probability : in (0, 1).
     evidence_ratio : likelihood ratio from which a test flags, above 1.
     evidence_tests : the tests that flag.

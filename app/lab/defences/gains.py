@@ -94,8 +94,9 @@ def rate(votes: Votes, settings: LoopSettings) -> Rating | None:
     weigher = None
     if settings.method == "am-elo" and settings.flag_rule == "evidence":
         weigher = weigher_of_votes(
-            votes.annotator, votes.left, votes.right, votes.outcome, cells, settings.evidence_tests
-        )
+            votes.annotator, votes.left, votes.right, votes.outcome,
+            n_annotators=votes.n_annotators, n_models=votes.n_models, tests=settings.evidence_tests,
+        )  # fmt: skip
     try:
         return run_round(cells, settings, weigher=weigher)
     except RatingError:

@@ -101,7 +101,7 @@ def weigher_of_votes(
 
 
 def weigher_by_rule(votes: IndexedVotes, settings: LoopSettings) -> Weigher | None:
-    """Return what weighs the evidence with the sides; None where evidence is not the rule, and for votes with weights."""
+    """Return what weighs the evidence with the sides; None where evidence is not the rule, or votes have weights."""
     if settings.flag_rule != "evidence" or settings.method != "am-elo" or votes.weight is not None:
         return None
     return weigher_of_votes(

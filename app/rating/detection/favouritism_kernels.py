@@ -59,7 +59,9 @@ def with_opinion(
         leaning += 0.5 * (win[cell] - loss[cell]) * lean[cell]
         ties += tie[cell]
         up[:] = np.exp((0.5 * side * d) * ability + 0.5 * side * lean[cell])  # odds of the model against the other
-        largest = n * (0.5 * ability.max() * (abs(d) + shift.max()) + 0.5 * abs(lean[cell]) + math.log(2.0 + tie_propensity))
+        largest = n * (
+            0.5 * ability.max() * (abs(d) + shift.max()) + 0.5 * abs(lean[cell]) + math.log(2.0 + tie_propensity)
+        )
         many = n > FEW or n != math.floor(n) or largest > ROOM
         if not many:
             if largest > room:

@@ -147,7 +147,16 @@ class _Search:
         sums = np.zeros((5, len(self.at)))
         map_parts(
             lambda part: add_tastes(
-                *part, self.rows.starts, *self.models, *self.votes, self.R, self.ties, self.at, self.inverse, variance, *sums
+                *part,
+                self.rows.starts,
+                *self.models,
+                *self.votes,
+                self.R,
+                self.ties,
+                self.at,
+                self.inverse,
+                variance,
+                *sums,
             ),
             self.rows.parts,
         )

@@ -158,7 +158,8 @@ def add_tastes(
 
     With g_i the gradient by u_i and I_ij the information, all shape (n_annotators,): excess, Σ_i g_i² minus its mean
     without tastes; exposure, the factor of τ² in the mean of excess; noise, the variance of excess; pull, the factor of
-    τ² in the variance that tastes add to the ability; structure, log-likelihood that tastes of variance `taste` add. inverse: of the Hessian at `at`, shape (n_annotators, 3, 3).
+    τ² in the variance that tastes add to the ability; structure, the log-likelihood that tastes of variance `taste`
+    add, models taken one by one. inverse: of the Hessian at `at`, shape (n_annotators, 3, 3).
     """
     gradient, information, cross = np.zeros(len(R)), np.zeros(len(R)), np.zeros((len(R), 3))
     own = np.empty(3)

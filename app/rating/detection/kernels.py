@@ -18,7 +18,8 @@ def add_annotators(
 ) -> None:  # fmt: skip
     """Add log-likelihoods of annotators first … last−1 to `out`, shape (annotators, abilities, tie propensities).
 
-    lean: log odds that the side adds for model_a, shape (n_cells,). Multiplies the denominators and takes one logarithm of their product, because logarithms are slow.
+    lean: log odds that the side adds for model_a, shape (n_cells,). Multiplies the denominators and takes one
+    logarithm of their product, because logarithms are slow.
     """
     nodes, steepest, widest = len(ability), np.abs(ability).max(), math.log(2.0 + tie_propensity.max())
     product = np.ones((nodes, len(tie_propensity)))
@@ -50,9 +51,7 @@ def add_annotators(
 
 
 @compiled
-def subtract_cell(
-    n: float, d: float, lean: float, ability: Floats, tie_propensity: Floats, out: Floats
-) -> None:
+def subtract_cell(n: float, d: float, lean: float, ability: Floats, tie_propensity: Floats, out: Floats) -> None:
     """Subtract n times the logarithm of a cell's denominators."""
     for i in range(len(ability)):
         y = 0.5 * abs(ability[i] * d + lean)

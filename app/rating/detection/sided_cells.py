@@ -16,7 +16,7 @@ class SidedCells:
     Attributes
     ----------
     cells : sorted by annotator
-    side : 1 where model_a was shown on the left, −1 where it was on the right, 0 where it is not known, shape (n_cells,)
+    side : 1 where model_a was shown on the left, −1 on the right, 0 where it is not known, shape (n_cells,)
     """
 
     cells: Cells

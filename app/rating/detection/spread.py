@@ -57,7 +57,10 @@ def _climb(value: Floats, variance: Floats, *, free: bool) -> tuple[float, float
     spread = max(0.0, float(np.median((value - mean) ** 2 / 0.455 - variance))) if free else 0.0
     outliers = START
     for _ in range(ROUNDS):
-        inner, outer = _log_density(value - mean, spread + variance), _log_density(value - mean, OUTLIER_SD**2 + variance)
+        inner, outer = (
+            _log_density(value - mean, spread + variance),
+            _log_density(value - mean, OUTLIER_SD**2 + variance),
+        )
         of_crowd = expit(inner + np.log1p(-outliers) - outer - np.log(outliers))
         outliers = float(np.clip(1.0 - of_crowd.mean(), 1e-4, MOST_OUTLIERS))
         if free:

@@ -1,4 +1,3 @@
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -7,13 +6,16 @@ from numpy.typing import NDArray
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, Weigher, weigh
-from app.rating.detection.flags import BY_ABILITY, Flags, flag_by_ability, flag_by_evidence, flag_by_habits, probability_low
+from app.rating.detection.flags import (
+    BY_ABILITY,
+)
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
 from app.rating.inference.models import check_anchor
 from app.rating.inference.rating import Rating
 from app.rating.inference.results import AnnotatorEstimates
+from app.rating.loop.judging import Judge
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings, check_settings
 from app.rating.solver.shadow import shadow_abilities
 from app.rating.solver.warm_start import Start
@@ -73,40 +75,20 @@ def run_round(
 
     result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
     seconds = _Seconds(result)
-    evidence = None
-    if weigher is not None:
-        began = time.perf_counter()
-        evidence = weigher(result.natural_scores(), enough)
-        seconds.spent["evidence"] = time.perf_counter() - began
-    suspects = Flags(no_annotator, no_annotator)
-    by_evidence = evidence is not None and settings.flag_rule == "evidence"
-    if evidence is not None and by_evidence:
-        suspects = flag_by_evidence(settings, evidence, was_low)
-
-    def judge_again() -> None:
-        nonlocal evidence
-        if weigher is not None and evidence is not None:
-            began = time.perf_counter()
-            again = weigher(result.natural_scores(), enough, tested=False)
-            evidence = replace(evidence, null_model=again.null_model, habits=again.habits)
-            seconds.spent["evidence"] += time.perf_counter() - began
-
-    def flag_low(ability: Floats, se: Floats) -> Flags:
-        if evidence is not None and by_evidence:
-            return flag_by_habits(settings, evidence, was_low)
-        return flag_by_ability(settings, ability, se, was_low)
-
+    judge = Judge(settings, weigher, enough, was_low)
+    judge.weigh(result)
+    suspects = judge.suspects()
     of_evidence = in_fit & suspects.low & ~keep_always
     rest = in_fit & ~of_evidence
     if settings.exclude and of_evidence.any():
         result = seconds.add(_fit_again(cells, rest, settings, start, "flagged by the evidence"))
-        judge_again()
-    of_ability = flag_low(result.annotators.ability, result.annotators.se)
+        judge.weigh(result)
+    of_ability = judge.unable(result.annotators.ability, result.annotators.se)
     low = of_ability.low & rest & ~keep_always
     if settings.exclude and low.any():
         at_most = f"at or below the ability threshold {settings.min_ability}"
         result = seconds.add(_fit_again(cells, rest & ~low, settings, start, at_most))
-        judge_again()
+        judge.weigh(result)
     flagged = of_evidence | low
     excluded_share = float(votes[flagged].sum() / votes[in_fit].sum())
     excluded = flagged if settings.exclude else no_annotator
@@ -115,7 +97,7 @@ def run_round(
     ability, se = result.annotators.ability, result.annotators.se
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
     known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
-    by_ability = flag_low(known, known_se)
+    by_ability = judge.unable(known, known_se)
     below = (suspects.low | by_ability.low) & enough
     held = (suspects.held | of_ability.held | by_ability.held) & enough
     standing = np.full(cells.n_annotators, "active", dtype="<U8")
@@ -123,16 +105,12 @@ def run_round(
     # `keep_always` and `keep_never` do not change what the rule says
     standing[excluded | (below & (keep_always | keep_never) & settings.exclude)] = "excluded"
     standing[~enough] = "pending"
-    rule = _reasons(suspects.low, excluded | below, evidence, settings)
-    low_probability = probability_low(known, known_se, settings.min_ability)
-    if evidence is not None and by_evidence:
-        of_habits = evidence.probability_low(settings.min_ability)
-        low_probability = np.where(np.isnan(of_habits), low_probability, of_habits)
+    rule = _reasons(suspects.low, excluded | below, judge.evidence, settings)
+    low_probability = judge.probability_low(known, known_se)
     annotators = AnnotatorEstimates(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
     check_anchor(settings, result.identified)
-    return replace(
-        result, annotators=annotators, evidence=evidence, excluded_share=excluded_share, seconds=seconds.spent
-    )
+    spent = seconds.spent if weigher is None else {**seconds.spent, "evidence": judge.seconds}
+    return replace(result, annotators=annotators, evidence=judge.evidence, excluded_share=excluded_share, seconds=spent)
 
 
 class _Seconds:

@@ -80,9 +80,7 @@ def run_series(world: Cells, rule: FlagRule, one: int, at: float, *, step: float
     for margin, seen in ((0.0, flapping), (0.2, settled)):
         low = np.zeros(world.n_annotators, dtype=bool)
         for away in (step, -step, 2.0 * step, -2.0 * step, step, -1.5):
-            settings = LoopSettings(
-                min_ability=at + away, release_margin=margin, flag_rule=rule, evidence_ratio=1e300
-            )
+            settings = LoopSettings(min_ability=at + away, release_margin=margin, flag_rule=rule, evidence_ratio=1e300)
             crowd = run_round(world, settings, was_low=low).annotators
             low = crowd.standing == "flagged"
             seen.append(bool(low[one]))

@@ -1,4 +1,4 @@
-"""Ability, readiness to tie and lean: against a plain twin, the truth of simulated crowds, and crowds without habits."""
+"""Ability, readiness to tie and lean: against an optimiser, the truth of crowds, and crowds without habits."""
 
 from dataclasses import replace
 
@@ -83,7 +83,9 @@ def test_each_annotator_is_at_the_maximum() -> None:
             y = 0.5 * (x[0] * d + x[2] * side)
             log = (c.wins_a - c.wins_b) * y + c.ties * x[1] - c.n * np.log(np.exp(y) + np.exp(x[1]) + np.exp(-y))
             away = (x[0] - found.typical) / (ABILITY_SD * found.typical), (x[1] - found.ties.mean) / found.ties.sd
-            return float(-log.sum() + 0.5 * (sum(z * z for z in away) + ((x[2] - found.leans.mean) / found.leans.sd) ** 2))
+            return float(
+                -log.sum() + 0.5 * (sum(z * z for z in away) + ((x[2] - found.leans.mean) / found.leans.sd) ** 2)
+            )
 
         best = minimize(objective, np.array([1.0, 0.0, 0.0]), tol=1e-10).x
         mine_found = found.ability[k] * found.typical, found.tie_log[k], found.lean[k]

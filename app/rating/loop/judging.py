@@ -1,0 +1,70 @@
+"""Who is flagged: the rule of the settings, asked after every fit of a round."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from app.rating.data.arrays import Floats, Mask
+from app.rating.detection.evidence import Evidence, Weigher
+from app.rating.detection.flags import Flags, flag_by_ability, flag_by_evidence, flag_by_habits, probability_low
+from app.rating.inference.rating import Rating
+from app.rating.settings import LoopSettings
+
+
+class Judge:
+    """The rule, with the evidence at the scores of the newest fit.
+
+    Parameters
+    ----------
+    weigher : None where no evidence is weighed
+    tested : annotators to weigh the evidence on, shape (n_annotators,)
+    was_low : annotators flagged in the round before, shape (n_annotators,)
+
+    Attributes
+    ----------
+    evidence : tests by the first fit, abilities and habits by the newest
+    seconds : spent on weighing
+    """
+
+    def __init__(self, settings: LoopSettings, weigher: Weigher | None, tested: Mask, was_low: Mask) -> None:
+        self.settings, self.weigher, self.tested, self.was_low = settings, weigher, tested, was_low
+        self.evidence: Evidence | None = None
+        self.seconds = 0.0
+
+    def weigh(self, rating: Rating) -> None:
+        """Weigh the evidence by this fit; after the first one only abilities and habits are estimated anew."""
+        if self.weigher is None:
+            return
+        began, before = time.perf_counter(), self.evidence
+        found = self.weigher(rating.natural_scores(), self.tested, tested=before is None)
+        self.evidence = found if before is None else replace(before, null_model=found.null_model, habits=found.habits)
+        self.seconds += time.perf_counter() - began
+
+    @property
+    def _by_evidence(self) -> Evidence | None:
+        """The evidence where it is the rule."""
+        return self.evidence if self.settings.flag_rule == "evidence" else None
+
+    def suspects(self) -> Flags:
+        """Return the annotators flagged by a test."""
+        evidence, no_annotator = self._by_evidence, np.zeros(len(self.tested), dtype=bool)
+        if evidence is None:
+            return Flags(no_annotator, no_annotator)
+        return flag_by_evidence(self.settings, evidence, self.was_low)
+
+    def unable(self, ability: Floats, se: Floats) -> Flags:
+        """Return the annotators flagged by ability: by the adjusted one where evidence is the rule, else by this."""
+        evidence = self._by_evidence
+        if evidence is None:
+            return flag_by_ability(self.settings, ability, se, self.was_low)
+        return flag_by_habits(self.settings, evidence, self.was_low)
+
+    def probability_low(self, ability: Floats, se: Floats) -> Floats:
+        """Return P(a ≤ ε) of every annotator, as the rule sees it; NaN where no ability is known."""
+        epsilon, evidence = self.settings.min_ability, self._by_evidence
+        low = probability_low(ability, se, epsilon)
+        if evidence is None:
+            return low
+        adjusted = evidence.probability_low(epsilon)
+        return np.where(np.isnan(adjusted), low, adjusted)
