@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo example test campaigns browser screenshots lint fmt docs bench soak coverage lock
+.PHONY: help setup demo example test campaigns browser screenshots lint fmt docs site bench soak coverage lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -52,6 +52,9 @@ fmt: setup ## format, and fix what ruff can
 docs: setup ## write the generated parts of docs/reference.md, docs/notebook.md and clients/python
 	$(BIN)/python docs/generate.py
 
+site: ## build the documentation into site/, with its builder in an environment of its own
+	$(PYTHON) docs/site/build.py
+
 bench: setup ## benchmarks against peers, in an environment of their own
 	$(PYTHON) benchmarks/run.py
 
@@ -66,4 +69,5 @@ coverage: setup ## branch coverage of the mathematics: 100 %, of the kernels as 
 lock: ## pin the requirements anew (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.txt
 	uv pip compile pyproject.toml --extra embedded --extra dask --extra oidc --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt
+	uv pip compile docs/site/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o docs/site/requirements.txt
 	uv pip compile pyproject.toml benchmarks/peers.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o benchmarks/requirements.txt

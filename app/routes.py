@@ -31,6 +31,7 @@ from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.console.webhooks import endpoints as webhooks_page
 from app.pages.files import endpoints as page_files
 from app.pages.history import endpoints as history_page
+from app.pages.manual import endpoints as manual_pages
 from app.pages.matchups import endpoints as matchups_page
 from app.pages.method import endpoints as method_page
 from app.pages.model import endpoints as model_page
@@ -79,6 +80,7 @@ def install_routes(app: FastAPI) -> None:
     for router in (
         page_files.router,
         swagger_page.router,
+        manual_pages.router,
         board_page.router,
         model_page.router,
         matchups_page.router,

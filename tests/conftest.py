@@ -27,6 +27,11 @@ pytest_plugins = [
 gc.disable()  # until everything is imported and collected
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our options."""
+    parser.addoption("--minutes", type=float, default=60, help="how long the deployment of make soak is under load")
+
+
 def pytest_collection_finish() -> None:
     """Search no more for garbage in what was imported."""
     gc.freeze()

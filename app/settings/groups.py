@@ -1,6 +1,7 @@
 """The groups of settings, such as `STABLE_ARENA_SERVER__PORT`: one class for each."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -121,6 +122,10 @@ class PageSettings(Group):
         ge=0,
         le=100_000,
         description="Open pages and programs that may wait for news at once, per process; more get 503.",
+    )
+
+    docs_dir: Path | None = Field(
+        None, description="Folder of the documentation that `make site` built, served at /docs/; unset for none."
     )
 
     @field_validator("embed_ancestors", mode="before")

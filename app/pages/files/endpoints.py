@@ -1,27 +1,15 @@
 """The files that pages load."""
 
 from fastapi import APIRouter, Request, Response
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
 
 from app.pages.assets import FOLDER, PLACE, assets_version
+from app.pages.rendering import CompressedFile
 
 router = APIRouter(include_in_schema=False)
 
 _FILES = StaticFiles(directory=FOLDER)
 _FOR_A_YEAR = "public, max-age=31536000, immutable"
-
-
-class _Compressed(Response):
-    """A file's response, compressed where the browser accepts it."""
-
-    def __init__(self, file: Response) -> None:
-        super().__init__()
-        self._file = file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await GZipMiddleware(self._file)(scope, receive, send)
 
 
 @router.get(PLACE + "/{version}/{name:path}")
@@ -33,4 +21,4 @@ async def get_file(version: str, name: str, request: Request) -> Response:
     response = await _FILES.get_response(name, request.scope)
     response.headers["Cache-Control"] = _FOR_A_YEAR if version == assets_version() else "no-cache"
     response.headers["X-Content-Type-Options"] = "nosniff"
-    return _Compressed(response)
+    return CompressedFile(response)
