@@ -41,7 +41,7 @@ EXPERIMENTS = {
     ),
     "places": Listed(
         "app.cli.lab.places:places",
-        "Attack models at several places of the leaderboard: what they gain, and whom the rule finds.",
+        "Attack models at several places of the leaderboard: what they gain, and which annotators the rule finds.",
     ),
     "adaptive": Listed(
         "app.cli.lab.adaptive:adaptive",

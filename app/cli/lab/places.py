@@ -51,7 +51,7 @@ def places(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Attack models at several places of the leaderboard: what they gain, and whom the rule finds."""
+    """Attack models at several places of the leaderboard: what they gain, and which annotators the rule finds."""
     check_figure(figure)
     chosen = tuple(attack or ATTACKS)
     for name in chosen:

@@ -1,4 +1,4 @@
-"""What an attack gains on each leaderboard, and whom the rule finds."""
+"""What an attack gains on each leaderboard, and which annotators the rule finds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
