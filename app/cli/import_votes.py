@@ -1,10 +1,22 @@
 """The command `stable-arena import`."""
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
+from app.cli.inputs import (
+    STDIN,
+    AnnotatorColumnOption,
+    ColumnsOption,
+    DatesOption,
+    FilesArgument,
+    PoolOption,
+    PrefixOption,
+    SchemaOption,
+    given_files,
+    prefix_of,
+)
 from app.cli.options import PrintedOption
 from app.cli.outputs import write_json
 from app.cli.progress import showing_stages
@@ -19,16 +31,13 @@ _SHOWN = 10
 
 
 def import_votes(
-    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet file of votes.", show_default=False)],
-    schema: Annotated[
-        str | None, typer.Option(help="Name of the file's format.", show_default="recognised by the columns")
-    ] = None,
-    annotator_column: Annotated[
-        str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
-    ] = None,
-    pool_annotators: Annotated[
-        bool, typer.Option("--pool-annotators", help="Treat all votes as one annotator's, named pooled.")
-    ] = False,
+    files: FilesArgument,
+    schema: SchemaOption = None,
+    columns: ColumnsOption = None,
+    annotator_column: AnnotatorColumnOption = None,
+    pool_annotators: PoolOption = False,
+    annotator_prefix: PrefixOption = "",
+    dates: DatesOption = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out invalid records instead of refusing the file.")
     ] = False,
@@ -48,30 +57,41 @@ def import_votes(
 ) -> None:
     """Record the votes of a file.
 
-    Every record is checked before the first is written. An import that was killed is resumed when the same file is
-    imported again; a file that was imported before is not imported twice. Votes that contradict recorded ones are
-    listed and left out.
+    Several files are recorded one after the other. Every record is checked before the first is written. An import that
+    was killed is resumed when the same file is imported again; a file that was imported before is not imported twice.
+    Votes that contradict recorded ones are listed and left out.
     """
     options = ImportOptions(
         schema=schema,
         annotator_column=annotator_column,
         pool_annotators=pool_annotators,
+        columns=columns,
+        annotator_prefix=annotator_prefix,
+        dates=dates,
         skip_invalid=skip_invalid,
         again=again,
         new_rows_only=new_rows_only,
         allow_repeats=allow_repeats,
         dry_run=dry_run,
     )
-    with showing_stages() as show, open_session() as session:
-        receipt = import_file(
-            session.database, file, options, requested_by="command line", stage=show.stage, progress=show.share
-        )
-    _print_errors("conflict", receipt.conflicts, receipt.counts.conflicts or 0)
-    _print_errors("not valid", receipt.faults, receipt.counts.rejected)
+    with given_files(files) as given, open_session() as session:
+        receipts = []
+        for file, path in zip(files, given, strict=True):
+            own = replace(options, annotator_prefix=prefix_of(annotator_prefix, path))
+            with showing_stages() as show:
+                receipt = import_file(
+                    session.database, path, own, requested_by="command line", stage=show.stage, progress=show.share
+                )
+            receipts.append(receipt)
+            _print_errors("conflict", receipt.conflicts, receipt.counts.conflicts or 0)
+            _print_errors("not valid", receipt.faults, receipt.counts.rejected)
+            for note in receipt.notes:
+                typer.echo(one_line(f"note: {note}"), err=True)
+            if output_format == "table":
+                typer.echo(_sentence("standard input" if file == STDIN else file.name, receipt))
     if output_format == "json":
-        write_json(_plain(receipt))
-    else:
-        typer.echo(_sentence(file, receipt))
+        plain = [_plain(receipt) for receipt in receipts]
+        write_json(plain[0] if len(plain) == 1 else {"imports": plain})
 
 
 def _print_errors(what: str, faults: tuple[ImportFault, ...], total: int) -> None:
@@ -96,8 +116,8 @@ def _places(faults: tuple[ImportFault, ...]) -> list[dict[str, str]]:
     return [{"place": fault.place, "detail": fault.detail} for fault in faults]
 
 
-def _sentence(file: Path, receipt: ImportReceipt) -> str:
-    name, counts = one_line(file.name), receipt.counts
+def _sentence(name: str, receipt: ImportReceipt) -> str:
+    name, counts = one_line(name), receipt.counts
     if receipt.already_imported:
         return f"{name} was imported before, so nothing was done (--again imports it once more)."
     records = counted(counts.rows, "record")

@@ -17,7 +17,9 @@ from app.http.errors import MediaTypeError
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.imports import service as imports
+from app.imports.formats.days import DayOrder
 from app.imports.formats.schemas import find_schema
+from app.imports.formats.schemas.renamed import read_columns
 from app.imports.schemas import Import, ImportDetails
 from app.imports.service import ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
@@ -27,6 +29,8 @@ router = APIRouter(prefix="/imports", tags=["imports"])
 
 MEDIA_TYPES = {
     "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/json": "json",
     "application/csv": "csv",
     "application/jsonl": "jsonl",
     "application/x-ndjson": "jsonl",
@@ -60,6 +64,17 @@ def _options(
     allow_repeats: Annotated[
         bool, Query(description="Record votes that say the same as votes on record too, as further votes.")
     ] = False,
+    columns: Annotated[
+        str | None,
+        Query(max_length=2000, description="Columns with other names, as `winner=Label,model_a=First`."),
+    ] = None,
+    annotator_prefix: Annotated[
+        str, Query(max_length=100, description="Put before every annotator, so that those of two studies stay apart.")
+    ] = "",
+    dates: Annotated[
+        DayOrder | None,
+        Query(description="Order of day and month in dates such as 1/2/2026; by default what the file shows."),
+    ] = None,
     dry_run: Annotated[
         bool,
         Query(description="Check and count the records without storing them; counts that need stored votes are null."),
@@ -69,6 +84,10 @@ def _options(
         find_schema(schema)
     if annotator_column is not None and "\x00" in annotator_column:
         raise BadInputError("/annotator_column: must not contain the character U+0000")
+    if columns is not None:
+        read_columns(columns)
+    if annotator_prefix and (fault := name_error(f"{annotator_prefix}x")):
+        raise BadInputError(f"/annotator_prefix: {fault}")
     if pool_annotators and annotator_column is not None:
         raise BadInputError("pool_annotators and annotator_column exclude each other")
     return ImportOptions(
@@ -80,6 +99,9 @@ def _options(
         dry_run=dry_run,
         new_rows_only=new_rows_only,
         allow_repeats=allow_repeats,
+        columns=columns,
+        annotator_prefix=annotator_prefix,
+        dates=dates,
     )
 
 
@@ -107,17 +129,17 @@ async def post_import(
         str, Query(min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="Name of the file.")
     ] = "upload",
     format: Annotated[  # noqa: A002  the parameter's public name
-        Literal["csv", "jsonl", "parquet"] | None,
+        Literal["csv", "tsv", "json", "jsonl", "parquet"] | None,
         Query(description="Kind of the body; by default detected from `filename`, then from Content-Type."),
     ] = None,
 ) -> Import:
     """Import a file of votes.
 
-    The body is the file: CSV, JSON lines (both also compressed with gzip or zstd) or Parquet, in any format that the
-    documentation lists. 202 means that the whole file was received. A worker then checks every record and stores the
-    votes; `Location` shows its progress. A file with the SHA-256 of an earlier one answers 200 with the earlier import,
-    and continues it if it was interrupted. A file whose votes are mostly on record fails, with `new_rows_only` and
-    `allow_repeats` as the way out.
+    The body is the file: CSV, TSV, JSON or JSON lines (all also compressed with gzip or zstd) or Parquet, in any format
+    that the documentation lists. 202 means that the whole file was received. A worker then checks every record and
+    stores the votes; `Location` shows its progress. A file with the SHA-256 of an earlier one answers 200 with the
+    earlier import, and continues it if it was interrupted. A file whose votes are mostly on record fails, with
+    `new_rows_only` and `allow_repeats` as the way out.
 
     Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`; `body-too-large`; `media-type` where the kind
     of the body is unknown; `invalid`; `database-unreachable`, `database-busy`: send it again later.

@@ -1,7 +1,7 @@
 """Imports a file of this machine; an interrupted import continues when the same file is imported again."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -42,6 +42,7 @@ class ImportReceipt:
     resumed : whether this continued an interrupted import
     faults : the first invalid records, of a dry run
     conflicts : the first 1,000 conflicts, with their places in the file and the votes that they contradict
+    notes : what was assumed about the times in the file
     """
 
     import_id: UUID | None
@@ -50,6 +51,7 @@ class ImportReceipt:
     resumed: bool = False
     faults: tuple[ImportFault, ...] = ()
     conflicts: tuple[ImportFault, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def import_file(
@@ -82,7 +84,7 @@ def import_file(
     stage("Reading")
     reader = VoteReader(path, options.reading())
     if options.dry_run:
-        return _tried(_surveyed(database, reader, progress, None))
+        return replace(_tried(_surveyed(database, reader, progress, None)), notes=tuple(reader.notes))
     sha256 = file_sha256(path)
     with database.read() as conn:
         earlier = store.find_import(conn, sha256)
@@ -110,7 +112,7 @@ def import_file(
         assert recorded is not None  # noqa: S101  it is not stopped
     stage("Recording")
     load.run(reader, recorded)
-    return _receipt(database, found["id"], resumed=resumed)
+    return replace(_receipt(database, found["id"], resumed=resumed), notes=tuple(reader.notes))
 
 
 def _checked(

@@ -12,6 +12,7 @@ from app.database.engine import Database
 from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
 from app.imports.formats import ReadOptions
+from app.imports.formats.days import DayOrder
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
 
@@ -26,7 +27,7 @@ class ImportOptions:
 
     Attributes
     ----------
-    schema, annotator_column, pool_annotators : see `app.imports.formats.ReadOptions`.
+    schema, annotator_column, pool_annotators, columns, annotator_prefix, dates : see `app.imports.formats.ReadOptions`.
     skip_invalid : leave out invalid records instead of refusing the file.
     again : import the file even if it was imported before.
     new_rows_only : leave out the votes that are on record already, instead of refusing a file that has many of them.
@@ -42,6 +43,9 @@ class ImportOptions:
     dry_run: bool = False
     new_rows_only: bool = False
     allow_repeats: bool = False
+    columns: str | None = None
+    annotator_prefix: str = ""
+    dates: DayOrder | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that exclude each other."""
@@ -54,7 +58,9 @@ class ImportOptions:
 
     def reading(self) -> ReadOptions:
         """Return the options of the reader."""
-        return ReadOptions(self.schema, self.annotator_column, self.pool_annotators)
+        return ReadOptions(
+            self.schema, self.annotator_column, self.pool_annotators, self.columns, self.annotator_prefix, self.dates
+        )
 
 
 OF_THE_RECORD = ("duplicates", "retracted", "conflicts")

@@ -13,18 +13,19 @@ from app.database.file_chunks import add_chunk, drop_chunks, has_chunks, move_ch
 from app.database.ids import new_id
 from app.errors import BadInputError
 from app.imports import queries as store
-from app.imports.formats.reading import SOURCES
 from app.imports.service import ImportOptions
 
 MAX_FILE_NAME_LENGTH = 200
+KINDS = ("csv", "tsv", "json", "jsonl", "parquet")
+"""What can be uploaded; a spreadsheet is unpacked as a whole in memory, so that only the command line reads it."""
 _COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
 def kind_of_name(file_name: str) -> str | None:
-    """Return csv, jsonl or parquet, by the ending of the name; None for another."""
+    """Return csv, tsv, json, jsonl or parquet, by the ending of the name; None for another."""
     suffixes = [suffix.lower() for suffix in PurePath(file_name).suffixes if suffix.lower() not in (".gz", ".zst")]
     kind = suffixes[-1][1:] if suffixes else ""
-    return kind if f".{kind}" in SOURCES else None
+    return kind if kind in KINDS else None
 
 
 class Upload:
@@ -32,7 +33,7 @@ class Upload:
 
     Parameters
     ----------
-    kind : csv, jsonl or parquet; compression is detected from the first bytes.
+    kind : one of `KINDS`; compression is detected from the first bytes.
     """
 
     def __init__(

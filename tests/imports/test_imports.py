@@ -168,7 +168,7 @@ def test_a_bomb_is_not_unpacked(post: Ask, ask: Ask, database: Database) -> None
 @pytest.mark.parametrize(
     ("content", "media_type", "params", "status", "code"),
     [
-        (HEADER, "application/json", {}, 415, "media-type"),
+        (HEADER, "text/plain", {}, 415, "media-type"),
         (HEADER, "text/plain", {"filename": "votes.xlsx"}, 415, "media-type"),
         ("", "text/csv", {}, 422, "invalid"),
         (HEADER, "text/csv", {"schema": "nonsense"}, 422, "invalid"),

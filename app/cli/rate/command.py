@@ -2,7 +2,8 @@
 
 import math
 import time
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -10,12 +11,23 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from app.cli.inputs import (
+    AnnotatorColumnOption,
+    ColumnsOption,
+    DatesOption,
+    FilesArgument,
+    PoolOption,
+    PrefixOption,
+    SchemaOption,
+    given_files,
+    prefix_of,
+)
 from app.cli.outputs import choose_format, write_json, write_output, write_tables
 from app.cli.progress import showing_stages
 from app.cli.rate.offline import OfflineMethod, OfflineRating, OfflineSettings, rate_votes
 from app.cli.tables import annotators_table, elo_table, leaderboard_table
 from app.errors import BadInputError
-from app.imports.formats import VoteFile, read_vote_file
+from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.rating.errors import counted
 from app.rating.loop.compile import loading_kernels
@@ -29,7 +41,7 @@ MAX_SHUFFLES = 1_000_000
 
 
 def rate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")],
+    files: FilesArgument,
     method: Annotated[
         OfflineMethod,
         typer.Option(
@@ -97,21 +109,21 @@ def rate(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
     ] = None,
-    schema: Annotated[
-        str | None, typer.Option(help="Name of the file's format.", show_default="recognised by the columns")
-    ] = None,
-    annotator_column: Annotated[
-        str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
-    ] = None,
-    pool_annotators: Annotated[
-        bool, typer.Option("--pool-annotators", help="Treat all votes as one annotator's, named pooled.")
-    ] = False,
+    schema: SchemaOption = None,
+    columns: ColumnsOption = None,
+    annotator_column: AnnotatorColumnOption = None,
+    pool_annotators: PoolOption = False,
+    annotator_prefix: PrefixOption = "",
+    dates: DatesOption = None,
     skip_invalid: Annotated[
         bool,
         typer.Option("--skip-invalid", help="Leave out invalid votes and count them, instead of refusing the file."),
     ] = False,
 ) -> None:
-    """Rate the models of a vote file: no database, votes in, a leaderboard out."""
+    """Rate the models of a vote file: no database, votes in, a leaderboard out.
+
+    The votes of several files count together.
+    """
     prior, cap = _robustness(plain=plain, prior_sd=prior_sd, ability_cap=ability_cap)
     settings = OfflineSettings(
         method=method,
@@ -134,22 +146,19 @@ def rate(
         inverse_propensity=_of_likelihood(inverse_propensity, method, interval),
     )
     form: Format = choose_format(output_format, output, get_args(Format))
-    with showing_stages() as stages:
+    reading = ReadOptions(schema, annotator_column, pool_annotators, columns, annotator_prefix, dates)
+    with given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         started = time.perf_counter()
         with loading_kernels():
-            votes = read_vote_file(
-                file,
-                schema=schema,
-                annotator_column=annotator_column,
-                pooled=pool_annotators,
-                progress=stages.share,
-            )
+            votes = join_vote_files([_read(file, reading, stages.share) for file in given])
         read_seconds = time.perf_counter() - started
         if votes.rejected and not skip_invalid:
             raise _refusal(votes)
         with fitting_on_cluster(_of_am_elo(scheduler, method)):
             rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
+    for note in votes.notes:
+        typer.echo(f"note: {note}", err=True)
     if votes.duplicates:
         left_out = counted(votes.duplicates, "vote")
         typer.echo(f"{left_out} left out: the annotator had voted in the same battle before", err=True)
@@ -163,6 +172,11 @@ def rate(
     else:
         rows = rating.annotators if annotators else rating.models
         write_output(rows_csv(rows) if form == "csv" else rows_parquet(rows), output)
+
+
+def _read(file: Path, options: ReadOptions, share: Callable[[float], None] | None) -> VoteFile:
+    own = replace(options, annotator_prefix=prefix_of(options.annotator_prefix, file))
+    return read_vote_file(file, options=own, progress=share)
 
 
 def _finite(option: str, value: float) -> float:

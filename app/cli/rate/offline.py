@@ -1,5 +1,6 @@
 """A leaderboard from a vote file, without a database: votes in, rows out."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -80,11 +81,24 @@ def rate_votes(
     votes = encode(file.frame)
     settings = _anchored(settings, votes)
     cells = votes.aggregate()
+    _require_voters(cells, settings.loop.min_votes)
     seconds = {"read": read_seconds, "aggregate": time.perf_counter() - started}
     stage("rating")
     if settings.method == "elo":
         return _by_order(file, votes, cells, settings, seconds)
     return _jointly(file, votes, cells, settings, seconds)
+
+
+def _require_voters(cells: Cells, min_votes: int) -> None:
+    """Refuse a file in which no annotator has enough votes, and say what to type."""
+    votes = cells.votes_by_annotator()
+    most = votes.max()
+    if most <= min_votes:
+        raise VotesError(
+            f"no vote is left: no annotator has more than {min_votes} votes; the most that one of "
+            f"{counted(len(votes), 'annotator')} has is {most:g}. δ is the number of votes that an annotator must "
+            f"exceed to count: --min-votes {math.ceil(most) - 1} counts at least one annotator, --min-votes 0 all"
+        )
 
 
 def _anchored(settings: OfflineSettings, votes: IndexedVotes) -> OfflineSettings:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import polars as pl
 
+from app.imports.formats.days import DayOrder
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
 from app.imports.formats.schemas.schema import SAY_MORE
 from app.imports.formats.sources import RawBatch
@@ -86,11 +87,14 @@ class _Broken:
     detail: Callable[[int], str]
 
 
-def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int, now: datetime) -> Checked:
+def check_batch(
+    raw: RawBatch, form: Form, *, first_row: int, max_faults: int, now: datetime, order: DayOrder | None = None
+) -> Checked:
     """Sort a batch into votes, records without a vote, and invalid records, each with its first broken rule.
 
     `first_row` is the number of the batch's first record, `now` the time after which no vote can be cast. Where a
-    record makes several votes, one invalid vote makes the whole record invalid.
+    record makes several votes, one invalid vote makes the whole record invalid. `order` is that of day and month in
+    dates such as 03/25/2026.
     """
     schema = form.schema
     records = raw.frame.height
@@ -101,7 +105,7 @@ def check_batch(raw: RawBatch, form: Form, *, first_row: int, max_faults: int, n
     frame = frame.filter(~no_vote)
 
     outcome = frame["winner"].replace_strict(dict(schema.winners), default=None, return_dtype=pl.Int8)
-    timestamps = parse_timestamps(frame["voted_at"], schema.clock)
+    timestamps = parse_timestamps(frame["voted_at"], schema.clock, order)
     tags, bad_tags = _parsed(frame["tags"], parse_tags)
     documents, bad_documents = _parsed(frame["metadata"], parse_metadata)
     broken = [
@@ -141,6 +145,9 @@ def _prepared(frame: pl.DataFrame, form: Form, first_row: int) -> pl.DataFrame:
     frame = frame.with_columns(pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64).alias("row"))
     if form.annotator is None:
         frame = frame.with_columns(pl.lit(POOLED_ANNOTATOR).alias("annotator"))
+    if form.annotator_prefix:
+        named = pl.concat_str(pl.lit(form.annotator_prefix), pl.col("annotator"))
+        frame = frame.with_columns(annotator=pl.when(pl.col("annotator") != "").then(named).otherwise("annotator"))
     if form.schema.derive:
         frame = form.schema.derive(frame)
     missing = [name for name in OPTIONAL if name not in frame.columns]

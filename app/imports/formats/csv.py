@@ -18,7 +18,10 @@ ROWS_PER_BATCH = 50_000
 
 
 class CsvSource:
-    """A CSV file with a header, comma separated, quoted by RFC 4180, plain or compressed."""
+    """A CSV file with a header, quoted by RFC 4180, plain or compressed.
+
+    Its fields are separated by commas, semicolons, tabs or bars, whichever makes the most columns of the header.
+    """
 
     kind = "csv"
 
@@ -43,12 +46,12 @@ class CsvSource:
 
     def _names(self, header: Record) -> list[str]:
         try:
-            return next(csv.reader(header.text.split("\n"), strict=True))
+            return next(csv.reader(header.text.split("\n"), strict=True, delimiter=header.delimiter))
         except csv.Error as error:
             reason = f"the header cannot be read: {error}"
             if "\r" in header.text:
                 reason = "there is a carriage return in the header: lines must end with a line feed, or with both"
-            elif max(map(len, header.text.split(","))) > csv.field_size_limit():
+            elif max(map(len, header.text.split(header.delimiter))) > csv.field_size_limit():
                 reason = f"the header has a name of more than {csv.field_size_limit():,} characters"
             raise BadInputError(f"{self._path}, line {header.line}: {reason}") from None
 
@@ -90,18 +93,24 @@ class CsvSource:
         return found
 
     def _scan(self) -> pl.LazyFrame:
-        return pl.scan_csv(self._path, infer_schema=False, glob=False)
+        return pl.scan_csv(self._path, infer_schema=False, glob=False, separator=self._delimiter)
 
     def _records(self) -> Iterator[Record]:
         """Yield the header and the records after it; polars skips blank lines before the header."""
-        in_body = False
+        delimiter = None
         try:
             for record in csv_records(self._path):
-                in_body = in_body or not record.is_blank
-                if in_body:
-                    yield record
+                if delimiter is None and not record.is_blank:
+                    delimiter = record.likely_delimiter()
+                if delimiter is not None:
+                    yield record._replace(delimiter=delimiter)
         except UNREADABLE as error:
             raise self._explained_text(error) from error
+
+    @cached_property
+    def _delimiter(self) -> str:
+        header = next(self._records(), None)
+        return header.delimiter if header else ","
 
     def _body(self) -> Iterator[Record]:
         records = self._records()

@@ -1,6 +1,7 @@
-"""JSON lines: one object on each line. Python decodes them, because polars' reader accepts invalid lines."""
+"""JSON lines and JSON lists of objects. Python decodes them, because polars' reader accepts invalid lines."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
@@ -20,8 +21,13 @@ LOOKED_AT_FOR_COLUMNS = 100
 """Objects whose keys make the file's columns; later objects may have more optional fields."""
 
 
+_BLANKS = re.compile(r"\s*")
+_SIGNS = {("[", "begin"): "first", (",", "next"): "item", ("]", "first"): "end", ("]", "next"): "end"}
+"""Sign and state → the state after it, for the signs between the objects of a list."""
+
+
 class JsonlSource:
-    """A file with one JSON object on each line, plain or compressed; blank lines are skipped."""
+    """A file with a JSON object on each line, or one list of objects, plain or compressed; blank lines are skipped."""
 
     kind = "jsonl"
 
@@ -53,11 +59,10 @@ class JsonlSource:
         ------
         BadInputError : a line is not a JSON object, or the file is not UTF-8.
         """
-        lines = self._lines()
+        objects = self._objects()
         while True:
             some, ambiguous = list[dict[str, Any]](), dict[int, str]()
-            for line, text in islice(lines, LINES_PER_BATCH):
-                record, repeated = self._decoded(line, text)
+            for record, repeated in islice(objects, LINES_PER_BATCH):
                 if repeated is not None:
                     ambiguous[len(some)] = f"an object has the name {repeated[:100]!r} more than once"
                 some.append(record)
@@ -66,17 +71,70 @@ class JsonlSource:
             yield _as_text(some, ambiguous, wanted)
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
-        """Return `line 7` for the records with these numbers (blank lines not counted)."""
+        """Return `line 7`, or `item 7` of a list, for the records with these numbers (blank lines not counted)."""
         looked_for, last = set(rows), max(rows, default=-1)
+        if self._is_list:
+            return {row: f"item {row + 1}" for row in looked_for}
         numbered = enumerate(line for line, _ in self._lines())
         return {row: f"line {line}" for row, line in islice(numbered, last + 1) if row in looked_for}
 
     @cached_property
     def _first(self) -> list[dict[str, Any]]:
-        objects = [self._decoded(line, text)[0] for line, text in islice(self._lines(), LOOKED_AT_FOR_COLUMNS)]
+        objects = [record for record, _ in islice(self._objects(), LOOKED_AT_FOR_COLUMNS)]
         if not objects:
             raise BadInputError(f"{self._path} has no votes")
         return objects
+
+    @cached_property
+    def _is_list(self) -> bool:
+        first = next(self._lines(), None)
+        return first is not None and first[1].lstrip().startswith("[")
+
+    def _objects(self) -> Iterator[tuple[dict[str, Any], str | None]]:
+        """Yield the objects, each with a name that is repeated in it or in an object inside it."""
+        if self._is_list:
+            yield from self._items()
+        else:
+            for line, text in self._lines():
+                yield self._decoded(line, text)
+
+    def _items(self) -> Iterator[tuple[dict[str, Any], str | None]]:
+        """Yield the objects of a list, which may stand on one line together, or on several lines each."""
+        held, items, state = "", 0, "begin"
+        for line, text in self._lines():
+            held = f"{held}\n{text}" if held else text
+            place = 0
+            while (place := _next_sign(held, place)) < len(held):
+                sign = held[place]
+                if (sign, state) in _SIGNS:
+                    state, place = _SIGNS[sign, state], place + 1
+                elif sign == "{" and state in ("first", "item"):
+                    if not held.endswith(("}", "},", "]")):
+                        break  # the object goes on
+                    found = self._item(held, place, f"{self._path}, line {line}, item {items + 1}")
+                    if found is None:
+                        break
+                    record, repeated, place = found
+                    items, state = items + 1, "next"
+                    yield record, repeated
+                else:
+                    raise BadInputError(f"{self._path}, line {line}: not a list of JSON objects after item {items}")
+            held = held[place:]
+        if state != "end":
+            raise BadInputError(f"{self._path}: the list ends in the middle, after item {items}")
+
+    def _item(self, text: str, place: int, called: str) -> tuple[dict[str, Any], str | None, int] | None:
+        """Return the object that begins at a place, a name repeated in it, and where it ends; None if it goes on."""
+        self._repeated = None
+        try:
+            record, end = self._decoder.raw_decode(text, place)
+        except RecursionError:
+            raise BadInputError(f"{called}: nested too deeply") from None
+        except json.JSONDecodeError as error:
+            if error.pos >= len(text.rstrip()):  # no JSON text goes on in the next line but between two signs
+                return None
+            raise BadInputError(f"{called}: not JSON: {error.msg}") from None
+        return record, self._repeated, end
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         try:
@@ -110,6 +168,12 @@ class JsonlSource:
         if "utf-8" in str(error).lower() or "utf8" in str(error).lower():
             return not_utf8(self._path)
         return BadInputError(f"{self._path} cannot be read as JSON lines: {first_line(error)}")
+
+
+def _next_sign(text: str, start: int) -> int:
+    found = _BLANKS.match(text, start)
+    assert found is not None  # noqa: S101  it matches nothing too
+    return found.end()
 
 
 def _as_text(records: list[dict[str, Any]], ambiguous: dict[int, str], wanted: Mapping[Input, str]) -> RawBatch:

@@ -1,6 +1,6 @@
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,20 +9,25 @@ import polars as pl
 from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
+from app.imports.formats.days import DatesError, DayOrder, describe_order, epoch_unit, find_order, has_slashed
 from app.imports.formats.expansion import MAX_EXPANDED_BYTES, check_expansion
 from app.imports.formats.jsonl import JsonlSource
 from app.imports.formats.parquet import ParquetSource
-from app.imports.formats.schemas import Form, choose_form
+from app.imports.formats.schemas import Form, Input, choose_form
 from app.imports.formats.schemas.choosing import ColumnsError
-from app.imports.formats.sources import VoteSource
-from app.votes.rules import WINNERS
-
-MAX_FAULTS = 1_000
+from app.imports.formats.schemas.renamed import read_columns
+from app.imports.formats.sources import RawBatch, VoteSource
 
 SOURCES: dict[str, Callable[[Path], VoteSource]] = {
     ".csv": CsvSource,
+    ".tsv": CsvSource,
+    ".tsv.gz": CsvSource,
+    ".tsv.zst": CsvSource,
     ".csv.gz": CsvSource,
     ".csv.zst": CsvSource,
+    ".json": JsonlSource,
+    ".json.gz": JsonlSource,
+    ".json.zst": JsonlSource,
     ".jsonl": JsonlSource,
     ".jsonl.gz": JsonlSource,
     ".jsonl.zst": JsonlSource,
@@ -39,11 +44,17 @@ class ReadOptions:
     schema : name of the format; by default the first of `SCHEMAS` that fits the columns.
     annotator_column : the column with the annotator; by default the first known one.
     pooled : treat all votes as those of one annotator.
+    columns : columns with other names, `winner=Label,model_a=First`; see `read_columns`.
+    annotator_prefix : put before the name of every annotator, so that those of two studies stay apart.
+    dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
     """
 
     schema: str | None = None
     annotator_column: str | None = None
     pooled: bool = False
+    columns: str | None = None
+    annotator_prefix: str = ""
+    dates: DayOrder | None = None
 
 
 class VoteReader:
@@ -80,11 +91,14 @@ class VoteReader:
                 name=options.schema,
                 annotator_column=options.annotator_column,
                 pooled=options.pooled,
+                renamed=read_columns(options.columns) if options.columns else None,
             )
         except ColumnsError as error:
             raise error.of_file(path) from error
         except BadInputError as error:
             raise BadInputError(f"{path}: {error.detail}") from error
+        self._form = replace(self._form, annotator_prefix=options.annotator_prefix)
+        self._order, self._notes = options.dates, list[str]()
         if isinstance(self._source, ParquetSource):
             self._source.check_size(self._form.columns, max_bytes=limit)
 
@@ -112,12 +126,40 @@ class VoteReader:
         """
         read = listed = 0
         for raw in self._source.batches(self._form.columns):
-            checked = check_batch(raw, self._form, first_row=read, max_faults=max_faults - listed, now=self._opened_at)
+            left, order = max_faults - listed, self._day_order(raw)
+            checked = check_batch(raw, self._form, first_row=read, max_faults=left, now=self._opened_at, order=order)
+            if checked.votes["voted_at"].count():
+                self._note_clock(raw)
             read += checked.records
             listed += len(checked.faults)
             yield checked
         if not read:
             raise BadInputError(f"{self.path} has no votes")
+
+    @property
+    def notes(self) -> list[str]:
+        """What was assumed about the times in the file, known once it was read."""
+        return self._notes
+
+    def _day_order(self, raw: RawBatch) -> DayOrder | None:
+        """Return the order of day and month, found in the whole column when the first such date comes."""
+        if self._order is None and "voted_at" in raw.frame.columns and has_slashed(raw.frame["voted_at"]):
+            column: dict[Input, str] = {"voted_at": self._form.columns["voted_at"]}
+            try:
+                self._order, shown_by = find_order(one.frame["voted_at"] for one in self._source.batches(column))
+            except DatesError as error:
+                raise BadInputError(f"{self.path}: {error.detail}") from error
+            self._notes.append(describe_order(self._order, shown_by))
+        return self._order
+
+    def _note_clock(self, raw: RawBatch) -> None:
+        """Note the unit of times that are numbers, where the format does not fix it."""
+        if self._form.schema.clock != "iso" or raw.frame["voted_at"].dtype != pl.String:
+            return
+        text = next((text for text in raw.frame["voted_at"] if text), "")
+        unit = epoch_unit(text)
+        if unit is not None and not any(unit in note for note in self._notes):
+            self._notes.append(f"times such as {text} are read as {unit} since 1970")
 
     def places(self, records: Collection[int]) -> dict[int, str]:
         """Return the places in the file (`line 7`) of these records, by their number in the column `row`."""
@@ -131,96 +173,6 @@ class VoteReader:
             FieldError(f"{places[row]}, {columns.get(name, name)}" if name else places[row], detail)
             for row, name, detail in found
         ]
-
-
-@dataclass(frozen=True)
-class VoteFile:
-    """The votes of a file, and its other records.
-
-    An annotator votes on a battle once: of several votes with the same battle_id the first counts, as in the service.
-
-    Attributes
-    ----------
-    path : the file.
-    schema : name of its format.
-    annotator_column : the column with the annotator; None for pooled votes.
-    frame : one row for each vote, in file order: annotator, model_a, model_b (text), outcome (0 model_a, 1 model_b,
-        2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text), metadata (JSON text), each of
-        these four null where not given, and row, the record's number in the file from 0.
-    rows_read : records in the file, including skipped and invalid ones, without blank lines.
-    skipped : records without a vote.
-    rejected : invalid records.
-    duplicates : votes left out because their annotator has an earlier vote on the battle.
-    faults : the first 1,000 invalid records, with one place and reason each.
-    pooled : whether all votes count as those of one annotator, named "pooled".
-    """
-
-    path: Path
-    schema: str
-    annotator_column: str | None
-    frame: pl.DataFrame
-    rows_read: int
-    skipped: int
-    rejected: int
-    duplicates: int
-    faults: list[FieldError] = field(default_factory=list)
-    pooled: bool = False
-
-    @property
-    def table(self) -> pl.DataFrame:
-        """The votes with their outcome words, as the estimators of `app.rating` take them."""
-        words = pl.col("outcome").replace_strict(dict(enumerate(WINNERS)), return_dtype=pl.String)
-        return self.frame.select("annotator", "model_a", "model_b", words.alias("winner"), "battle_id")
-
-
-def read_vote_file(
-    path: Path,
-    *,
-    schema: str | None = None,
-    annotator_column: str | None = None,
-    pooled: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> VoteFile:
-    """Read a whole CSV, JSONL or Parquet file of votes, and keep the columns of a vote.
-
-    Parameters
-    ----------
-    schema, annotator_column, pooled : see `ReadOptions`.
-    progress : called with the share of the file that has been read, 0 to 1.
-
-    Raises
-    ------
-    BadInputError
-        See `VoteReader`. Invalid records are listed in the result.
-    """
-    reader = VoteReader(path, ReadOptions(schema, annotator_column, pooled))
-    total = reader.count() if progress else 0
-    read = 0
-    batches: list[Checked] = []
-    for checked in reader.batches(max_faults=MAX_FAULTS):
-        batches.append(checked)
-        read += checked.records
-        if progress:
-            progress(min(1.0, read / max(1, total)))
-    votes = pl.concat([batch.votes for batch in batches])
-    frame = _without_repeats(votes)
-    return VoteFile(
-        path=path,
-        schema=reader.form.schema.name,
-        annotator_column=reader.form.annotator,
-        frame=frame,
-        rows_read=read,
-        skipped=sum(batch.skipped for batch in batches),
-        rejected=sum(batch.rejected for batch in batches),
-        duplicates=votes.height - frame.height,
-        faults=reader.placed([fault for batch in batches for fault in batch.faults]),
-        pooled=pooled,
-    )
-
-
-def _without_repeats(votes: pl.DataFrame) -> pl.DataFrame:
-    key = votes.select("battle_id", "annotator")
-    return votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
 
 
 def file_sha256(path: Path) -> bytes:

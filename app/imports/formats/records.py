@@ -12,15 +12,24 @@ LINES_PER_BATCH = 5_000
 
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip, zstd
 
-_FIELD = r'(?:[^",\n]*|"[^"]*(?:""[^"]*)*")'
-_WELL_QUOTED = re.compile(rf"{_FIELD}(?:,{_FIELD})*")
+DELIMITERS = (",", ";", "\t", "|")
+
+
+def _well_quoted(delimiter: str) -> re.Pattern[str]:
+    mark = re.escape(delimiter)
+    field = rf'(?:[^"{mark}\n]*|"[^"]*(?:""[^"]*)*")'
+    return re.compile(rf"{field}(?:{mark}{field})*")
+
+
+_WELL_QUOTED = {delimiter: _well_quoted(delimiter) for delimiter in DELIMITERS}
 
 
 class Record(NamedTuple):
-    """One record of a text file, with the number of its first physical line (from 1)."""
+    """One record of a text file, with the number of its first physical line (from 1), and the delimiter of fields."""
 
     line: int
     text: str
+    delimiter: str = ","
 
     @property
     def is_blank(self) -> bool:
@@ -30,12 +39,16 @@ class Record(NamedTuple):
     @property
     def is_well_quoted(self) -> bool:
         """Whether every quote of a CSV record opens, closes or doubles inside a quoted field."""
-        return _WELL_QUOTED.fullmatch(self.text) is not None
+        return _WELL_QUOTED[self.delimiter].fullmatch(self.text) is not None
 
     @property
     def n_fields(self) -> int:
-        """Number of fields of a well quoted CSV record: the commas outside quotes, plus one."""
-        return 1 + sum(part.count(",") for part in self.text.split('"')[::2])
+        """Number of fields of a well quoted CSV record: the delimiters outside quotes, plus one."""
+        return 1 + sum(part.count(self.delimiter) for part in self.text.split('"')[::2])
+
+    def likely_delimiter(self) -> str:
+        """Return the delimiter that makes the most fields of a header; a comma where several make as many."""
+        return max(DELIMITERS, key=lambda mark: self._replace(delimiter=mark).n_fields)
 
 
 def scan_lines(path: Path) -> Iterator[str]:

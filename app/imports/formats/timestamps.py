@@ -7,6 +7,7 @@ from typing import Any, cast
 import polars as pl
 
 from app.database.timestamps import EARLIEST, LATEST
+from app.imports.formats.days import DayOrder, epoch_microseconds, slashed_texts
 from app.imports.formats.schemas import Clock
 
 TIMESTAMP = pl.Datetime("us", "UTC")
@@ -25,15 +26,31 @@ _USUAL = r"^[12]\d{3}-\d\d-\d\d[T ]\d\d:[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]\d\d:\
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def parse_timestamps(values: pl.Series, clock: Clock) -> pl.Series:
+def parse_timestamps(values: pl.Series, clock: Clock, order: DayOrder | None = None) -> pl.Series:
     """Return the timestamps, null where the text is empty, not a timestamp, or one that cannot be stored.
 
-    A timestamp without an offset is in UTC. A column of type `TIMESTAMP` is returned unchanged.
+    A timestamp without an offset is in UTC. A column of type `TIMESTAMP` is returned unchanged. `order` is that of day
+    and month in dates such as 03/25/2026.
     """
     if values.dtype == TIMESTAMP:
         return values
+    timestamps = _as_described(values, clock)
+    left = timestamps.is_null() & values.is_not_null() & (values != "")
+    if not left.any():
+        return timestamps
+    rest = values.filter(left)
+    others = pl.Series(values.name, [None], TIMESTAMP).new_from_index(0, len(rest))
+    if clock == "iso":  # a format whose times are numbers says in which unit
+        others = epoch_microseconds(rest).cast(TIMESTAMP)
+    if order is not None and clock != "seconds":
+        others = others.fill_null(_usual_timestamps(slashed_texts(rest, order).rename(values.name)))
+    others = others.set(~others.is_between(EARLIEST, LATEST).fill_null(value=True), None)
+    return timestamps.scatter(left.arg_true(), others)
+
+
+def _as_described(values: pl.Series, clock: Clock) -> pl.Series:
     if clock == "either":
-        return parse_timestamps(values, "iso").fill_null(parse_timestamps(values, "seconds"))
+        return _as_described(values, "iso").fill_null(_as_described(values, "seconds"))
     if clock == "seconds":
         seconds = values.cast(pl.Float64, strict=False)
         micros = seconds.set(~seconds.is_between(0, LATEST.timestamp()).fill_null(value=False), None) * 1e6

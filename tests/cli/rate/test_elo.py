@@ -76,7 +76,5 @@ def test_an_anchor_without_counted_votes_is_refused(run_cli: RunCli, tmp_path: P
 
 def test_no_vote_left_is_refused(run_cli: RunCli, vote_file: Path) -> None:
     result = run_cli("rate", vote_file, "--method", "elo", "--min-votes", 1_000)
-    assert (result.exit_code, result.stderr) == (
-        2,
-        "error: no vote is left: no annotator has more than 1000 votes\n",
-    )
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: no vote is left: no annotator has more than 1000 votes; the most that one")

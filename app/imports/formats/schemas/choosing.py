@@ -1,11 +1,13 @@
 """Detects the format of a file, and its column with the annotator."""
 
-from collections.abc import Callable, Collection, Sequence
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import BadInputError
 from app.imports.formats.schemas import lmarena, services
+from app.imports.formats.schemas.renamed import FIELDS, likely_columns, with_columns
 from app.imports.formats.schemas.schema import Input, Schema
 
 ANNOTATOR_COLUMNS = (
@@ -68,10 +70,14 @@ class ColumnsError(BadInputError):
 
 @dataclass(frozen=True)
 class Form:
-    """The format of a file: the schema, and the column with the annotator (None: votes are pooled)."""
+    """The format of a file: the schema, and the column with the annotator (None: votes are pooled).
+
+    `annotator_prefix` is put before the name of every annotator.
+    """
 
     schema: Schema
     annotator: str | None
+    annotator_prefix: str = ""
 
     @property
     def columns(self) -> dict[Input, str]:
@@ -88,6 +94,7 @@ def choose_form(
     name: str | None = None,
     annotator_column: str | None = None,
     pooled: bool = False,
+    renamed: Mapping[Input, str] | None = None,
 ) -> Form:
     """Return the format of a file.
 
@@ -98,33 +105,56 @@ def choose_form(
     kind : of file: csv, jsonl or parquet.
     name : of the format; None detects it from the columns.
     annotator_column : None takes a known one.
+    renamed : our names → the file's columns, where they are not those of the format.
 
     Raises
     ------
     BadInputError
         `name` is no format; columns are missing; or there is no column with the annotator.
     """
+    renamed = renamed or {}
+    annotator_column = renamed.get("annotator", annotator_column)
     if pooled and annotator_column is not None:
         raise BadInputError("pool_annotators and annotator_column exclude each other")
+    fallback, candidates = services.OURS, [s for s in SCHEMAS if s.kind in (None, kind)]
     if name is not None:
         fallback = find_schema(name)
-        candidates: Sequence[Schema] = (fallback,)
-    else:
-        fallback, candidates = services.OURS, [s for s in SCHEMAS if s.kind in (None, kind)]
+        candidates = [fallback]
+    if any(field != "annotator" for field in renamed):
+        fallback = with_columns(fallback, renamed)
+        candidates = [fallback]
     wanted = [annotator_column] if annotator_column is not None else list(ANNOTATOR_COLUMNS)
     annotator = next((column for column in wanted if has(column)), None)
     schema = next((schema for schema in candidates if not schema.missing(has)), None)
     if schema is None:
-        no_annotator = [] if annotator or pooled else [wanted[0]]
-        raise ColumnsError(f"missing columns: {', '.join(no_annotator + fallback.missing(has))} (found: ", columns, ")")
+        missing = ([] if annotator or pooled else [wanted[0]]) + fallback.missing(has)
+        hint = _likely_cause(missing, columns, kind, fallback)
+        raise ColumnsError(f"missing columns: {', '.join(missing)} (found: ", columns, f"){hint}")
     if annotator is None and not pooled:
+        hint = _likely_cause([wanted[0]], columns, kind, schema)
         raise ColumnsError(
             f"there is no {wanted[0]} column (found: ",
             columns,
             "): name the column with the annotator (--annotator-column; a session is not a person), or treat all votes "
-            "as those of one annotator (--pool-annotators)",
+            f"as those of one annotator (--pool-annotators){hint}",
         )
     return Form(schema, None if pooled else annotator)
+
+
+def _likely_cause(missing: Sequence[str], columns: Sequence[str], kind: str, schema: Schema) -> str:
+    """Return what probably went wrong and what to type, to be put after what was found; empty where that is unclear."""
+    fields = {column: field for field, name in FIELDS.items() for column in (field, schema.required.get(name, field))}
+    fields |= dict.fromkeys(ANNOTATOR_COLUMNS, "annotator")
+    if set(missing).intersection(ANNOTATOR_COLUMNS):
+        missing = [*ANNOTATOR_COLUMNS[::-1], *missing]  # the first of them that is found wins
+    if likely := likely_columns(missing, columns, fields.get):
+        pairs = ",".join(f"{field}={column}" for field, column in likely.items())
+        return f": perhaps --columns {shlex.quote(pairs)}"
+    if kind == "csv" and len(columns) == 1:
+        return ": the header is one column, so fields are perhaps separated by something else than , ; | or a tab"
+    if kind == "csv" and not KNOWN_COLUMNS.intersection(columns):
+        return ": no name is known, so perhaps there is no header line; --columns winner=…,model_a=… names others"
+    return ": --columns winner=…,model_a=… says which columns are meant" if columns else ""
 
 
 def find_schema(name: str) -> Schema:

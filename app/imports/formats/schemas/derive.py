@@ -23,6 +23,14 @@ def from_name(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(winner=_side())
 
 
+def from_name_or_word(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read the winner from its name, or from a word in any case."""
+    named = _text("winner")
+    is_name = (named == pl.col("model_a")) | (named == pl.col("model_b"))
+    word = named.str.strip_chars().str.to_lowercase()
+    return frame.with_columns(winner=pl.when(is_name.fill_null(value=False)).then(_side()).otherwise(word))
+
+
 def from_name_or_equal(frame: pl.DataFrame) -> pl.DataFrame:
     """Read the winner from its name, or a tie from a flag; both together are an error."""
     equal, named = _flag("equal"), _text("winner")

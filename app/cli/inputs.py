@@ -1,0 +1,104 @@
+"""The vote files that a command reads, and how: options that `rate` and `import` share."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.errors import BadInputError, FieldError
+from app.imports.formats.days import DayOrder
+from app.imports.formats.records import scan_lines
+from app.imports.formats.sources import UNREADABLE
+
+STDIN = Path("-")
+_MAGIC = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
+_CALLED = "standard input"
+
+FilesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="Votes: CSV, TSV, JSON or JSONL (all also .gz, .zst), Parquet or XLSX; - for standard input.",
+        show_default=False,
+    ),
+]
+SchemaOption = Annotated[
+    str | None, typer.Option(help="Name of the file's format.", show_default="recognised by the columns")
+]
+AnnotatorColumnOption = Annotated[
+    str | None, typer.Option(help="Column that says who voted.", show_default="annotator, judge, user_id, …")
+]
+PoolOption = Annotated[
+    bool, typer.Option("--pool-annotators", help="Treat all votes as one annotator's, named pooled.")
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(metavar="FIELD=COLUMN,…", help="Columns with other names: winner=Label,model_a=First,model_b=Second."),
+]
+PrefixOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT",
+        help="Put before every annotator, to keep studies apart; {file} is the file's name.",
+    ),
+]
+DatesOption = Annotated[
+    DayOrder | None,
+    typer.Option(help="Order in dates such as 1/2/2026.", show_default="by dates that only fit one"),
+]
+
+
+def prefix_of(prefix: str, file: Path) -> str:
+    """Return the prefix of a file's annotators."""
+    return prefix.replace("{file}", file.name.split(".")[0])
+
+
+@contextmanager
+def given_files(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """Give the files to read while the block runs; standard input is stored in a file, whose kind its content shows.
+
+    Raises
+    ------
+    BadInputError
+        Standard input is named twice, or it is a terminal.
+    """
+    if STDIN not in files:
+        yield list(files)
+        return
+    if list(files).count(STDIN) > 1:
+        raise BadInputError("- stands for standard input, which can be read once")
+    if sys.stdin.isatty():
+        raise BadInputError("- reads votes from standard input, but that is the terminal: give a file or a pipe")
+    with tempfile.TemporaryDirectory(prefix="stable-arena-") as folder:
+        stored = Path(folder) / "stdin"
+        with stored.open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        stored = stored.rename(stored.with_name(f"stdin{_ending(stored)}"))
+        try:
+            yield [stored if file == STDIN else file for file in files]
+        except BadInputError as error:
+            raise _called(error, str(stored)) from error
+
+
+def _ending(file: Path) -> str:
+    """Return the ending that fits the content: JSON begins with a bracket, other text is CSV."""
+    with file.open("rb") as content:
+        start = content.read(4)
+    packed = next((ending for magic, ending in _MAGIC.items() if start.startswith(magic)), "")
+    if packed in (".parquet", ".xlsx"):
+        return packed
+    try:
+        first = next((line for line in scan_lines(file) if line.strip()), "")
+    except UNREADABLE:
+        first = ""  # the reader says what is wrong
+    return (".json" if first.lstrip().startswith(("[", "{")) else ".csv") + packed
+
+
+def _called(error: BadInputError, path: str) -> BadInputError:
+    errors = tuple(FieldError(one.pointer.replace(path, _CALLED), one.detail) for one in error.errors)
+    return BadInputError(error.detail.replace(path, _CALLED), errors, n_errors=error.n_errors)

@@ -1,0 +1,136 @@
+"""Vote files as a whole, for `rate` and for notebooks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import polars as pl
+
+from app.errors import FieldError
+from app.imports.formats.checks import Checked
+from app.imports.formats.reading import ReadOptions, VoteReader
+from app.votes.rules import WINNERS
+
+MAX_FAULTS = 1_000
+
+
+@dataclass(frozen=True)
+class VoteFile:
+    """The votes of a file, and its other records.
+
+    An annotator votes on a battle once: of several votes with the same battle_id the first counts, as in the service.
+
+    Attributes
+    ----------
+    path : the file.
+    schema : name of its format.
+    annotator_column : the column with the annotator; None for pooled votes.
+    frame : one row for each vote, in file order: annotator, model_a, model_b (text), outcome (0 model_a, 1 model_b,
+        2 tie, 3 tie (bothbad)), battle_id, voted_at (UTC), tags (list of text), metadata (JSON text), each of
+        these four null where not given, and row, the record's number in the file from 0.
+    rows_read : records in the file, including skipped and invalid ones, without blank lines.
+    skipped : records without a vote.
+    rejected : invalid records.
+    duplicates : votes left out because their annotator has an earlier vote on the battle, or because their `vote_id`
+        was read before.
+    faults : the first 1,000 invalid records, with one place and reason each.
+    pooled : whether all votes count as those of one annotator, named "pooled".
+    notes : what was assumed about the times in the file.
+    """
+
+    path: Path
+    schema: str
+    annotator_column: str | None
+    frame: pl.DataFrame
+    rows_read: int
+    skipped: int
+    rejected: int
+    duplicates: int
+    faults: list[FieldError] = field(default_factory=list)
+    pooled: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The votes with their outcome words, as the estimators of `app.rating` take them."""
+        words = pl.col("outcome").replace_strict(dict(enumerate(WINNERS)), return_dtype=pl.String)
+        return self.frame.select("annotator", "model_a", "model_b", words.alias("winner"), "battle_id")
+
+
+def read_vote_file(
+    path: Path,
+    *,
+    schema: str | None = None,
+    annotator_column: str | None = None,
+    pooled: bool = False,
+    columns: str | None = None,
+    progress: Callable[[float], None] | None = None,
+    options: ReadOptions | None = None,
+) -> VoteFile:
+    """Read a whole file of votes, and keep the columns of a vote.
+
+    Parameters
+    ----------
+    schema, annotator_column, pooled, columns : see `ReadOptions`.
+    progress : called with the share of the file that has been read, 0 to 1.
+    options : all options at once, instead of these.
+
+    Raises
+    ------
+    BadInputError
+        See `VoteReader`. Invalid records are listed in the result.
+    """
+    options = options or ReadOptions(schema, annotator_column, pooled, columns)
+    reader = VoteReader(path, options)
+    total = reader.count() if progress else 0
+    read = 0
+    batches: list[Checked] = []
+    for checked in reader.batches(max_faults=MAX_FAULTS):
+        batches.append(checked)
+        read += checked.records
+        if progress:
+            progress(min(1.0, read / max(1, total)))
+    votes = pl.concat([batch.votes for batch in batches])
+    frame = _without_repeats(votes)
+    return VoteFile(
+        path=path,
+        schema=reader.form.schema.name,
+        annotator_column=reader.form.annotator,
+        frame=frame,
+        rows_read=read,
+        skipped=sum(batch.skipped for batch in batches),
+        rejected=sum(batch.rejected for batch in batches),
+        duplicates=votes.height - frame.height,
+        faults=reader.placed([fault for batch in batches for fault in batch.faults]),
+        pooled=options.pooled,
+        notes=reader.notes,
+    )
+
+
+def join_vote_files(files: Sequence[VoteFile]) -> VoteFile:
+    """Return the votes of several files as those of one; the places in messages name their file."""
+    first = files[0]
+    if len(files) == 1:
+        return first
+    votes = pl.concat([file.frame for file in files])
+    frame = _without_repeats(votes)
+    faults = [FieldError(f"{file.path.name}, {fault.pointer}", fault.detail) for file in files for fault in file.faults]
+    return replace(
+        first,
+        path=Path(", ".join(file.path.name for file in files)),
+        schema=", ".join(dict.fromkeys(file.schema for file in files)),
+        frame=frame,
+        rows_read=sum(file.rows_read for file in files),
+        skipped=sum(file.skipped for file in files),
+        rejected=sum(file.rejected for file in files),
+        duplicates=sum(file.duplicates for file in files) + votes.height - frame.height,
+        faults=faults[:MAX_FAULTS],
+        notes=[f"{file.path.name}: {note}" for file in files for note in file.notes],
+    )
+
+
+def _without_repeats(votes: pl.DataFrame) -> pl.DataFrame:
+    key = votes.select("battle_id", "annotator")
+    votes = votes.filter(key["battle_id"].is_null() | key.to_struct().is_first_distinct())
+    named = votes["vote_id"]
+    return votes.filter(named.is_null() | named.is_first_distinct()) if named.count() else votes
