@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo example test campaigns browser screenshots lint fmt docs site bench soak coverage lock
+.PHONY: help setup demo example test campaigns browser clients screenshots lint fmt docs site bench soak coverage lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -33,6 +33,12 @@ campaigns: setup ## faults under traffic, services killed and stopped: about thr
 
 browser: setup ## every page in a real browser (needs chromium)
 	$(BIN)/pytest -n 2 --dist loadgroup -m browser $(ARGS)
+
+clients: setup ## clients generated from the API's description, in Python and TypeScript, at work (needs node and npm)
+	$(PYTHON) -m venv clients/generators/.venv
+	clients/generators/.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement clients/generators/requirements.txt
+	cd clients/generators && npm ci --no-progress
+	$(BIN)/pytest -n 2 -m generators tests/clients $(ARGS)
 
 screenshots: setup ## a picture of every page in docs/images: light, dark, phone (needs chromium)
 	$(BIN)/pytest tests/pages/screenshots.py -m browser
@@ -70,4 +76,5 @@ lock: ## pin the requirements anew (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.txt
 	uv pip compile pyproject.toml --extra embedded --extra dask --extra oidc --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt
 	uv pip compile docs/site/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o docs/site/requirements.txt
+	uv pip compile clients/generators/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o clients/generators/requirements.txt
 	uv pip compile pyproject.toml benchmarks/peers.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o benchmarks/requirements.txt

@@ -49,23 +49,29 @@ def _describe(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[B
         [(model, "validation") for model in described], ref_template="#/components/schemas/{model}"
     )
     schemas.update(own["$defs"])
-    _name_single_values(schemas)
+    _suit_generators(schema)
     for path in schema["paths"].values():
         for operation in path.values():
             _complete(operation, public=public_leaderboard)
     return schema
 
 
-def _name_single_values(part: Any) -> None:
-    """Write each constant as an enumeration of one: in unions generated clients read constants wrongly."""
+def _suit_generators(part: Any) -> None:
+    """Rewrite what generators of clients read wrongly, with the same meaning.
+
+    A constant becomes an enumeration of one: in unions they take the constant for the only value. A default of null,
+    which says nothing, goes: a property with a default would be one that every request has to send.
+    """
     if isinstance(part, dict):
         if isinstance(part.get("const"), str):
             part["enum"] = [part.pop("const")]
+        if part.get("default", ...) is None:
+            del part["default"]
         for inner in part.values():
-            _name_single_values(inner)
+            _suit_generators(inner)
     elif isinstance(part, list):
         for inner in part:
-            _name_single_values(inner)
+            _suit_generators(inner)
 
 
 def _complete(operation: dict[str, Any], *, public: bool) -> None:

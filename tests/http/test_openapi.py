@@ -50,6 +50,11 @@ def test_no_union_has_a_constant(description: dict[str, Any]) -> None:
     assert {"type": "string", "enum": ["estimated"]} in list(parts(description["components"]["schemas"]["Policy"]))
 
 
+def test_what_may_be_left_out_has_no_default_of_null(description: dict[str, Any]) -> None:
+    assert not [part for part in parts(description) if part.get("default", ...) is None]
+    assert "battle_id" not in description["components"]["schemas"]["Vote"]["required"]
+
+
 def test_what_is_public_asks_for_no_key(description: dict[str, Any]) -> None:
     assert operations(description)["get /leaderboard"]["security"] == []
     closed = create_app(Settings(public_leaderboard=False)).openapi()

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description add59e5c8a325f6e: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 03e9c9a61c5a67c7: make docs.
 
 from __future__ import annotations
 
