@@ -13,10 +13,11 @@ from app.auth.tokens import authenticate_any
 from app.battles.queue import BattleQueue
 from app.database.engine import Database
 from app.database.schema import needed_revision
+from app.http.bodies import BodyGate
 from app.http.compression import Compression
 from app.http.cross_origin import CrossOrigin
 from app.http.dependencies import refuse_unknown_parameters
-from app.http.limits import BodyLimit, RateLimits
+from app.http.limits import RateLimits
 from app.http.middleware import RequestLogMiddleware
 from app.http.openapi import install_openapi, operation_id
 from app.http.paths import PREFIX
@@ -62,12 +63,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     install_routes(app)
     install_problem_handlers(app, problem_page)
     install_openapi(app, public_leaderboard=settings.public_leaderboard, bodies=BODIES)
-    app.add_middleware(
-        BodyLimit,
-        max_bytes=settings.server.max_body_bytes,
-        seconds=settings.server.body_seconds,
-        uploads=dict.fromkeys((f"{PREFIX}/imports", "/console/imports"), settings.imports.max_bytes),
-    )
+    app.add_middleware(BodyGate, settings=settings)
     app.add_middleware(Compression)
     app.add_middleware(RequestLogMiddleware, hide_keys=settings.pseudonym_key is not None)
     app.add_middleware(CrossOrigin, origins=settings.server.cors_origins, public=settings.public_leaderboard)
@@ -114,6 +110,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         rate_limits=RateLimits(
             per_key=settings.server.requests_per_minute,
             per_address=settings.server.anonymous_requests_per_minute,
+            at_once=settings.server.connections_per_address,
             sign_ins=settings.sessions.sign_ins_per_minute,
             per_token=settings.battles.requests_per_token,
         ),

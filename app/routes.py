@@ -53,7 +53,7 @@ BODIES = (Vote, VoteBatch, SealedVoteBody, NewBattle)
 def install_routes(app: FastAPI) -> None:
     """Give the application its routes."""
     # Directly: FastAPI takes twice as long to find a route of an included router, and votes come thousands a second.
-    for quick in (votes.router, votes.batch_router, battles.quick_router):
+    for quick in (votes.router, battles.quick_router):
         app.router.routes.extend(quick.routes)
     for router in (
         votes.retractions_router,

@@ -11,6 +11,7 @@ from app.battles import service
 from app.battles.exposure.schemas import Exposure
 from app.battles.exposure.service import report_exposure
 from app.battles.schemas import (
+    MAX_BATTLE_BYTES,
     Battle,
     BattleState,
     BattleWithCandidates,
@@ -22,23 +23,24 @@ from app.battles.schemas import (
 )
 from app.battles.service import BattleReceipt
 from app.database.timestamps import StorableTimestamp
+from app.http.bodies import parse_body, takes_body
 from app.http.dependencies import (
     ReadView,
     Transaction,
     require,
     services_of,
 )
-from app.http.direct_route import DirectRoute, direct_router
+from app.http.direct_route import direct_router
 from app.http.group_commit import IdempotentSubmission
 from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
 from app.http.idempotency.service import StoredResponse
 from app.http.openapi import documented_body
 from app.http.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
-from app.http.token_requests import WITHOUT_KEY, OptionalKey, read_signed_body, refuse_anonymous, verify_battle_token
+from app.http.token_requests import WITHOUT_KEY, OptionalKey, refuse_anonymous, verify_battle_token
 from app.votes.sealed.schemas import object_with_token
 
-quick_router = direct_router("/battles", "battles", DirectRoute)
+quick_router = direct_router("/battles", "battles")
 router = APIRouter(prefix="/battles", tags=["battles"])
 exposure_router = APIRouter(prefix="/exposure", tags=["battles"])
 
@@ -52,6 +54,7 @@ _Position = TypeAdapter(tuple[UUID])
     responses=problem_responses(400, 401, 403, 409, 413, 415, 422, 503),
     openapi_extra={**documented_body(NewBattle), "parameters": [documented_key()]},
 )
+@takes_body(lambda _: MAX_BATTLE_BYTES)
 async def post_battle(caller: Annotated[Caller, require("ingest")], request: Request) -> Response:
     """Draw the next battle for an annotator.
 
@@ -66,7 +69,7 @@ async def post_battle(caller: Annotated[Caller, require("ingest")], request: Req
     `shutting-down`, `database-unreachable` or `database-busy`, ask again later.
     """
     body = await request.body()
-    battle = parse_battle(body)
+    battle = await parse_body(parse_battle, body)
     queue = services_of(request).battle_queue
     render = partial(_render, request)
     if HEADER not in request.headers:
@@ -89,7 +92,7 @@ def _render(request: Request, receipt: BattleReceipt) -> StoredResponse:
 
 async def _token_battle(request: Request, caller: OptionalKey) -> UUID | None:
     """Require a key or a battle's token in the body; return the token's battle, if there is a token."""
-    content = object_with_token(await read_signed_body(request, caller))
+    content = object_with_token(await request.body())
     if content is not None and isinstance(content["token"], str):
         return verify_battle_token(request, content["token"], caller)
     if caller is None:

@@ -5,10 +5,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.http.problems import validation_error
+from app.naming.names import MAX_NAME_LENGTH
 from app.votes.rules import MAX_TAGS
 from app.votes.schemas import Name
 
 MAX_CANDIDATES = 1_000
+MAX_BATTLE_BYTES = 12 * (MAX_CANDIDATES + MAX_TAGS + 2) * MAX_NAME_LENGTH  # JSON may take 12 bytes for a character
 
 SkipReason = Literal["skip", "identity_leaked", "failed"]
 BattleState = Literal["open", "voted", "skipped", "expired"]

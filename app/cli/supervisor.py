@@ -10,15 +10,17 @@ from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from typing import Any
+from typing import Any, cast
 
 import structlog
 import typer
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from app.cli.logs import log_level, log_to_stderr
 from app.cli.worker import heeds_hangup, start_resource_tracker, work_as_child
+from app.http.connections import ConnectionLimits
 from app.refits.fit.child_process import become_child
 from app.settings import Settings
 
@@ -51,6 +53,9 @@ class Supervisor(Multiprocess):
         self._announced = False
         self._heeds_hangup = heeds_hangup()
         self._parent_death, self._parent_alive = multiprocessing.Pipe(duplex=False)
+        server = settings.server
+        limits = ConnectionLimits(server.connections_per_address, server.head_seconds)
+        connections = cast("type[HttpToolsProtocol]", limits)  # uvicorn calls it; the annotation asks for a class
         config = uvicorn.Config(
             partial(make_application, self._parent_death, settings),
             factory=True,
@@ -59,6 +64,7 @@ class Supervisor(Multiprocess):
             access_log=False,
             server_header=False,
             ws="none",
+            http=connections,
             timeout_graceful_shutdown=REQUEST_SECONDS,
             timeout_worker_healthcheck=_HANGING_SECONDS,
         )

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from app.auth.callers import Caller, Scope
 from app.database.errors import DatabaseBusyError
 from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError
+from app.http.admission import Admission
 from app.http.errors import MediaTypeError
 from app.http.problems import invalid_input
 from app.services import Services
@@ -91,8 +92,8 @@ Transaction = Annotated[Connection, Depends(_transaction, scope="function")]
 ReadView = Annotated[Connection, Depends(_read_view, scope="function")]
 
 
-def require(scope: Scope, *, tokens: bool = False) -> Any:
-    """Return a dependency that yields the caller and requires a scope: `Annotated[Caller, require("read")]`.
+def require(*scopes: Scope, tokens: bool = False) -> Any:
+    """Return a dependency that yields the caller and requires a scope, one of several: `Annotated[Caller, require(…)]`.
 
     Ingest tokens, which pages in browsers hold, are accepted only with `tokens`.
 
@@ -100,43 +101,40 @@ def require(scope: Scope, *, tokens: bool = False) -> Any:
     ------
     NotAuthenticatedError, ScopeMissingError, RateLimitedError
     """
-    return Security(_authorised(scope, tokens=tokens), scopes=[scope])
+
+    async def authorised(request: Request) -> Caller:
+        return await authorise(request, *scopes, tokens=tokens)
+
+    return key_dependency(authorised, *scopes)
 
 
-def require_any(first: Scope, second: Scope) -> Any:
-    """Return a dependency that yields the caller and requires one of two scopes.
-
-    Raises
-    ------
-    NotAuthenticatedError, ScopeMissingError
-    """
-
-    async def authorised(request: Request, credentials: Credentials) -> Caller:
-        caller = await _identify(request, credentials.credentials if credentials else None, tokens=False)
-        if not (caller.may(first) or caller.may(second)):
-            raise ScopeMissingError(f"this needs a key with the scope {first} or {second}")
-        return caller
-
-    return Security(authorised, scopes=[first, second])
+def key_dependency(decide: Callable[[Request], Awaitable[Any]], *scopes: Scope) -> Any:
+    """Return a dependency that decides by the key of a request; FastAPI describes these scopes."""
+    return Security(_KeyAdmission(decide), scopes=list(scopes))
 
 
-async def authorise(request: Request, scope: Scope, secret: str | None, *, tokens: bool = False) -> Caller:
-    """Return the holder of this key and require a scope.
+class _KeyAdmission(Admission[Any]):
+    async def __call__(self, request: Request, _: Credentials = None) -> Any:
+        return await super().__call__(request)
+
+
+async def authorise(request: Request, *scopes: Scope, tokens: bool = False) -> Caller:
+    """Return the holder of the request's key and require one of these scopes.
 
     Raises
     ------
     NotAuthenticatedError, ScopeMissingError, RateLimitedError
     """
-    caller = await _identify(request, secret, tokens=tokens)
-    if not caller.may(scope):
-        raise ScopeMissingError(f"this needs a key with the scope {scope}")
+    caller = await _identify(request, tokens=tokens)
+    if not any(map(caller.may, scopes)):
+        raise ScopeMissingError(f"this needs a key with the scope {' or '.join(scopes)}")
     return caller
 
 
-async def _identify(request: Request, secret: str | None, *, tokens: bool) -> Caller:
-    """Return the holder of this key and count the request towards the caller's limit."""
+async def _identify(request: Request, *, tokens: bool) -> Caller:
+    """Return the holder of the request's key and count the request towards the caller's limit."""
     services = services_of(request)
-    limits = services.rate_limits
+    limits, secret = services.rate_limits, bearer_secret(request)
     if secret is None:
         limits.count_anonymous(request.scope)
         raise NotAuthenticatedError("send an API key: Authorization: Bearer sa_…")
@@ -157,14 +155,15 @@ def bearer_secret(request: Request) -> str | None:
     return secret.strip() or None if scheme.lower() == "bearer" else None
 
 
-async def optional_read(request: Request, credentials: Credentials) -> Caller | None:
+async def _optional_read(request: Request) -> Caller | None:
     """Return the reader. Where the leaderboard is public anyone may read: None for a request without a valid key."""
     services = services_of(request)
     if not services.settings.public_leaderboard:
-        return await _authorised("read")(request, credentials)
-    if credentials is not None:
+        return await authorise(request, "read")
+    secret = bearer_secret(request)
+    if secret is not None:
         with suppress(NotAuthenticatedError):  # a stale key reads as a request without one does
-            caller = await services.known_callers.identify(credentials.credentials)
+            caller = await services.known_callers.identify(secret)
             services.rate_limits.count_caller(request.scope, caller)
             return caller
     services.rate_limits.count_anonymous(request.scope)
@@ -172,16 +171,7 @@ async def optional_read(request: Request, credentials: Credentials) -> Caller | 
 
 
 # None where the leaderboard is public and the request has no valid key.
-OptionalReader = Annotated[Caller | None, Security(optional_read)]
-
-
-def _authorised(
-    scope: Scope, *, tokens: bool = False
-) -> Callable[[Request, HTTPAuthorizationCredentials | None], Awaitable[Caller]]:
-    async def authorised(request: Request, credentials: Credentials) -> Caller:
-        return await authorise(request, scope, credentials.credentials if credentials else None, tokens=tokens)
-
-    return authorised
+OptionalReader = Annotated[Caller | None, Security(_KeyAdmission(_optional_read))]
 
 
 async def refuse_unknown_parameters(request: Request) -> None:

@@ -1,6 +1,6 @@
 """Errors that only HTTP requests can cause."""
 
-from app.errors import NotAuthenticatedError, StableArenaError
+from app.errors import NotAuthenticatedError, StableArenaError, UnavailableError
 
 
 class MalformedBodyError(StableArenaError):
@@ -36,6 +36,13 @@ class BodyTooSlowError(StableArenaError):
 
     code = "body-too-slow"
     title = "The body arrives too slowly"
+
+
+class TooManyBodiesError(UnavailableError):
+    """The bodies of all requests in work have as many bytes as the process may hold."""
+
+    code = "too-many-bodies"
+    title = "Too many large requests at once"
 
 
 class RateLimitedError(StableArenaError):

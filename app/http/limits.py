@@ -1,141 +1,26 @@
-"""Limits on callers: the length and speed of a body, and requests a minute."""
+"""Limits on callers: requests a minute, and how many of an address may be answered at once."""
 
-import asyncio
 import ipaddress
 import math
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from cachetools import LRUCache
-from python_multipart.multipart import parse_options_header
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from app.auth.callers import Caller
-from app.errors import StableArenaError
-from app.http.errors import BodyTooLargeError, BodyTooSlowError, MediaTypeError, RateLimitedError
-from app.http.problems import problem_response
-
-_BYTES_A_SECOND = 16 * 1024  # least speed of a body that takes longer than `seconds`
+from app.http.errors import RateLimitedError
 
 _MINUTE = 60.0
 _NETWORK_BITS = 64  # of an IPv6 address that belong to one subscriber
+IN_PROGRESS = "in_progress"
+"""In a request's state: what to call when the request was answered."""
 RATE_LIMIT_HEADERS = "rate_limit_headers"
 """In a request's state: the response headers that say how much of the limit is left, as in the IETF's draft."""
-
-
-class _RefusedError(Exception):
-    """Ends the reading of a body; it does not leave this module."""
-
-
-class BodyLimit:
-    """Refuses bodies that are too large, too slow, compressed or in an odd charset before anything parses them.
-
-    A body may take `seconds`, plus a second for every 16 KiB that have arrived. So a long upload has time, and a caller
-    who sends a byte now and then does not. The limits also hold for bodies without Content-Length.
-    `uploads` maps paths to a length limit of their own, for endpoints that do not hold the body in memory.
-    """
-
-    def __init__(self, app: ASGIApp, max_bytes: int, seconds: float, uploads: Mapping[str, int] | None = None) -> None:
-        self._app = app
-        self._max_bytes = max_bytes
-        self._seconds = seconds
-        self._uploads = uploads or {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
-        max_bytes = self._uploads.get(scope["path"], self._max_bytes)
-        declared = headers.get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared[:20]) > max_bytes:
-            await _refuse(_too_large(max_bytes), scope, receive, send)
-        elif headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
-            refusal = MediaTypeError("send the body without Content-Encoding: compressed bodies are not accepted")
-            await _refuse(refusal, scope, receive, send)
-        elif not _is_utf8(Headers(scope=scope).get("content-type", "")):
-            await _refuse(MediaTypeError("send the form in UTF-8"), scope, receive, send)
-        elif declared == b"0" and b"transfer-encoding" not in headers:
-            await self._app(scope, receive, send)
-        else:
-            await _Watched(max_bytes, self._seconds, scope, receive, send).run(self._app)
-
-
-def _is_utf8(media_type: str) -> bool:
-    """Whether a form, if it is one in parts, is in UTF-8. Some of Python's other codecs take minutes for a megabyte."""
-    kind, options = parse_options_header(media_type)
-    return kind != b"multipart/form-data" or options.get(b"charset", b"utf-8").lower() in (b"utf-8", b"utf8")
-
-
-class _Watched:
-    """A request whose body is checked while it arrives."""
-
-    def __init__(self, max_bytes: int, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
-        self._max_bytes = max_bytes
-        self._seconds = seconds
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._began = time.monotonic()
-        self._received = 0
-        self._complete = False
-        self._answered = False
-        self._refusal: StableArenaError | None = None
-
-    async def run(self, app: ASGIApp) -> None:
-        with suppress(_RefusedError):
-            await app(self._scope, self._watch, self._answer)
-        if self._refusal is not None and not self._answered:
-            await _refuse(self._refusal, self._scope, self._receive, self._send)
-
-    async def _watch(self) -> Message:
-        if self._complete:  # only a disconnect can follow, and it may take as long as the answer
-            return await self._receive()
-        if self._refusal is not None:
-            raise _RefusedError
-        try:
-            message = await self._next_part()
-            self._received += len(message.get("body", b""))
-            if self._received > self._max_bytes:
-                raise _too_large(self._max_bytes)
-        except StableArenaError as error:
-            self._refusal = error
-            raise _RefusedError from None
-        self._complete = not message.get("more_body", False)
-        return message
-
-    async def _next_part(self) -> Message:
-        allowed = self._seconds + self._received / _BYTES_A_SECOND
-        left = self._began + allowed - time.monotonic()
-        try:
-            async with asyncio.timeout(left):
-                return await self._receive()
-        except TimeoutError:
-            seconds = time.monotonic() - self._began
-            raise BodyTooSlowError(f"only {self._received} bytes arrived in {seconds:.0f} seconds") from None
-
-    async def _answer(self, message: Message) -> None:
-        # The application saw half a body. Its answer is replaced by the reason.
-        if self._refusal is not None and not self._answered:
-            return
-        self._answered = True
-        await self._send(message)
-
-
-def _too_large(max_bytes: int) -> BodyTooLargeError:
-    return BodyTooLargeError(f"bodies may have at most {max_bytes} bytes")
-
-
-async def _refuse(error: StableArenaError, scope: Scope, receive: Receive, send: Send) -> None:
-    response = problem_response(scope, error)
-    response.headers["Connection"] = "close"
-    await response(scope, receive, send)
 
 
 @dataclass(slots=True)
@@ -160,6 +45,7 @@ class RateLimits:
         *,
         per_key: int | None,
         per_address: int | None,
+        at_once: int | None = None,
         sign_ins: int | None = None,
         per_token: int | None = None,
         size: int = 100_000,
@@ -168,7 +54,29 @@ class RateLimits:
         self._sign_ins = sign_ins
         self._per_address = per_address
         self._per_token = per_token
+        self._at_once = at_once
+        self._in_progress: Counter[str] = Counter()
         self._buckets: LRUCache[Any, _Bucket] = LRUCache(size)
+
+    def enter(self, scope: Scope) -> None:
+        """Count a request without a valid key among those that its address has in progress, until it is answered.
+
+        Raises
+        ------
+        RateLimitedError
+        """
+        if self._at_once is None or IN_PROGRESS in scope["state"]:
+            return
+        network = _network(scope)
+        if self._in_progress[network] >= self._at_once:
+            raise RateLimitedError(f"one address may have {self._at_once} requests in progress without a key", 1)
+        self._in_progress[network] += 1
+        scope["state"][IN_PROGRESS] = partial(self._leave, network)
+
+    def _leave(self, network: str) -> None:
+        self._in_progress[network] -= 1
+        if not self._in_progress[network]:
+            del self._in_progress[network]
 
     def count_caller(self, scope: Scope, caller: Caller) -> None:
         """Count a request of a key, or of one of its tokens, towards the key's own limit or the service's.
@@ -182,12 +90,13 @@ class RateLimits:
             self._take(scope, "key", caller.key_id or caller.name, per_minute)
 
     def count_anonymous(self, scope: Scope) -> None:
-        """Count a request without a valid key towards the limit of the address.
+        """Count a request without a valid key towards the limits of the address.
 
         Raises
         ------
         RateLimitedError
         """
+        self.enter(scope)
         if self._per_address is not None:
             self._take(scope, "address", _network(scope), self._per_address)
 
@@ -233,8 +142,12 @@ class RateLimits:
 
 
 def _network(scope: Scope) -> str:
-    """Return the caller's address, of IPv6 the part that a provider assigns. uvicorn has looked behind proxies."""
-    host: str = scope["client"][0] if scope.get("client") else ""
+    """Return the network of the caller's address. uvicorn has looked behind proxies."""
+    return network_of(scope["client"][0] if scope.get("client") else "")
+
+
+def network_of(host: str) -> str:
+    """Return an address, of IPv6 the part that a provider assigns."""
     if ":" not in host:
         return host
     return str(ipaddress.IPv6Network((host.partition("%")[0], _NETWORK_BITS), strict=False))

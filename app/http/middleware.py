@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.database.ids import new_id
 from app.errors import StableArenaError
-from app.http.limits import RATE_LIMIT_HEADERS
+from app.http.limits import IN_PROGRESS, RATE_LIMIT_HEADERS
 from app.http.paths import PREFIX
 from app.http.problems import problem_response
 from app.http.process_metrics import DURATIONS, REQUESTS, VOTE_ROUTES, VOTES
@@ -92,6 +92,8 @@ class RequestLogMiddleware:
             failed = {"detail": state["failure"]} if "failure" in state else {}
             level("request", method=method, path=path, status=status, milliseconds=round(seconds * 1000, 2), **failed)
         finally:
+            if IN_PROGRESS in state:
+                state[IN_PROGRESS]()
             structlog.contextvars.reset_contextvars(**tokens)
 
 

@@ -5,7 +5,7 @@ import base64
 import ipaddress
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from app.auth.sessions.csrf import is_token_of
 from app.auth.sessions.schemas import Lifetimes, SignedIn
 from app.auth.sessions.service import find_session
 from app.errors import ScopeMissingError
+from app.http.admission import Admission
 from app.http.dependencies import database_turn, services_of
 from app.http.errors import ForgedRequestError, InsecureConnectionError, SignInNeededError
 
@@ -45,12 +46,10 @@ def signed_in(scope: Scope | None = None) -> Any:
     SignInNeededError, ScopeMissingError, ForgedRequestError, RateLimitedError
     """
 
-    async def visitor(request: Request) -> SignedIn:
-        found = await find_visitor(request)
-        if found is None:
-            raise SignInNeededError("sign in to see this page")
-        if scope is not None and not found.caller.may(scope):
-            raise ScopeMissingError(f"this page needs a key with the scope {scope}")
+    async def admitted(request: Request) -> SignedIn:
+        return await _require_visitor(request, scope)
+
+    async def visitor(request: Request, found: Annotated[SignedIn, Depends(Admission(admitted))]) -> SignedIn:
         if request.method not in _SAFE:  # last: it may read a form that holds a file
             await check_form(request, found)
         return found
@@ -62,11 +61,19 @@ async def _page_reader(request: Request) -> SignedIn | None:
     if services_of(request).settings.public_leaderboard:
         services_of(request).rate_limits.count_anonymous(request.scope)
         return None
-    reader: Callable[[Request], Awaitable[SignedIn]] = signed_in("read").dependency
-    return await reader(request)
+    return await _require_visitor(request, "read")
 
 
-PageReader = Annotated[SignedIn | None, Depends(_page_reader)]
+async def _require_visitor(request: Request, scope: Scope | None) -> SignedIn:
+    found = await find_visitor(request)
+    if found is None:
+        raise SignInNeededError("sign in to see this page")
+    if scope is not None and not found.caller.may(scope):
+        raise ScopeMissingError(f"this page needs a key with the scope {scope}")
+    return found
+
+
+PageReader = Annotated[SignedIn | None, Depends(Admission(_page_reader))]
 """The reader of a page that shows the leaderboard: None where it is public, else signed in with the scope `read`."""
 
 
@@ -85,8 +92,16 @@ async def find_visitor(request: Request) -> SignedIn | None:
     return replace(found, over_tls=_has_tls(request))
 
 
-Visitor = Annotated[SignedIn | None, Depends(find_visitor)]
+Visitor = Annotated[SignedIn | None, Depends(Admission(find_visitor))]
 """The visitor of a page that is for everyone: None if the browser is not signed in."""
+
+
+async def _count_sign_in(request: Request) -> None:
+    services_of(request).rate_limits.count_sign_in(request.scope)
+
+
+count_sign_in = Depends(Admission(_count_sign_in))
+"""Counts an attempt to sign in."""
 
 
 async def check_form(request: Request, visitor: SignedIn) -> None:

@@ -3,38 +3,39 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Request, Security
+from fastapi import Request
 
 from app.auth.battle_tokens import ForgedTokenError
 from app.auth.callers import Caller
 from app.errors import NotAuthenticatedError
-from app.http.dependencies import Credentials, authorise, services_of
+from app.http.dependencies import authorise, key_dependency, services_of
 
 _TOKEN_BODY = 4096  # bytes: more than a body with a token needs
 
 
-async def optional_ingest(request: Request, secret: str | None, *, tokens: bool = True) -> Caller | None:
+async def _ingest_or_none(request: Request) -> Caller | None:
+    return await _optional_ingest(request, tokens=True)
+
+
+async def _key_or_none(request: Request) -> Caller | None:
+    return await _optional_ingest(request, tokens=False)
+
+
+async def _optional_ingest(request: Request, *, tokens: bool) -> Caller | None:
     """Return the caller, who needs scope `ingest`; None for a request without a key: a battle's token may replace it.
+
+    Without a key, a body that is longer than one with a token needs, or does not say how long it is, is refused.
 
     Raises
     ------
     NotAuthenticatedError, ScopeMissingError, RateLimitedError
     """
-    if secret is None and "authorization" not in request.headers:
-        return None
-    return await authorise(request, "ingest", secret, tokens=tokens)
-
-
-async def read_signed_body(request: Request, caller: Caller | None) -> bytes:
-    """Return the body. Without a caller it may hold a battle's token, and is refused if it is longer than that needs.
-
-    Raises
-    ------
-    NotAuthenticatedError, RateLimitedError
-    """
-    if caller is None and int(request.headers.get("content-length", _TOKEN_BODY + 1)) > _TOKEN_BODY:
+    if "authorization" in request.headers:
+        return await authorise(request, "ingest", tokens=tokens)
+    if int(request.headers.get("content-length", _TOKEN_BODY + 1)) > _TOKEN_BODY:
         raise refuse_anonymous(request)
-    return await request.body()
+    services_of(request).rate_limits.enter(request.scope)
+    return None
 
 
 def refuse_anonymous(request: Request) -> NotAuthenticatedError:
@@ -62,15 +63,7 @@ def verify_battle_token(request: Request, token: str, caller: Caller | None) -> 
     return battle_id
 
 
-async def _ingest_or_none(request: Request, credentials: Credentials) -> Caller | None:
-    return await optional_ingest(request, credentials.credentials if credentials else None)
-
-
-async def _key_or_none(request: Request, credentials: Credentials) -> Caller | None:
-    return await optional_ingest(request, credentials.credentials if credentials else None, tokens=False)
-
-
 # None for a request without a key: the endpoint looks for a battle's token. `WITHOUT_KEY` documents that.
-OptionalIngest = Annotated[Caller | None, Security(_ingest_or_none, scopes=["ingest"])]
-OptionalKey = Annotated[Caller | None, Security(_key_or_none, scopes=["ingest"])]
+OptionalIngest = Annotated[Caller | None, key_dependency(_ingest_or_none, "ingest")]
+OptionalKey = Annotated[Caller | None, key_dependency(_key_or_none, "ingest")]
 WITHOUT_KEY: dict[str, Any] = {"security": [{}]}

@@ -12,7 +12,8 @@ from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.database.timestamps import StorableTimestamp
 from app.errors import BadInputError, FieldError
-from app.http.dependencies import ProcessServices, ReadView, require, require_any, services_of
+from app.http.bodies import takes_body
+from app.http.dependencies import ProcessServices, ReadView, require, services_of
 from app.http.errors import MediaTypeError
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
@@ -119,6 +120,7 @@ def _options(
         }
     },
 )
+@takes_body(lambda settings: settings.imports.max_bytes, streamed=True)
 async def post_import(
     request: Request,
     response: Response,
@@ -189,7 +191,7 @@ def _find(database: Database, import_id: UUID) -> Import:
         return Import(**imports.find_import(conn, import_id).model_dump())
 
 
-@router.get("", dependencies=[require_any("ingest", "read")], responses=problem_responses(401, 403, 422, 503))
+@router.get("", dependencies=[require("ingest", "read")], responses=problem_responses(401, 403, 422, 503))
 def list_imports(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Import]:
     """List imports, the newest first.
 
@@ -201,7 +203,7 @@ def list_imports(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) ->
 
 @router.get(
     "/{import_id}",
-    dependencies=[require_any("ingest", "read")],
+    dependencies=[require("ingest", "read")],
     responses=problem_responses(401, 403, 404, 422, 503),
 )
 def get_import(import_id: UUID, conn: ReadView) -> ImportDetails:
@@ -214,7 +216,7 @@ def get_import(import_id: UUID, conn: ReadView) -> ImportDetails:
 
 @router.get(
     "/{import_id}/errors",
-    dependencies=[require_any("ingest", "read")],
+    dependencies=[require("ingest", "read")],
     response_class=StreamingResponse,
     responses={
         200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "application/x-ndjson")}},

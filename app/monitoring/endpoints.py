@@ -1,14 +1,14 @@
 import asyncio
 from typing import Literal, cast
 
-from fastapi import APIRouter, Request, Response, Security
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
 from app.database.schema import require_current
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.http import process_metrics
-from app.http.dependencies import Credentials, ProcessServices, authorise, services_of
+from app.http.dependencies import ProcessServices, authorise, bearer_secret, key_dependency, services_of
 from app.http.problems import problem_responses
 from app.monitoring.families import expose_figures
 from app.services import Services
@@ -43,13 +43,13 @@ def get_readiness(services: ProcessServices) -> Health:
     return Health()
 
 
-async def _require_reader(request: Request, credentials: Credentials) -> None:
-    if credentials is None and services_of(request).settings.public_metrics:
+async def _require_reader(request: Request) -> None:
+    secret = bearer_secret(request)
+    if secret is None and services_of(request).settings.public_metrics:
         return
     readers = services_of(request).metrics_readers
-    secret = credentials.credentials if credentials else None
     try:
-        await authorise(request, "read", secret)
+        await authorise(request, "read")
     except UnavailableError:
         if secret is None or not readers.know(secret):
             raise
@@ -63,7 +63,7 @@ async def _require_reader(request: Request, credentials: Credentials) -> None:
 
 @router.get(
     "/metrics",
-    dependencies=[Security(_require_reader, scopes=["read"])],
+    dependencies=[key_dependency(_require_reader, "read")],
     response_class=Response,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "In Prometheus' text format."},

@@ -52,13 +52,29 @@ class ServerSettings(Group):
         description="Processes of `serve` that answer requests; each has its own connections, queue and limits.",
     )
     max_body_bytes: int = Field(
-        16 * 1024 * 1024, ge=1024, description="Requests with a larger body are refused before they are parsed."
+        16 * 1024 * 1024,
+        ge=1024,
+        description="Requests with a larger body are refused; what is not a batch of votes has to be shorter still.",
+    )
+    bodies_bytes: int = Field(
+        128 * 1024 * 1024,
+        ge=1024 * 1024,
+        description="Bytes of request bodies that a process may hold; further requests get 503 at once.",
     )
     body_seconds: float = Field(
         30.0,
         gt=0,
         le=3600,
         description="Time that a request's body may take, plus a second for every 16 KiB of it.",
+    )
+    head_seconds: float = Field(
+        10.0, gt=0, le=3600, description="Time that the line and the headers of a request may take."
+    )
+    connections_per_address: Annotated[int | None, NO_LIMIT] = Field(
+        200,
+        ge=1,
+        description="Connections that an address may have, per process, and requests in progress without a key where a "
+        "trusted proxy forwards it; `none` for no limit.",
     )
     requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         None,

@@ -9,15 +9,15 @@ from pydantic_core import to_json
 
 from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
+from app.http.bodies import parse_body, takes_body
 from app.http.dependencies import (
     ReadView,
     Transaction,
     database_turn,
     require,
-    require_any,
     services_of,
 )
-from app.http.direct_route import OpenRoute, TokenRoute, direct_router
+from app.http.direct_route import direct_router
 from app.http.group_commit import IdempotentSubmission
 from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
 from app.http.idempotency.service import StoredResponse
@@ -25,10 +25,11 @@ from app.http.middleware import note_votes
 from app.http.openapi import documented_body
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_response, problem_responses
-from app.http.token_requests import WITHOUT_KEY, OptionalIngest, read_signed_body, refuse_anonymous, verify_battle_token
+from app.http.token_requests import WITHOUT_KEY, OptionalIngest, refuse_anonymous, verify_battle_token
 from app.votes import retractions
 from app.votes.batches import record_batch, reserve_memory
 from app.votes.receipts import Status, VoteConflictError, VoteReceipt
+from app.votes.rules import MAX_VOTE_BYTES
 from app.votes.schemas import (
     BatchAnswer,
     RecordedVoteAnswer,
@@ -48,8 +49,7 @@ from app.votes.withdrawals import service as withdrawals
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
 
 
-router = direct_router("/votes", "votes", OpenRoute)
-batch_router = direct_router("/votes", "votes", TokenRoute)
+router = direct_router("/votes", "votes")
 retractions_router = APIRouter(tags=["votes"])
 
 _Position = TypeAdapter(tuple[UUID])
@@ -65,6 +65,7 @@ _Position = TypeAdapter(tuple[UUID])
     },
     openapi_extra={**documented_body(Vote, SealedVoteBody), "parameters": [documented_key()], **WITHOUT_KEY},
 )
+@takes_body(lambda _: MAX_VOTE_BYTES)
 async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     """Record one vote.
 
@@ -83,13 +84,13 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     `idempotency-key-reused`, `idempotency-in-flight`. After `queue-full`, `shutting-down`, `database-unreachable` or
     `database-busy`, send it again later.
     """
-    body = await read_signed_body(request, caller)
-    sealed = parse_sealed_vote(body)
+    body = await request.body()
+    sealed = await parse_body(parse_sealed_vote, body)
     if sealed is not None:
         return await _cast_sealed(request, sealed, caller)
     if caller is None:
         raise refuse_anonymous(request)
-    vote = parse_vote(body)
+    vote = await parse_body(parse_vote, body)
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
     claim = read_claim(request, caller, body) if HEADER in request.headers else None
@@ -114,12 +115,13 @@ async def _cast_sealed(request: Request, body: SealedVoteBody, caller: Caller | 
     return respond(_render(request, receipt))
 
 
-@batch_router.post(
+@router.post(
     "/batch",
     response_model=BatchAnswer,
     responses=problem_responses(400, 401, 403, 409, 413, 415, 422, 503),
     openapi_extra={**documented_body(VoteBatch), "parameters": [documented_key()]},
 )
+@takes_body(lambda settings: settings.server.max_body_bytes)
 async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=True)], request: Request) -> Response:
     """Record up to 10,000 votes.
 
@@ -135,7 +137,9 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
     services = services_of(request)
     with reserve_memory(services, request.headers.get("content-length")):
         body = await request.body()
-        claim = read_claim(request, caller, body) if HEADER in request.headers else None
+        claim = None
+        if HEADER in request.headers:
+            claim = await run_in_threadpool(read_claim, request, caller, body)
         async with database_turn(request):
             response, counts = await run_in_threadpool(record_batch, services, body, caller, claim)
     note_votes(request.scope, counts)
@@ -177,7 +181,7 @@ def get_vote(vote_id: UUID, conn: ReadView) -> VoteOnRecord:
 def retract_vote(
     vote_id: UUID,
     body: VoteRetraction,
-    caller: Annotated[Caller, require_any("ingest", "review")],
+    caller: Annotated[Caller, require("ingest", "review")],
     conn: Transaction,
     response: Response,
 ) -> Retraction:

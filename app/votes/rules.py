@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from app.errors import FieldError
-from app.naming.names import name_error
+from app.naming.names import MAX_NAME_LENGTH, name_error
 
 if TYPE_CHECKING:  # `rate` checks a file by these rules, without a database
     from app.naming.aliases import ModelNames
@@ -32,6 +32,10 @@ IN_FUTURE = f"must not lie in the future, by more than {MAX_CLOCK_SKEW.seconds /
 MAX_TAGS = 50
 MAX_METADATA_LENGTH = 16_000
 MAX_METADATA_DEPTH = 20
+
+_CHARACTER = 12  # bytes that JSON may take for one: two escapes
+MAX_VOTE_BYTES = _CHARACTER * ((MAX_TAGS + 5) * MAX_NAME_LENGTH + MAX_METADATA_LENGTH)
+"""Length of the longest vote as JSON, names and values escaped in full."""
 
 
 def tag_errors(tags: Sequence[str]) -> list[FieldError]:

@@ -35,11 +35,20 @@ def no_votes(database: Database) -> bool:
         return conn.execute(text("SELECT count(*) FROM votes")).scalar_one() == 0
 
 
+LONG = ("/votes", "/votes/batch")  # paths whose bodies may be longer than 64 KiB
+
+
+def deep(levels: int) -> dict[str, bytes]:
+    """Bodies that nest so deep."""
+    return {
+        "deep lists": b"[" * levels,
+        "deep objects": b'{"a":' * levels,
+        "deep and closed": b"[" * levels + b"]" * levels,
+        "deep metadata": b'{"metadata":' * levels + b"1" + b"}" * levels,
+    }
+
+
 NO_JSON = {
-    "deep lists": b"[" * 100_000,
-    "deep objects": b'{"a":' * 100_000,
-    "deep and closed": b"[" * 100_000 + b"]" * 100_000,
-    "deep metadata": b'{"metadata":' * 100_000 + b"1" + b"}" * 100_000,
     "cut short": b"{",
     "no UTF-8": b'{"model_a": "\xff"}',
     "UTF-16": '{"name": "é"}'.encode("utf-16"),
@@ -53,7 +62,7 @@ NO_JSON = {
 
 @pytest.mark.parametrize(("method", "path"), BODIES)
 def test_bodies_that_are_no_json(ask: Ask, method: str, path: str) -> None:
-    for name, body in NO_JSON.items():
+    for name, body in {**NO_JSON, **deep(30_000 if path in LONG else 4_000)}.items():
         began = time.monotonic()
         answer = ask(method, path, content=body, headers=JSON)
         assert answer.status_code in (400, 422), (name, answer.text)
@@ -62,7 +71,7 @@ def test_bodies_that_are_no_json(ask: Ask, method: str, path: str) -> None:
 
 
 def test_very_many_names_are_too_much_metadata(ask: Ask, assert_problem: Ask) -> None:
-    names = ",".join(f'"{i}":0' for i in range(1_000_000))
+    names = ",".join(f'"{i}":0' for i in range(50_000))
     body = json.dumps(VOTE)[:-1] + f', "metadata": {{{names}}}}}'
     assert_problem(ask("POST", "/votes", content=body, headers=JSON), 422, "invalid")
 
@@ -91,12 +100,13 @@ def test_an_encoding_that_is_none(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("charset", ["punycode", '"Idna"', "unicode_escape", "utf-16", "utf-8; charset=x"])
-def test_forms_in_odd_charsets_are_refused_unread(client: Client, assert_problem: Ask, charset: str) -> None:
+def test_forms_in_odd_charsets_are_refused_unread(client: Client, charset: str) -> None:
     kind = f"Multipart/form-data; boundary=x; charset={charset}"
     part = b'--x\r\nContent-Disposition: form-data; name="key"\r\n\r\n-aaaa\r\n--x--\r\n'
     headers = [("Content-Type", kind), ("Content-Type", "text/plain")]
     answer = client.post("/console/sign-in", content=part, headers=headers)
-    assert_problem(answer, 415, "media-type")
+    assert (answer.status_code, answer.headers["connection"]) == (415, "close")
+    assert "form in UTF-8" in answer.text
 
 
 @pytest.mark.parametrize("charset", ["", "; charset=UTF-8"])

@@ -203,7 +203,7 @@ def test_a_body_that_is_too_large(
 
 def test_bodies_that_the_framework_reads(ask: Ask, assert_problem: Ask) -> None:
     as_json = {"Content-Type": "application/json"}
-    for content in (b"{", b"[" * 100_000, b"\xff"):
+    for content in (b"{", b"[" * 60_000, b"\xff"):
         assert_problem(ask("PUT", "/policy", content=content, headers=as_json), 400, "malformed-body")
 
 

@@ -12,6 +12,7 @@ from app.auth.sessions.schemas import SignedIn
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
+from app.http.bodies import takes_body
 from app.http.dependencies import ProcessServices, ReadView, database_turn
 from app.http.sessions import signed_in
 from app.imports.formats.schemas import SCHEMAS, find_schema
@@ -36,6 +37,7 @@ def get_imports(request: Request, visitor: Sender, conn: ReadView) -> Response:
 
 # The form is read here, not by FastAPI, which would receive a file before it asks who sends it.
 @router.post("")
+@takes_body(lambda settings: settings.imports.max_bytes, streamed=True)
 async def post_import(request: Request, visitor: Sender, services: ProcessServices) -> Response:
     """Receive a file and show its import."""
     try:

@@ -13,6 +13,7 @@ from app.http.dependencies import ReadView, Transaction, services_of
 from app.http.sessions import (
     Visitor,
     check_origin,
+    count_sign_in,
     delete_attempt_cookie,
     delete_session_cookie,
     lifetimes_of,
@@ -61,7 +62,7 @@ def get_sign_in(
         return _show_form(request, 401, _safe(after), reason=error.detail)
 
 
-@router.post("/sign-in")
+@router.post("/sign-in", dependencies=[count_sign_in])
 def post_sign_in(
     request: Request,
     conn: Transaction,
@@ -70,7 +71,6 @@ def post_sign_in(
     after: Annotated[str, Form(max_length=2000)] = "",
 ) -> Response:
     """Open a session and go on to the page that was asked for."""
-    services_of(request).rate_limits.count_sign_in(request.scope)
     check_origin(request)
     require_private_connection(request)
     browser = request.headers.get("user-agent", "")
@@ -89,10 +89,9 @@ def post_sign_in(
     return response
 
 
-@router.get("/sign-in/provider")
+@router.get("/sign-in/provider", dependencies=[count_sign_in])  # it asks the provider
 def get_provider(request: Request, after: str = "") -> Response:
     """Send the browser to the OpenID Connect provider."""
-    services_of(request).rate_limits.count_sign_in(request.scope)  # it asks the provider
     require_private_connection(request)
     attempt = Attempt.new()
     response = RedirectResponse(_provider(request).address(attempt, _redirect_uri(request)), 303)
@@ -102,10 +101,9 @@ def get_provider(request: Request, after: str = "") -> Response:
 
 
 # A plain function without a transaction: it waits for the provider.
-@router.get("/sign-in/provider/answer")
+@router.get("/sign-in/provider/answer", dependencies=[count_sign_in])
 def get_provider_answer(request: Request) -> Response:
     """Take the provider's answer and open a session."""
-    services_of(request).rate_limits.count_sign_in(request.scope)
     provider, kept = _provider(request), read_attempt_cookie(request)
     after = _safe(kept.pop("after", ""))
     try:
