@@ -137,6 +137,8 @@ class Command(Part):
 
     def __init__(self, name: str, folder: Path, url: str, *words: str, port: int | None = None) -> None:
         self.name, self._words, self.port = name, words, port
+        self.ended_by_itself: list[str] = []
+        self._stopping = threading.Event()
         self._log = folder / f"{name}.log"
         self._environment = {
             **os.environ,
@@ -151,17 +153,37 @@ class Command(Part):
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "app.cli", *self._words], env=self._environment, stdout=log, stderr=log
-            )
+        self._stopping.clear()
+        self._launch()
+        self._keeper = threading.Thread(target=self._keep)
+        self._keeper.start()
         if self.port is not None:
             wait_for(self._is_ready)
 
     def stop(self) -> None:
+        self._stopping.set()
         self._process.terminate()
+        self._keeper.join(60)
         code = self._process.wait(60)
-        assert code == 0, f"{self.name} ended with {code}: {self._last_words()}"
+        assert code in (0, -signal.SIGTERM), f"{self.name} ended with {code}: {self._last_words()}"
+
+    def _launch(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "app.cli", *self._words], env=self._environment, stdout=log, stderr=log
+            )
+
+    def _keep(self) -> None:
+        """Start it again when it ends by itself, as `restart: unless-stopped` does.
+
+        A process that starts while the database is away ends, and says so.
+        """
+        while True:
+            code = self._process.wait()
+            if self._stopping.wait(1.0):
+                return
+            self.ended_by_itself.append(f"{code}: {self._last_words().splitlines()[-1]}")
+            self._launch()
 
     def memory(self) -> int:
         """Bytes that it and its children have for themselves."""
@@ -178,7 +200,6 @@ class Command(Part):
         return self._log.read_text(encoding="utf-8", errors="replace")[-2000:]
 
     def _is_ready(self) -> bool:
-        assert self._process.poll() is None, f"{self.name} ended: {self._last_words()}"
         try:
             return httpx.get(f"{self.address}/readyz", timeout=5).status_code == 200
         except httpx.TransportError:

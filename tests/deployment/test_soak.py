@@ -167,6 +167,9 @@ def test_a_deployment_under_load_and_restarts(deployment: Deployment, request: p
     print(f"\n{seconds / 60:g} minutes; {len(deployment.acknowledged):,} votes acknowledged; restarts {dict(restarts)}")
     print(f"answers {dict(deployment.statuses)}; memory {megabytes} MB; drift {drifts}")
     assert set(restarts) == {part.name for part in deployment.parts}
+    ended = [words for part in (*deployment.apis, *deployment.workers) for words in part.ended_by_itself]
+    print(f"ended by themselves, and started again: {ended}")
+    assert [words for words in ended if "server" not in words] == [], "for another reason than the database"
     assert deployment.wrong == []
     assert deployment.recorded() == deployment.acknowledged
     assert max(drifts.values()) <= MOST_DRIFT
