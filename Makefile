@@ -74,7 +74,7 @@ coverage: setup ## branch coverage of the mathematics: 100 %, of the kernels as 
 
 lock: ## pin the requirements anew (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.txt
-	uv pip compile pyproject.toml --extra embedded --extra dask --extra oidc --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt
+	uv pip compile pyproject.toml --extra embedded --extra dask --extra oidc --extra xlsx --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt
 	uv pip compile docs/site/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o docs/site/requirements.txt
 	uv pip compile clients/generators/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o clients/generators/requirements.txt
 	uv pip compile pyproject.toml benchmarks/peers.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o benchmarks/requirements.txt

@@ -26,13 +26,14 @@ def choose_format(asked: Format | None, output: Path | None, formats: Sequence[F
     Raises
     ------
     BadInputError
-        The output cannot be written, its ending is unknown, or it is Parquet on a terminal.
+        The output cannot be written, its ending is unknown, or it is no text and would go to a terminal.
     """
     if output is not None:
         check_output(output)
     form = asked or _format_of_name(output, formats)
-    if form == "parquet" and output is None and stdout_is_terminal():
-        raise BadInputError("Parquet cannot be shown on a terminal: give --output FILE or a pipe")
+    if form in ("parquet", "xlsx") and output is None and stdout_is_terminal():
+        name = "Parquet" if form == "parquet" else "a spreadsheet"
+        raise BadInputError(f"{name} cannot be shown on a terminal: give --output FILE or a pipe")
     return form
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from app.errors import BadInputError
+
 Rows = Sequence[Mapping[str, Any]]
 
 _TYPES = {
@@ -14,6 +16,9 @@ _TYPES = {
     "tied": pl.Boolean,
     **dict.fromkeys(("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank"), pl.Int64),
 }
+MAX_SHEET_ROWS = 1_048_575
+"""Rows of a sheet below its header."""
+
 FORMULA = r"^[=+\-@\t\r']"
 """Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL."""
 
@@ -31,6 +36,32 @@ def rows_parquet(rows: Rows, columns: Sequence[str] = ()) -> bytes:
     """Return the rows as a Parquet file. A file without rows has the given columns."""
     buffer = io.BytesIO()
     _frame(rows, columns).write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def rows_xlsx(rows: Rows, columns: Sequence[str] = ()) -> bytes:
+    """Return the rows as a spreadsheet, texts as texts: none is a formula. A file without rows has the given columns.
+
+    Raises
+    ------
+    BadInputError
+        The extra `xlsx` is not installed, or there are more rows than a sheet has.
+    """
+    return frame_xlsx(_frame(rows, columns))
+
+
+def frame_xlsx(frame: pl.DataFrame) -> bytes:
+    """Return a table as `rows_xlsx` does."""
+    try:
+        import xlsxwriter  # noqa: PLC0415  an extra
+    except ImportError:
+        raise BadInputError("spreadsheets need the extra xlsx: pip install 'stable-arena[xlsx]'") from None
+    if frame.height > MAX_SHEET_ROWS:
+        raise BadInputError(f"a sheet has at most {MAX_SHEET_ROWS:,} rows, not {frame.height:,}: choose csv or parquet")
+    buffer = io.BytesIO()
+    plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False, "in_memory": True}
+    with xlsxwriter.Workbook(buffer, plain) as book:
+        frame.write_excel(book)
     return buffer.getvalue()
 
 

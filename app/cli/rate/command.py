@@ -28,13 +28,15 @@ from app.cli.rate.offline import OfflineMethod, OfflineRating, OfflineSettings, 
 from app.cli.tables import annotators_table, elo_table, leaderboard_table
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
-from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.row_files import rows_csv, rows_parquet, rows_xlsx
 from app.rating.errors import counted
 from app.rating.loop.compile import loading_kernels
 from app.rating.settings import LEAST_CAP, FlagRule, Interval, LoopSettings
 from app.rating.solver.cluster import fitting_on_cluster
 
-Format = Literal["table", "json", "csv", "parquet"]
+Format = Literal["table", "json", "csv", "parquet", "xlsx"]
+
+_AS_FILE = {"csv": rows_csv, "parquet": rows_parquet, "xlsx": rows_xlsx}
 
 DEFAULTS = LoopSettings()
 MAX_SHUFFLES = 1_000_000
@@ -104,7 +106,7 @@ def rate(
         Format | None, typer.Option("--format", help="By default what --output ends in, else table.")
     ] = None,
     annotators: Annotated[
-        bool, typer.Option("--annotators", help="Show annotators too (table), or instead (csv, parquet).")
+        bool, typer.Option("--annotators", help="Show annotators too (table), or instead (csv, parquet, xlsx).")
     ] = False,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
@@ -171,7 +173,7 @@ def rate(
         write_tables(_tables(rating, annotators=annotators), output)
     else:
         rows = rating.annotators if annotators else rating.models
-        write_output(rows_csv(rows) if form == "csv" else rows_parquet(rows), output)
+        write_output(_AS_FILE[form](rows), output)
 
 
 def _read(file: Path, options: ReadOptions, share: Callable[[float], None] | None) -> VoteFile:

@@ -80,7 +80,7 @@ class ParquetSource:
             for rows in _read_at_once(self._row_groups(wanted)):
                 scan = pl.scan_parquet(self._path, glob=False).slice(start, rows)
                 for batch in scan.select(columns).collect_batches(chunk_size=ROWS_PER_BATCH):
-                    yield _as_text(batch)
+                    yield frame_as_text(batch)
                 start += rows
         except UNREADABLE as error:
             raise self._explained(error) from error
@@ -118,7 +118,8 @@ def _read_at_once(groups: Sequence[RowGroup]) -> Iterator[int]:
     yield rows
 
 
-def _as_text(frame: pl.DataFrame) -> RawBatch:
+def frame_as_text(frame: pl.DataFrame) -> RawBatch:
+    """Return typed columns as text (times as timestamps), with the errors of values that are none."""
     columns: dict[Input, pl.Series] = {}
     unusable: dict[Input, dict[int, str]] = {}
     name: Input

@@ -17,6 +17,7 @@ from app.imports.formats.schemas import Form, Input, choose_form
 from app.imports.formats.schemas.choosing import ColumnsError
 from app.imports.formats.schemas.renamed import read_columns
 from app.imports.formats.sources import RawBatch, VoteSource
+from app.imports.formats.xlsx import XlsxSource
 
 SOURCES: dict[str, Callable[[Path], VoteSource]] = {
     ".csv": CsvSource,
@@ -32,6 +33,7 @@ SOURCES: dict[str, Callable[[Path], VoteSource]] = {
     ".jsonl.gz": JsonlSource,
     ".jsonl.zst": JsonlSource,
     ".parquet": ParquetSource,
+    ".xlsx": XlsxSource,
 }
 
 
@@ -80,7 +82,7 @@ class VoteReader:
         self._opened_at = datetime.now(UTC)  # every reading refuses the same votes as cast in the future
         self._source = _source(path, ending)
         limit = MAX_EXPANDED_BYTES if max_expanded_bytes is None else max_expanded_bytes
-        if not isinstance(self._source, ParquetSource):
+        if not isinstance(self._source, ParquetSource | XlsxSource):
             check_expansion(path, max_bytes=limit)
         columns = self._source.columns  # names the file itself where it cannot be read
         try:

@@ -83,6 +83,7 @@ def _encodable(value: str) -> str:
 _SPECIAL: Mapping[Input, Callable[[object], str | None]] = {
     "voted_at": timestamp_text,
     "propensity": timestamp_text,
+    "preference": timestamp_text,
     "tags": document_text,
     "metadata": document_text,
     "siblings": document_text,

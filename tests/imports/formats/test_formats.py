@@ -130,6 +130,20 @@ EXPECTED = {
         battle="f1/elk",
         timestamp=at(2024, 10, 22, 12, 26, 40),
     ),
+    "arena-hard.jsonl": Expected(
+        [("gpt-4.1", "elk", "owl", A), ("gpt-4.1", "owl", "elk", A), ("gpt-4.1", "elk", "owl", TIE)],
+        skipped=1,
+        faults=["line 4, winner"],
+        battle="u1/elk/owl",
+    ),
+    "alpaca-eval.json": Expected(
+        [
+            ("weighted_alpaca_eval", "elk", "owl", A), ("weighted_alpaca_eval", "elk", "owl", B),
+            ("weighted_alpaca_eval", "elk", "owl", TIE), ("weighted_alpaca_eval", "elk", "owl", TIE),
+        ],
+        skipped=1,
+        faults=["item 6, winner"],
+    ),
 }  # fmt: skip
 
 
@@ -153,8 +167,8 @@ def test_a_file_of_each_format(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name != "fastchat-log.jsonl"])
 def test_the_same_as_parquet(name: str, tmp_path: Path) -> None:
     path = tmp_path / "votes.parquet"
-    whole = pl.read_csv(FOLDER / name) if name.endswith(".csv") else pl.read_ndjson(FOLDER / name)
-    whole.write_parquet(path)
+    read = {".csv": pl.read_csv, ".jsonl": pl.read_ndjson, ".json": pl.read_json}[Path(name).suffix]
+    read(FOLDER / name).write_parquet(path)
     expected = EXPECTED[name]
     file = read_vote_file(path, **expected.options)
     assert file.schema == name.partition(".")[0]
@@ -193,6 +207,12 @@ def test_words_that_say_more_than_a_tie_are_kept() -> None:
     assert frame["metadata"].to_list() == [None, None, '{"raw_winner":"both_good"}', None]
     frame = read_vote_file(FOLDER / "comparia-votes.csv").frame
     assert frame["metadata"].to_list() == [None, None, '{"raw_winner":"both_equal"}']
+
+
+def test_judges_that_were_sure_are_kept() -> None:
+    frame = read_vote_file(FOLDER / "arena-hard.jsonl").frame
+    assert frame["metadata"].to_list() == ['{"raw_winner":"A>>B"}', None, None]
+    assert frame["battle_id"].to_list() == ["u1/elk/owl", "u1/owl/elk", "u2/elk/owl"]
 
 
 def test_a_kept_word_joins_the_metadata_there_are(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import BadInputError
-from app.imports.formats.schemas import lmarena, services
+from app.imports.formats.schemas import judges, lmarena, services
 from app.imports.formats.schemas.renamed import FIELDS, likely_columns, with_columns
 from app.imports.formats.schemas.schema import Input, Schema
 
@@ -16,6 +16,8 @@ ANNOTATOR_COLUMNS = (
 """Columns that name a person or a judge, by preference; a session or an address is not one unless the user says so."""
 
 SCHEMAS: tuple[Schema, ...] = (
+    judges.ARENA_HARD,
+    judges.ALPACA_EVAL,
     services.OPEN_WEBUI,
     services.COMPARIA,
     services.COMPARIA_TURNS,

@@ -73,6 +73,31 @@ def from_feedback(frame: pl.DataFrame) -> pl.DataFrame:
     ).drop("alone")
 
 
+def from_two_games(frame: pl.DataFrame) -> pl.DataFrame:
+    """Make two votes: in the first game the baseline is A, in the second the model is; a game may have no verdict."""
+    first = frame.with_columns(
+        model_a=pl.col("model_b"), model_b=pl.col("model_a"), winner=_text("first_score"), game=pl.lit("1")
+    )
+    second = frame.with_columns(winner=_text("second_score"), game=pl.lit("2"))
+    both = pl.concat([first, second]).sort("row", "game")
+    alone = (pl.col("winner") == "").all().over("row") & (pl.col("game") == "1")  # so that the record is counted
+    named = pl.concat_str("battle_id", "model_a", "model_b", separator="/")
+    return both.filter((pl.col("winner") != "") | alone).with_columns(battle_id=named).drop("game")
+
+
+def from_preference(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read the winner from a number between 1, the first answer, and 2, the second; 1.5 and 0 are a draw."""
+    given, number = _text("preference"), pl.col("preference").cast(pl.Float64, strict=False)
+    outcome = (
+        pl.when((number == 0) | (number == 1.5))  # noqa: PLR2004  the middle
+        .then(pl.lit("draw"))
+        .when(number.is_between(1, 2))
+        .then(pl.when(number < 1.5).then(pl.lit("output_1")).otherwise(pl.lit("output_2")))  # noqa: PLR2004  as above
+        .otherwise(given)
+    )
+    return frame.with_columns(winner=outcome)
+
+
 def without_apostrophes(frame: pl.DataFrame) -> pl.DataFrame:
     """Remove the apostrophe that our CSV exports put before texts that a spreadsheet reads as formulas."""
     escaped = "^'" + FORMULA[1:]

@@ -10,7 +10,7 @@ Clock = Literal["iso", "seconds", "either"]
 
 Input = Literal[
     "annotator", "model_a", "model_b", "winner", "battle_id", "voted_at", "tags", "metadata", "propensity", "vote_id",
-    "won_a", "won_b", "tied", "equal", "siblings", "shown_a", "shown_b",
+    "won_a", "won_b", "tied", "equal", "siblings", "shown_a", "shown_b", "first_score", "second_score", "preference",
 ]  # fmt: skip
 """The inputs that are read from a record: the fields of a vote, and other columns from which formats derive them."""
 
@@ -32,7 +32,7 @@ OUTCOME_WORDS: Mapping[str, int] = {
     "both bad": BOTH_BAD,
 }
 
-SAY_MORE: tuple[str, ...] = ("both_good", "both_equal")
+SAY_MORE: tuple[str, ...] = ("both_good", "both_equal", "A>>B", "B<<A", "B>>A", "A<<B")
 """Words that say more than their outcome code; they are kept as `raw_winner` in the vote's metadata."""
 
 
