@@ -3,6 +3,9 @@
 import asyncio
 import inspect
 import runpy
+import subprocess
+import sys
+import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -228,3 +231,20 @@ def test_the_models_are_those_of_the_description() -> None:
 def test_the_models_are_what_the_generator_writes() -> None:
     generate = runpy.run_path(str(ROOT / "clients" / "python" / "generate.py"))
     assert generate["generate"](generate["describe"]()) == generate["MODELS"].read_text(encoding="utf-8")
+
+
+@pytest.mark.campaign
+def test_the_wheel_has_the_client_alone(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT / "clients" / "python", check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("stable_arena_client-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+        files = {name.partition("/")[2] for name in archive.namelist() if name.startswith("stable_arena_client/")}
+    assert {"__init__.py", "models.py", "py.typed"} <= files
+    alone = "import sys, stable_arena_client as c; assert 'app' not in sys.modules; print(c.__file__, c.StableArena)"
+    said = subprocess.run(
+        [sys.executable, "-c", alone], env={"PYTHONPATH": str(tmp_path / "installed")}, cwd=tmp_path, check=True,
+        capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert str(tmp_path / "installed") in said
