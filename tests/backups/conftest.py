@@ -14,7 +14,7 @@ ReadContents = Callable[[Database], Contents]
 Transactions = dict[str, dict[str, int]]
 CountSeen = Callable[[Database], Transactions]
 
-_COUNTING = {"votes", "retracted_votes", "withdrawn_retractions", "decisions", "policies"}
+COUNTING = {"votes", "retracted_votes", "withdrawn_retractions", "decisions", "policies"}
 """The tables that say in which transaction a row was written."""
 
 
@@ -47,7 +47,7 @@ def count_seen() -> CountSeen:
                     str(number): conn.execute(text(seen.format(table)), {"vote_set": vote_set}).scalar_one()
                     for number, vote_set in sets
                 }
-                for table in _COUNTING
+                for table in COUNTING
             }
 
     return count

@@ -30,7 +30,7 @@ _FROM_ELSEWHERE = """
 def come_from_elsewhere(database: Database) -> None:
     """Let the rows and vote sets be those of a cluster that has run for long."""
     with database.begin() as conn:
-        for table in ("votes", "retracted_votes", "withdrawn_retractions", "decisions", "policies"):
+        for table in (name for name, table in metadata.tables.items() if "recorded_in" in table.c):
             conn.execute(text(_FROM_ELSEWHERE.format(table=table, more=ELSEWHERE)))
         for number, vote_set in conn.execute(text("SELECT number, vote_set FROM snapshots")).all():
             first, end, running = vote_set.split(":")
