@@ -29,10 +29,9 @@ from app.rating.solver.solution import fit_groups_apart, fit_with_settings
 from app.rating.solver.warm_start import Start, find_begin
 
 IDENTIFICATION_ROUNDS = 6  # thousands of small simulated arenas needed at most five, apart from cycles
-DIVERGED = 15.0  # natural units (2,600 Elo points) from the median, in a fit that does not converge
-OPEN = 0.5  # share of the largest move along a saddle's direction, from which a score counts as open
+DIVERGED = 15.0  # natural units (2,600 Elo points) from m-ELO's score, in a fit that does not converge
+OPEN = 0.5  # share of the furthest move of a diverging fit, or along a saddle, from which a score counts as open
 MOST_MODELS = 4_096  # a square matrix of them is 134 MB
-FURTHER = 3.0  # times the distance that m-ELO gives the model, where that is more
 
 
 def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Rating:
@@ -184,16 +183,13 @@ def _between(cells: Cells, kept: Mask) -> Cells:
 
 
 def _diverged(cells: Cells, label: Indices, R: Floats) -> Mask:
-    """Return the models whose scores diverge, shape (n_models,), apart from models that are far from the others.
-
-    m-ELO of the same votes, whose maximum is finite, tells how far a model is from the others.
-    """
+    """Return the models whose scores diverge: those that moved furthest from m-ELO's, which are finite."""
     try:
         known = fit_m_elo(cells, label).R
     except (NoFiniteScoreError, NotConvergedError):
         known = np.zeros(len(R))
-    distance, usual = np.abs(R - _median_score(R, label)), np.abs(known - _median_score(known, label))
-    far: Mask = distance > np.maximum(DIVERGED, FURTHER * usual)
+    moved = np.abs(R - _median_score(R, label) - (known - _median_score(known, label)))
+    far: Mask = moved > max(DIVERGED, OPEN * float(moved.max()))
     return far
 
 

@@ -14,9 +14,8 @@ from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.residuals import moments
 
 TINY = 1e-300  # avoids a division by 0 for a model without information
-LARGEST = 0.8  # share up to which a contribution is scaled up for what the fit takes away of it
+LARGEST = 0.8  # share up to which a contribution is scaled up for what the fit takes away of it; then it tells nothing
 ENOUGH = 0.15  # share from which too few annotators are left to learn from; votes are then also taken as independent
-SLOPE = 2.0  # of the weight of these votes, by the share: a model's only annotator has weight 1, one of two .7
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Leverage:
     Attributes
     ----------
     scale : 1/√(1 − h) of each cell, h the larger share of its annotator on its two models, shape (n_cells,)
-    amount : Σw of each cell times 2 (h − 0.15), between 0 and 1, shape (n_cells,)
+    amount : Σw of each cell times (h − 0.15)/0.65, between 0 and 1, shape (n_cells,)
     effective : 1/Σ_k h_k² of each model, its effective number of annotators, shape (n_models,)
     judges : number of annotators who inform about each model, shape (n_models,)
     """
@@ -67,7 +66,7 @@ def independent_amount(cells: Cells, R: Floats, theta: Floats, information: Floa
     variance = u / (1.0 + u) ** 2
     least = np.minimum(information[cells.model_a], information[cells.model_b])
     share = variance * theta[cells.annotator] ** 2 / np.maximum(least, TINY)
-    amount: Floats = cells.n * variance * np.clip(SLOPE * (share - ENOUGH), 0.0, 1.0)
+    amount: Floats = cells.n * variance * np.clip((share - ENOUGH) / (LARGEST - ENOUGH), 0.0, 1.0)
     return amount
 
 
@@ -93,7 +92,7 @@ def share_cells(
             a, b = pair_of(model_a, model_b, cell)
             share = max(own[a] / max(information[a], TINY), own[b] / max(information[b], TINY))
             scale[cell] = 1.0 / math.sqrt(1.0 - min(share, LARGEST))
-            amount[cell] *= min(max(SLOPE * (share - ENOUGH), 0.0), 1.0)
+            amount[cell] *= min(max((share - ENOUGH) / (LARGEST - ENOUGH), 0.0), 1.0)
         for cell in range(starts[k], starts[k + 1]):
             for model in pair_of(model_a, model_b, cell):
                 if own[model] > 0.0:

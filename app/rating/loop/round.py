@@ -44,7 +44,7 @@ def run_round(
     keep_never : annotators left out whatever their ability, shape (n_annotators,)
     was_low : annotators that the rule flagged or excluded in the round before, shape (n_annotators,)
     start : results of an earlier round. The result is the same with fewer iterations. It is not used with fewer than
-        100 annotators in the fit (which takes milliseconds, and may have several maxima), nor where it explains the
+        20 annotators in the fit (which takes milliseconds, and may have several maxima), nor where it explains the
         votes no better than a coin; values that are not finite count as unknown. If the fit fails from it, the fit is
         repeated from the default start
     weigher : weighs the evidence, which is then part of the result whatever the rule is; by default evidence is

@@ -24,8 +24,6 @@ from app.rating.solver.observed import observe
 from app.rating.solver.result import FitResult
 from app.rating.solver.second_order import ability_spread
 
-MOST_NOISE = 0.5  # share of Σ n·a² of a model's votes that may be the error of the abilities a
-
 
 @dataclass(frozen=True)
 class HeldAbilities:
@@ -137,7 +135,7 @@ def _find_determined(cells: Cells, components: Components, theta: Floats, held: 
         identified = find_identified(left, components, theta)
         inside = left.where(identified[left.model_a] & identified[left.model_b])
         k = inside.annotator
-        beyond = inside.n * (held.variance[k] - MOST_NOISE * theta[k] ** 2)
+        beyond = inside.n * (2.0 * held.variance[k] - theta[k] ** 2)  # the error less what it leaves of the square
         total = sum_by(inside.model_a, beyond, len(identified)) + sum_by(inside.model_b, beyond, len(identified))
         if not (total > 0.0).any():
             return identified, bool(barred.any())

@@ -35,7 +35,7 @@ FURTHEST_START = 1.5  # no ability starts further from 0 than this
 OUTGROWN = 1e3
 FEW = 20  # annotators, below which the likelihood often has several maxima, or equal ones
 BELIEVED = 5.0  # votes that one counts, of an annotator who is believed more
-AS_GOOD = 1e-3  # difference in log-likelihood below which one maximum is as good as another
+AS_GOOD = 1e-6  # difference in log-likelihood that rounding may make
 APART = 1e-3  # natural units between two different maxima
 
 

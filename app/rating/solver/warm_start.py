@@ -8,11 +8,10 @@ import numpy as np
 from app.rating.data.arrays import Floats
 from app.rating.data.compact import Compact
 from app.rating.settings import LoopSettings
+from app.rating.solver.fit import FEW
 from app.rating.solver.gauge import ELO_PER_NATURAL, LEAST_MEDIAN
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.prior_spread import ASSUMED
-
-FEWEST_ANNOTATORS = 100  # with fewer a fit takes milliseconds from any start, and may have several maxima
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Start:
 def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Floats, Floats] | None:
     """Return scores and abilities in the solver's units to start from; None where the default start is better.
 
-    The default is better for m-ELO, which has one maximum and finds it quickly; with fewer than 100 annotators; and
+    The default is better for m-ELO, which has one maximum and finds it quickly; with fewer than 20 annotators; and
     where the earlier results explain the votes no better than a coin. Then they are corrupt or of other votes, and the
     fit from them could reach another maximum.
 
@@ -44,7 +43,7 @@ def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Fl
     start : in the original indices; unknown scores start at the mean, unknown abilities at the typical one, and a
         median ability that is not a positive number counts as 1
     """
-    if settings.method == "m-elo" or len(small.annotators) < FEWEST_ANNOTATORS:
+    if settings.method == "m-elo" or len(small.annotators) < FEW:
         return None
     R, theta = _in_solvers_units(start, small)
     if not float(np.median(theta)) > LEAST_MEDIAN:

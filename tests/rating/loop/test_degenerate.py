@@ -175,16 +175,18 @@ def test_am_elo_goes_as_far_as_m_elo_does(annotators: int) -> None:
 
 
 def test_diverging_models_are_distinguished_from_distant_ones() -> None:
-    """16 natural units from the middle are far for one that m-ELO has near it, or knows no score of."""
-    far = np.array([0.0, 0.0, 16.0, -50.0])
+    """Models that m-ELO has far from the middle are further there in am-ELO too, but have not moved as far."""
+    far = np.array([0.0, 0.0, 30.0, -50.0])
     label = np.zeros(4, dtype=np.int64)
     even = [(a, b, w, 1) for a, b in ((0, 1), (1, 2)) for w in (1.0, 0.0)]
     near = world(*even, (1, 3, 1.0, 1), (1, 3, 0.0, 1), models=4)
     assert estimate._diverged(near, label, far).tolist() == [False, False, True, True]
     apart = ladder(12)
     scores = fit_m_elo(apart, np.zeros(12, dtype=np.int64)).R
-    assert np.abs(scores).max() > 16.0
-    assert not estimate._diverged(apart, np.zeros(12, dtype=np.int64), 2.0 * scores).any()
+    moved = scores.copy()
+    moved[3] += 60.0
+    assert np.flatnonzero(estimate._diverged(apart, np.zeros(12, dtype=np.int64), moved)).tolist() == [3]
+    assert not estimate._diverged(apart, np.zeros(12, dtype=np.int64), 1.2 * scores).any()
     endless = world(*even, (1, 3, 1.0, 1), models=4)
     assert estimate._diverged(endless, label, far).tolist() == [False, False, True, True]
 

@@ -64,7 +64,7 @@ def textbook(votes: SimulatedVotes, keep: np.ndarray, ability: np.ndarray) -> tu
     largest = np.maximum(share[np.arange(len(k)), a], share[np.arange(len(k)), b])
     by_annotator = np.zeros((ANNOTATORS, MODELS))
     np.add.at(by_annotator, k, sides * ((W - p) / np.sqrt(1 - np.minimum(largest, 0.8)))[:, None])
-    independent = p * (1 - p) * np.clip(2 * (largest - 0.15), 0, 1)
+    independent = p * (1 - p) * np.clip((largest - 0.15) / 0.65, 0, 1)
     meat = by_annotator.T @ by_annotator + (sides.T * independent) @ sides
     covariance = bread @ meat @ bread
     return ELO_PER_NATURAL * R, ELO_PER_NATURAL * np.sqrt(np.diag(covariance))
