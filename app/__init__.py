@@ -1,3 +1,3 @@
 """Stable Arena: votes in, a leaderboard out that stays put."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 03e9c9a61c5a67c7: make docs.
+# Written by clients/python/generate.py from the OpenAPI description e73455056f9341f8: make docs.
 
 from __future__ import annotations
 
