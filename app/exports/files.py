@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from app.database.engine import Database
 from app.exports import queries as store
 from app.exports.schemas import ExportFilters, Format, What
-from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.row_files import frame_xlsx, rows_csv, rows_parquet
 from app.leaderboard.service import choose_leaderboard, read_published
 from app.models.service import find_model
 from app.snapshots.service import find_snapshot
@@ -59,6 +59,24 @@ def write_export(database: Database, what: What, form: Format, filters: ExportFi
         finally:
             raw.unlink(missing_ok=True)
         return Exported(count, vote_set)
+
+
+def write_sheet(database: Database, what: What, filters: ExportFilters, path: Path) -> Exported:
+    """Write a spreadsheet: times and tags are texts, which an import reads again.
+
+    Raises
+    ------
+    BadInputError
+        There are more rows than a sheet has, or the extra `xlsx` is not installed.
+    NotFoundError, NoSnapshotError, NoSuchLeaderboardError
+    """
+    typed = path.with_suffix(".parquet")
+    exported = write_export(database, what, "parquet", filters, typed)
+    frame = pl.read_parquet(typed)
+    texts = [pl.col(pl.Datetime).dt.to_string("iso:strict")]
+    texts += [pl.col("tags").list.join(";")] if "tags" in frame.columns else []
+    path.write_bytes(frame_xlsx(frame.with_columns(texts)))
+    return exported
 
 
 def _write_parquet(raw: Path, path: Path) -> None:

@@ -3,7 +3,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+import yaml
 
 from app.database.engine import Database
 from app.database.schema import upgrade
@@ -31,7 +33,7 @@ def board_of(url: str) -> list[dict[str, Any]]:
         return read_leaderboard(conn, choose_leaderboard(conn)).rows()
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "xlsx"])
 def test_votes_exported_and_imported_elsewhere_give_the_same_board(
     run_cli: RunCli, use: Callable[[str], None], vote_file: Path, database_url: str, second_database_url: str, form: str
 ) -> None:
@@ -76,7 +78,11 @@ def test_to_standard_output(run_cli: RunCli, use: Callable[[str], None], vote_fi
         (("export", "annotators", "--model", "ant"), 2, "model: not a filter of annotators"),
         (("export", "votes", "--method", "m-elo"), 2, "method: not a filter of votes"),
         (("export", "votes", "--output", "no/where.csv"), 2, "does not exist"),
-        (("export", "votes", "--output", "b.xlsx"), 2, ".xlsx is none of the known endings .csv, .jsonl, .parquet"),
+        (
+            ("export", "votes", "--output", "b.ods"),
+            2,
+            ".ods is none of the known endings .csv, .jsonl, .parquet, .xlsx",
+        ),
     ],
 )
 def test_what_cannot_be_exported(
@@ -92,3 +98,48 @@ def test_what_cannot_be_exported(
     assert (result.exit_code, result.stdout) == (status, "")
     assert message in result.stderr
     assert not list(Path().iterdir())
+
+
+def test_a_dataset_for_hugging_face(
+    run_cli: RunCli, use: Callable[[str], None], vote_file: Path, database_url: str
+) -> None:
+    use(database_url)
+    run_cli("import", vote_file)
+    result = run_cli("export", "votes", "--format", "huggingface", "--output", "dataset")
+    assert result.exit_code == 0, result.stderr
+    card = Path("dataset/README.md").read_text()
+    head = yaml.safe_load(card.split("---")[1])
+    assert head["size_categories"] == ["1K<n<10K"]
+    assert "1,503 votes of 26 annotators on 5 models" in card
+    files = [path for one in head["configs"][0]["data_files"] for path in Path("dataset").glob(one["path"])]
+    (path,) = files
+    votes = pl.read_parquet(path)
+    assert votes.height == 1503
+    assert set(votes["annotator"]) == {f"annotator-{i}" for i in range(1, 27)}
+    assert sorted(p.name for p in Path("dataset").iterdir()) == ["README.md", "data"]
+    assert "exists" in run_cli("export", "votes", "--format", "huggingface", "--output", "dataset").stderr
+    assert "--output" in run_cli("export", "votes", "--format", "huggingface").stderr
+    assert "for votes" in run_cli("export", "leaderboard", "--format", "huggingface", "--output", "x").stderr
+
+
+def test_evaluations_for_every_eval_ever(
+    run_cli: RunCli, use: Callable[[str], None], vote_file: Path, database_url: str
+) -> None:
+    use(database_url)
+    run_cli("import", vote_file)
+    assert run_cli("refit").exit_code == 0
+    result = run_cli("export", "leaderboard", "--format", "every-eval-ever", "--output", "evals")
+    assert result.exit_code == 0, result.stderr
+    rows = {row["model"]: row for row in board_of(database_url)}
+    files = list(Path("evals").glob("*/*/*.json"))
+    assert len(files) == len(rows) == 5
+    for path in files:
+        found = json.loads(path.read_text())
+        assert {"schema_version", "evaluation_id", "retrieved_timestamp", "eval_library"} < found.keys()
+        row, (result_,) = rows[found["model_info"]["name"]], found["evaluation_results"]
+        details = result_["score_details"]
+        assert details["score"] == row["score"]
+        assert details["uncertainty"]["confidence_interval"] == {"lower": row["lower"], "upper": row["upper"]}
+        config = result_["metric_config"]
+        assert config["min_score"] <= row["lower"] < row["upper"] <= config["max_score"]
+        assert all(isinstance(value, str) for value in details["details"].values())
