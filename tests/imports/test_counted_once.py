@@ -228,6 +228,27 @@ def test_an_import_is_undone_and_can_come_again(database: Database) -> None:
     assert run("imports", "undo", "00000000-0000-0000-0000-000000000000", "--reason", "x").exit_code == 1
 
 
+def test_an_undone_import_does_not_come_back_beside_its_repetition(database: Database, ask: Post) -> None:
+    first = done("import", write("votes.csv", ROWS))
+    undone = done("imports", "undo", first["import_id"], "--reason", "a mistake")
+    second = done("import", "votes.csv")
+
+    def withdraw(retraction: str) -> int:
+        body = {"reason": "it was right"}
+        return int(ask("POST", f"/retractions/{retraction}/withdraw", scope="review", json=body).status_code)
+
+    assert withdraw(undone["id"]) == 409
+    assert counting(database) == 50
+    done("imports", "undo", second["import_id"], "--reason", "it was there")
+    assert (withdraw(undone["id"]), done("import", "votes.csv")["already_imported"]) == (200, True)
+    with database.read() as conn:
+        retracted = text(
+            "SELECT count(*) FROM retracted_votes AS r WHERE NOT EXISTS "
+            "(SELECT FROM withdrawn_retractions AS w WHERE w.retraction_id = r.retraction_id)"
+        )
+        assert conn.execute(retracted).scalar_one() == 50, "the votes of the second import"
+
+
 def test_an_import_is_undone_over_http(database: Database, ask: Post) -> None:
     first = done("import", write("votes.csv", ROWS))
     body = {"target": "import", "id": first["import_id"], "reason": "the wrong file"}

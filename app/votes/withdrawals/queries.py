@@ -33,6 +33,16 @@ JOIN votes AS v ON v.id <> own.id AND {same_battle}
 WHERE r.retraction_id = %(id)b AND NOT {own_retracted} AND NOT {retracted}
 ORDER BY v.id DESC LIMIT 1
 """
+_IMPORTED_AGAIN = """
+SELECT again.id FROM imports AS own JOIN imports AS again ON again.sha256 = own.sha256 AND again.id <> own.id
+WHERE own.id = %(import_id)b AND NOT coalesce((again.options ->> 'dry_run')::boolean, FALSE)
+  AND (again.state <> 'failed' OR again.rows_done > 0)
+  AND NOT EXISTS (
+      SELECT FROM retractions AS r WHERE r.target = 'import' AND r.target_id = again.id::text
+          AND NOT EXISTS (SELECT FROM withdrawn_retractions AS w WHERE w.retraction_id = r.id)
+  )
+ORDER BY again.id DESC LIMIT 1
+"""
 _SAME_BATTLE = (
     "v.battle_id = own.battle_id AND v.annotator_id = own.annotator_id",
     "v.sealed_battle_id = own.sealed_battle_id",
@@ -83,3 +93,8 @@ def find_rival(conn: Connection, retraction_id: UUID) -> tuple[UUID, UUID] | Non
         if row is not None:
             return row[0], row[1]
     return None
+
+
+def find_imported_again(conn: Connection, import_id: UUID) -> UUID | None:
+    """Return another import of the same file that was not undone."""
+    return conn.exec_driver_sql(_IMPORTED_AGAIN, {"import_id": import_id}).scalar_one_or_none()

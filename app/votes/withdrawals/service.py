@@ -44,11 +44,15 @@ def withdraw_retraction(conn: Connection, retraction_id: UUID, *, reason: str, w
     NotFoundError
     BattleTakenError
         The annotator of a vote has voted anew on its battle.
+    ConflictError
+        The file of an import that was undone has been imported again, so that its votes would count twice.
     """
     lock_retractions(conn)
     found = find_retraction(conn, retraction_id)
     if found.withdrawn_at is not None:
         return found
+    if found.target == "import" and (again := store.find_imported_again(conn, UUID(found.target_id))):
+        raise ConflictError(f"the same file was imported again, by import {again}: undo that one first")
     store.lock_battles_of(conn, retraction_id)
     store.insert_withdrawal(conn, {"retraction_id": retraction_id, "reason": reason, "withdrawn_by": withdrawn_by})
     if rival := store.find_rival(conn, retraction_id):

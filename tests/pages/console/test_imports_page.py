@@ -61,6 +61,23 @@ def test_a_file_is_sent_and_its_errors_are_shown(sign_in: SignIn, run_imports: C
     assert "imported before" in admin.page(again.headers["location"]).text(".//div[@class='notice']/p")
 
 
+def test_a_file_that_is_on_record_leaves_a_choice(sign_in: SignIn, run_imports: Callable[[], None]) -> None:
+    admin = sign_in("admin")
+    rows = "annotator,model_a,model_b,winner\nk,ant,bee,tie\nk,ant,cat,tie\n"
+
+    def shown(content: str, **fields: str) -> Page:
+        address = send(admin, "votes.csv", content, **fields).headers["location"]
+        run_imports()
+        return admin.page(address)
+
+    assert shown(rows).texts(".//dl/div/dd")[:2] == ["2", "2"]
+    assert "2 of its 3 votes are on record" in shown(rows + "l,ant,bee,tie\n").text(".//p/strong")
+    assert shown(rows + "l,ant,bee,tie\n", new_rows_only="yes").texts(".//dl/div/dd")[:2] == ["3", "1"]
+    assert shown(rows + "\n", allow_repeats="yes").texts(".//dl/div/dd")[:2] == ["2", "2"]
+    both = send(admin, "votes.csv", rows, new_rows_only="yes", allow_repeats="yes")
+    assert "exclude each other" in Page(both).text(".//div[@id='upload-problem']/p")
+
+
 def test_a_file_that_cannot_be_one_is_refused_beside_the_form(sign_in: SignIn) -> None:
     admin = sign_in("admin")
     for name, content, words in (

@@ -87,7 +87,8 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
     kind = kind_of_name(file.filename)
     if kind is None:
         raise BadInputError(
-            "the file's name must end with .csv, .jsonl or .parquet; .gz or .zst may follow the first two"
+            "the file's name must end with .csv, .tsv, .json, .jsonl or .parquet; .gz or .zst may follow all but "
+            "the last"
         )
     texts = {name: str(form.get(name, "")).strip() for name in ("schema", "annotator_column")}
     if texts["schema"]:
@@ -100,6 +101,8 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
         skip_invalid="skip_invalid" in form,
         again="again" in form,
         dry_run="dry_run" in form,
+        new_rows_only="new_rows_only" in form,
+        allow_repeats="allow_repeats" in form,
     )
     return file, file.filename, kind, options
 
