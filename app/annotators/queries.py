@@ -192,6 +192,16 @@ def _figures() -> Iterator[ColumnElement[Any]]:
     for name, estimate, se in (("ability", c.ability, c.se), ("shadow", c.shadow_ability, c.shadow_se)):
         yield (estimate - _QUANTILE * se).label(f"{name}_lower")
         yield (estimate + _QUANTILE * se).label(f"{name}_upper")
+    for name, estimate, se in (
+        ("adjusted", c.adjusted_ability, c.adjusted_se),
+        ("side_lean", c.side_lean, c.side_lean_se),
+    ):
+        yield estimate.label("adjusted_ability" if name == "adjusted" else name)
+        yield (estimate - _QUANTILE * se).label(f"{name}_lower")
+        yield (estimate + _QUANTILE * se).label(f"{name}_upper")
+    for end, width in (("", 0.0), ("_lower", -_QUANTILE), ("_upper", _QUANTILE)):
+        even = func.exp(c.tie_log + width * c.tie_se)  # between equals: won, tied and lost as 1 : even : 1
+        yield (even / (even + 2.0)).label(f"tie_readiness{end}")
 
 
 def insert_decision(conn: Connection, values: Mapping[str, Any]) -> RowMapping:

@@ -26,6 +26,21 @@ class Evidence(BaseModel):
     shadow_lower: float | None = Field(description="Lower end of the shadow ability's 95 % interval.")
     shadow_upper: float | None = Field(description="Upper end of it.")
     probability_low: float | None = Field(description="Probability that the ability is at or below ε.")
+    adjusted_ability: float | None = Field(
+        description="The ability without the annotator's readiness to tie and lean to a side, by which the default "
+        "rule judges; 1 is the typical annotator. Null for pending annotators and in snapshots of earlier versions."
+    )
+    adjusted_lower: float | None = Field(description="Lower end of its 95 % interval, which knows of tastes.")
+    adjusted_upper: float | None = Field(description="Upper end of it.")
+    tie_readiness: float | None = Field(description="Share of ties between two equally good models; null without ties.")
+    tie_readiness_lower: float | None = Field(description="Lower end of its 95 % interval.")
+    tie_readiness_upper: float | None = Field(description="Upper end of it.")
+    side_lean: float | None = Field(
+        description="Elo points by which the left model seems better because it is on the left; negative for the "
+        "right. Null where this crowd's leans are not worth an estimate."
+    )
+    side_lean_lower: float | None = Field(description="Lower end of its 95 % interval.")
+    side_lean_upper: float | None = Field(description="Upper end of it.")
     votes: int = Field(description="Votes on record at that refit.")
     standing: Standing = Field(description="The standing that holds: the override if there is one, else the rule's.")
     rule_standing: Standing = Field(description="The standing by the rule alone.")

@@ -32,13 +32,16 @@ from app.database.tables import annotators, snapshot_annotators
 Columns = Mapping[str, list[Any]]
 """What a refit found about annotators, as columns of equal length.
 
-`annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes, rule_standing`; `override`, as the
-refit read it; `strength`, log10 of the strongest evidence; `evidence`, JSON text.
+`annotator_id, ability, se, shadow_ability, shadow_se, probability_low, votes, rule_standing`; `HABITS`; `override`, as
+the refit read it; `strength`, log10 of the strongest evidence; `evidence`, JSON text.
 """
+
+HABITS = ("adjusted_ability", "adjusted_se", "tie_log", "tie_se", "side_lean", "side_lean_se")
 
 _TYPES: dict[str, TypeEngine[Any]] = {
     "annotator_id": Integer(),
     **{name: Double() for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low")},
+    **{name: Double() for name in HABITS},
     "votes": BigInteger(),
     "rule_standing": Text(),
     "override": Text(),

@@ -10,7 +10,7 @@ from app.annotators import service
 from app.annotators.erasure import service as erasure
 from app.annotators.schemas import Action, Annotator
 from app.annotators.service import find_annotator, list_annotators
-from app.cli.cases import case_tables
+from app.cli.cases import case_tables, habits_table
 from app.cli.options import PrintedOption, check_reason
 from app.cli.outputs import write_json, write_output, write_tables
 from app.cli.session import changing, reading
@@ -61,7 +61,8 @@ def show(annotator: Key, output_format: PrintedOption = "table") -> None:
     if output_format == "json":
         write_json({**found.public().model_dump(mode="json"), "evidence": case and case.model_dump(mode="json")})
     else:
-        write_tables([_table([found.public()]), *(case_tables(case) if case else [])])
+        habits = [habits_table(found)] if found.adjusted_ability is not None else []
+        write_tables([_table([found.public()]), *habits, *(case_tables(case) if case else [])])
 
 
 @annotators.command()

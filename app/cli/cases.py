@@ -6,10 +6,24 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.tables import make_table
+from app.annotators.schemas import Annotator
+from app.cli.tables import make_table, number
 from app.review.evidence.schemas import Case, ModelFigures, SurprisingVote
 
 _MOST_MODELS = 10
+
+
+def habits_table(one: Annotator) -> RenderableType:
+    """Return the adjusted ability, the readiness to tie and the lean, with 95 % intervals."""
+    table = make_table("", "Estimate", "From", "To", words=[""], title="Ability without habits, and the habits")
+    table.add_row(
+        "Adjusted ability", *(number(x, 2) for x in (one.adjusted_ability, one.adjusted_lower, one.adjusted_upper))
+    )
+    shares = one.tie_readiness, one.tie_readiness_lower, one.tie_readiness_upper
+    table.add_row("Ties between equals", *(_percent(share) for share in shares))
+    points = one.side_lean, one.side_lean_lower, one.side_lean_upper
+    table.add_row("Lean to the left, Elo points", *(number(x, 0) for x in points))
+    return table
 
 
 def case_tables(case: Case) -> Iterator[RenderableType]:

@@ -63,6 +63,10 @@ EXPERIMENTS = {
         "app.cli.lab.budget:budget",
         "Find how many attackers, and how many votes, lift a model by one rank, for each defence.",
     ),
+    "habits": Listed(
+        "app.cli.lab.habits:habits",
+        "Judge honest annotators with habits of their own, and bad ones among them, by each rule and level.",
+    ),
     "wronged": Listed(
         "app.cli.lab.wronged:wronged",
         "Count the annotators that each test flags, and those it would flag if every annotator were honest.",

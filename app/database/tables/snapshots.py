@@ -70,6 +70,11 @@ snapshot_annotators = Table(
     Column("rule_standing", Text, nullable=False),
     Column("standing", Text, nullable=False),
     Column("evidence", JSONB),
+    # tie_log: log of the tie propensity; side_lean: Elo points, positive for the left
+    *(
+        Column(name, Double)
+        for name in ("adjusted_ability", "adjusted_se", "tie_log", "tie_se", "side_lean", "side_lean_se")
+    ),
     Index("ix_snapshot_annotators_annotator_id", "annotator_id"),
 )
 

@@ -69,11 +69,19 @@ def describe_reasons(annotator: Annotator, findings: Findings, threshold: float 
 
 
 def _describe_ability(annotator: Annotator, low: float, threshold: float) -> str:
-    inside = annotator.ability is not None
-    ability, se = (annotator.ability, annotator.se) if inside else (annotator.shadow_ability, annotator.shadow_se)
-    kind = "ability" if inside else "shadow ability"
+    kind, ability, lower, upper = "adjusted ability", *_interval(annotator, "adjusted")
+    if ability is None:
+        kind = "ability" if annotator.ability is not None else "shadow ability"
+        ability, lower, upper = _interval(annotator, kind.split()[0])
     probability = format_probability(low)
-    return f"The {kind} is {ability:.2f} (standard error {se:.2f}); it is at or below {threshold:g} with {probability}."
+    ends = "" if lower is None else f" (95 % interval {lower:.2f} to {upper:.2f})".replace("-", "−")
+    value = f"{ability:.2f}".replace("-", "−")
+    return f"The {kind} is {value}{ends}; it is at or below {threshold:g} with {probability}."
+
+
+def _interval(annotator: Annotator, name: str) -> tuple[float | None, float | None, float | None]:
+    value = annotator.ability if name == "ability" else getattr(annotator, f"{name}_ability")
+    return value, getattr(annotator, f"{name}_lower"), getattr(annotator, f"{name}_upper")
 
 
 def format_ratio(log10_ratio: float) -> str:

@@ -1,7 +1,7 @@
 """What the page of an annotator shows: the case as pictures, each with the same in words."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,7 @@ def view_case(detail: AnnotatorDetail, threshold: float | None, votes: Sequence[
         "chart_label": describe_history(history, threshold),
         "first": history[0] if history else None,
         "last": history[-1] if history else None,
+        "estimates": _view_estimates(detail),
         "agreement": _view_agreement(case.agreement) if case else [],
         "habits": [*_view_sides(case.sides), *_view_ties(case.ties)] if case else [],
         "models": [(one, _view_residual(one)) for one in case.models[:_MODELS_SHOWN]] if case else [],
@@ -120,6 +121,29 @@ def _draw_history(history: Sequence[PastEvidence], threshold: float | None) -> A
 
 def _ability(one: PastEvidence) -> float | None:
     return one.shadow_ability if one.ability is None else one.ability
+
+
+def _view_estimates(one: Annotator) -> list[tuple[str, str, str, str]]:
+    """Return the adjusted ability and the habits: name, value, interval, meaning."""
+    if one.adjusted_ability is None:
+        return []
+    ability = one.adjusted_ability, one.adjusted_lower, one.adjusted_upper
+    ties = one.tie_readiness, one.tie_readiness_lower, one.tie_readiness_upper
+    lean = one.side_lean, one.side_lean_lower, one.side_lean_upper
+    rows = [_estimate("Adjusted ability", ability, lambda x: points(x, 2), "1 is the typical annotator.")]
+    if one.tie_readiness is not None:
+        rows.append(_estimate("Ties between equals", ties, percent, "A habit, which is not held against anyone."))
+    if one.side_lean is not None:
+        side = "left" if one.side_lean >= 0.0 else "right"
+        rows.append(_estimate(f"Lean to the {side}", lean, lambda x: points(x, 0), "Elo points for the left side."))
+    return rows
+
+
+def _estimate(
+    name: str, ends: tuple[float | None, float | None, float | None], form: Callable[[float | None], str], meaning: str
+) -> tuple[str, str, str, str]:
+    value, lower, upper = (form(x) for x in ends)
+    return name, value, f"{lower} to {upper}", meaning
 
 
 def _view_agreement(agreement: Agreement) -> list[ShareView]:
