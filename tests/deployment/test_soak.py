@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,17 +127,12 @@ def deployment(cluster_folder: Path) -> Iterator[Deployment]:
         for port in ports
     ]
     workers = [Command(f"worker-{number}", cluster_folder, pooler.url, "worker") for number in range(2)]
-    started = Deployment(postgres, pooler, apis, workers, key)
-    running: list[Part] = []
-    try:
+    with ExitStack() as stops:  # each part is stopped, also where another one did not stop in order
+        stops.callback(postgres.release)
         for part in (pooler, *apis, *workers):
             part.start()
-            running.append(part)
-        yield started
-    finally:
-        for part in reversed(running):
-            part.stop()
-        postgres.release()
+            stops.callback(part.stop)
+        yield Deployment(postgres, pooler, apis, workers, key)
 
 
 @pytest.mark.soak
