@@ -3,7 +3,11 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
+import numpy as np
 import pytest
+
+from app.lab.defences.habits import Crowd, draw
+from tests.fixtures.crowds import WINNERS
 
 Ask = Callable[..., Any]
 
@@ -47,9 +51,32 @@ def test_those_who_vote_against_the_truth_are_flagged(ask: Ask, crowd: list[str]
     ]  # fmt: skip
     assert all(one["ability"] < 0 and one["probability_low"] > 0.99 and one["votes"] == 120 for one in flagged)
     assert flagged[0]["ability"] <= flagged[1]["ability"]
+    for one in flagged:
+        assert one["adjusted_lower"] < one["adjusted_ability"] < one["adjusted_upper"] < 0
+        assert 0 < one["tie_readiness_lower"] < one["tie_readiness"] < one["tie_readiness_upper"] < 1
+        assert one["side_lean"] is None, "no annotator of this crowd leans"
     queue = ask("GET", "/reviews", scope="review").json()["items"]
     assert {one["id"]: {name: one[name] for name in flagged[0]} for one in queue} == {one["id"]: one for one in flagged}
     assert votes_used(ask) == 14 * 120, "a flag warns, it takes nothing out"
+
+
+def test_a_lean_is_shown_in_points_and_not_taken_for_inability(ask: Ask, refit: Ask, look_up: Ask) -> None:
+    k, left, right, outcome, _ = draw(1, Crowd("lean, sd 300", annotators=24, votes_each=100))
+    votes = [
+        {"annotator": f"a{k}", "model_a": f"m{a}", "model_b": f"m{b}", "winner": WINNERS[W]}
+        for k, a, b, W in zip(k, left, right, outcome, strict=True)
+    ]
+    for part in (votes[:1_000], votes[1_000:2_000], votes[2_000:]):
+        assert ask("POST", "/votes/batch", json={"votes": part}).status_code == 200
+    refit()
+    crowd = [look_up(f"a{i}") for i in range(24)]
+    lean = np.array([one["side_lean"] for one in crowd])
+    won = np.bincount(k, outcome == 1.0) / np.bincount(k, outcome != 0.5)
+    assert np.corrcoef(lean, won)[0, 1] > 0.9
+    leaner = crowd[int(np.argmax(lean))]
+    assert 0 < leaner["side_lean_lower"] < leaner["side_lean"] < leaner["side_lean_upper"]
+    furthest = np.argsort(-np.abs(lean))[:6]
+    assert np.mean([crowd[i]["adjusted_ability"] - crowd[i]["ability"] for i in furthest]) > 0.05
 
 
 def test_abilities_have_intervals(ask: Ask, crowd: list[str], decide: Ask, refit: Ask, look_up: Ask) -> None:

@@ -10,7 +10,7 @@ from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, See
 from app.cli.lab.report import Report, Row, Rows, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.lab.defences.habits import BAD, WORLDS, Crowd, judge
+from app.lab.defences.habits import BAD, WORLDS, Crowd, judge_crowds
 
 SIZES = (51, 200)
 
@@ -47,14 +47,10 @@ def habits(
         for name in worlds
         for kind in ("", *(kinds if name == "alike" or bad else ["coin"]))
     ]
-    rows: list[Row] = []
     with showing_stages() as stages:
         stages.stage("judging")
-        for done, crowd in enumerate(crowds):
-            found = judge(crowd, seeds=range(seed, seed + repeats), processes=processes)
-            rows += [{**asdict(one.crowd), **{k: v for k, v in asdict(one).items() if k != "crowd"}} for one in found]
-            if stages.share is not None:
-                stages.share((done + 1) / len(crowds))
+        found = judge_crowds(crowds, seeds=range(seed, seed + repeats), processes=processes, progress=stages.share)
+    rows: list[Row] = [{**one.pop("crowd"), **one} for one in map(asdict, found)]
     report = Report(
         experiment="habits",
         settings={"annotators": annotators, "share": share, "repeats": repeats, "seed": seed},

@@ -77,16 +77,26 @@ class Judged:
     wronged_sd: float | None
 
 
-def judge(crowd: Crowd, *, seeds: Sequence[int], processes: int = 1, progress: Progress | None = None) -> list[Judged]:
-    """Draw a crowd for each seed, and return what each rule finds; one result for each rule."""
-    drawn = map_seeds(partial(_judge_once, crowd=crowd), seeds, processes=processes, progress=progress)
+def judge_crowds(
+    crowds: Sequence[Crowd], *, seeds: Sequence[int], processes: int = 1, progress: Progress | None = None
+) -> list[Judged]:
+    """Draw every crowd for each seed, and return what each rule finds: one result for each crowd and rule."""
+    work = partial(_judge_place, crowds=tuple(crowds), seeds=tuple(seeds))
+    places = range(len(crowds) * len(seeds))
+    drawn = map_seeds(work, places, processes=processes, progress=progress)
     results = []
-    for rule in drawn[0]:
-        found, wronged = ([one[rule][which] for one in drawn] for which in (0, 1))
-        results.append(
-            Judged(crowd, rule, mean_or_none(found), sd_or_none(found), mean_or_none(wronged), sd_or_none(wronged))
-        )
+    for place, crowd in enumerate(crowds):
+        mine = drawn[place * len(seeds) : (place + 1) * len(seeds)]
+        for rule in mine[0]:
+            found, wronged = ([one[rule][which] for one in mine] for which in (0, 1))
+            results.append(
+                Judged(crowd, rule, mean_or_none(found), sd_or_none(found), mean_or_none(wronged), sd_or_none(wronged))
+            )
     return results
+
+
+def _judge_place(place: int, *, crowds: tuple[Crowd, ...], seeds: tuple[int, ...]) -> dict[str, tuple[float, float]]:
+    return _judge_once(seeds[place % len(seeds)], crowd=crowds[place // len(seeds)])
 
 
 def _judge_once(seed: int, *, crowd: Crowd) -> dict[str, tuple[float, float]]:
