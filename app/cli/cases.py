@@ -55,7 +55,9 @@ def _figures(case: Case) -> Table:
     )
     table.add_row("Left model wins", *_row(sides.left, sides.expected_left), _p(sides.p_value))
     table.add_row("Ties", *_row(ties.share, ties.expected), _z(ties.z))
-    table.add_row("Within 5 seconds of the vote before", _percent(pace.hasty), "", "")
+    table.add_row(
+        "Within 5 seconds of the vote before", _percent(pace.hasty), _percent(pace.typical_hasty), _z(pace.hasty_z)
+    )
     median = "–" if pace.median_seconds is None else f"{pace.median_seconds:,.0f} s"
     table.add_row("Between two votes, median", median, "", "")
     return table

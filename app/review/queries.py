@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -19,7 +21,9 @@ from sqlalchemy import (
     insert,
     literal,
     select,
+    true,
     tuple_,
+    union_all,
 )
 from sqlalchemy.sql import Select
 
@@ -41,6 +45,8 @@ from app.votes.queries import battle_of
 
 MAX_LOG10_ODDS = 16.0
 """Odds beyond 10^16 all count as this: a float has no more digits."""
+
+_OTHERS, _VOTES_OF_OTHERS = 100, 200  # annotators whose pace is compared, and how many votes of each
 
 # Not "has an ability": an annotator whose votes are all on models without a score counts but has no ability.
 _fitted = snapshot_annotators.c.standing.not_in(("pending", "excluded"))
@@ -95,6 +101,35 @@ def read_votes(conn: Connection, annotator_id: int, *, most: int) -> Sequence[Ro
         .limit(most)
     )  # fmt: skip
     return conn.execute(statement).all()
+
+
+def read_times_of_others(conn: Connection, annotator_id: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return when other annotators' votes were cast and arrived, as `read_votes` does: one pair of arrays for each.
+
+    They are the annotators that came to the arena just before and just after this one, each with the votes that were
+    recorded last.
+    """
+    c = annotators.c
+    before = select(c.id).where(c.id < annotator_id).order_by(c.id.desc()).limit(_OTHERS // 2)
+    after = select(c.id).where(c.id > annotator_id).order_by(c.id).limit(_OTHERS // 2)
+    others = union_all(before, after).subquery("others")
+    v = votes.c
+    recent = (
+        select(
+            _seconds(v.voted_at).label("voted"),
+            case((v.import_id.is_(None), _seconds(v.received_at))).label("received"),
+        )
+        .where(v.annotator_id == others.c.id)
+        .order_by(v.id.desc())
+        .limit(_VOTES_OF_OTHERS)
+        .lateral("recent")
+    )
+    rows = conn.execute(select(others.c.id, recent.c.voted, recent.c.received).select_from(others.join(recent, true())))
+    times: dict[int, list[tuple[float, float]]] = {}
+    for number, voted, received in rows:
+        pair = (np.nan if voted is None else voted, np.nan if received is None else received)
+        times.setdefault(number, []).append(pair)
+    return [(found[:, 0], found[:, 1]) for found in (np.array(pairs, np.float64) for pairs in times.values())]
 
 
 def read_leaderboard(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:

@@ -1,8 +1,8 @@
 """The figures that a reviewer sees, against values worked out by hand."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from math import erfc, sqrt
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -123,11 +123,10 @@ def test_honest_votes_are_as_expected() -> None:
 
 
 def test_pace_by_hand() -> None:
-    votes = votes_of([(1, 2, 0)] * 9, gaps={})
     day = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
     voted = day + np.array([0.0, 100.0, 102.0, 104.0, 7200.0, NEVER, NEVER, NEVER, NEVER])
     received = day + np.array([1.0, 1.0, 1.0, 1.0, 1.0, 9000.0, 9500.0, 9500.0, NEVER])
-    found = measure_pace(replace(votes, voted=voted, received=received))
+    found = measure_pace(voted, received)
     assert found.votes == 6, "two that arrived together and one without a date are left out"
     assert found.median_seconds == 100.0
     assert found.hasty == pytest.approx(2 / 5)
@@ -135,9 +134,31 @@ def test_pace_by_hand() -> None:
     assert found.longest_burst is not None
     assert (found.busiest_hour.since, found.busiest_hour.votes) == (datetime(2026, 1, 1, tzinfo=UTC), 4)
     assert (found.longest_burst.votes, found.longest_burst.seconds) == (3, 4.0)
-    assert measure_pace(votes).votes == 0
-    lonely = measure_pace(replace(votes, voted=np.array([day, *[NEVER] * 8]), received=np.full(9, NEVER)))
+    assert measure_pace(np.full(9, NEVER), np.full(9, NEVER)).votes == 0
+    lonely = measure_pace(np.array([day, *[NEVER] * 8]), np.full(9, NEVER))
     assert (lonely.votes, lonely.median_seconds, lonely.longest_burst) == (1, None, None)
+
+
+def every(seconds: float, *, at_once: int = 1, votes: int = 100) -> tuple[Any, Any]:
+    """Times of votes that came at this pace, so many under one timestamp."""
+    return np.repeat(seconds * np.arange(votes // at_once), at_once), np.full(votes, NEVER)
+
+
+def test_haste_is_held_against_the_crowd() -> None:
+    slow, sitting = [every(60.0 + k) for k in range(12)], [every(300.0 + k, at_once=10) for k in range(12)]
+    fast = measure_pace(*every(2.0), slow)
+    assert (fast.hurried, fast.typical_hasty) == (True, 0.0)
+    one_of_many = measure_pace(*every(300.0, at_once=10), sitting)
+    assert (one_of_many.hurried, one_of_many.hasty) == (False, one_of_many.typical_hasty)
+    assert one_of_many.hasty == pytest.approx(90 / 99)
+    assert measure_pace(*every(300.0, at_once=10), slow).hurried, "a sitting a timestamp, where no other has them"
+    assert not measure_pace(*every(60.0), slow).hurried
+
+
+def test_haste_without_a_crowd() -> None:
+    assert measure_pace(*every(2.0), [every(60.0)] * 9).hurried, "too few others to compare with"
+    assert not measure_pace(*every(300.0, at_once=10)).hurried, "timestamps of sittings"
+    assert measure_pace(*every(2.0), [every(60.0, votes=10)] * 50).typical_hasty is None, "too few votes of each"
 
 
 def test_every_test_has_words() -> None:

@@ -14,7 +14,7 @@ from app.review.evidence.pace import measure_pace
 from app.review.evidence.reasons import describe_findings, describe_reasons, strength_of
 from app.review.evidence.schemas import Case, SurprisingVote
 from app.review.evidence.summary import describe_figures, describe_retracted
-from app.review.queries import read_evidence
+from app.review.queries import read_evidence, read_times_of_others
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
 from app.votes.rules import WINNERS
@@ -36,7 +36,8 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
     votes = read_annotator_votes(conn, annotator, scores)
     findings = describe_findings(read_evidence(conn, snapshot.id, [annotator.annotator_id]).get(annotator.annotator_id))
     history = list_history(conn, annotator, limit=HISTORY_LENGTH)
-    agreement, sides, ties, pace = find_agreement(votes), compare_sides(votes), compare_ties(votes), measure_pace(votes)
+    agreement, sides, ties = find_agreement(votes), compare_sides(votes), compare_ties(votes)
+    pace = measure_pace(votes.voted, votes.received, read_times_of_others(conn, annotator.annotator_id))
     models = compare_models(votes, scores.names)
     summary: list[str] = []
     if len(votes.id) == 0:

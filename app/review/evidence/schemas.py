@@ -127,11 +127,20 @@ class Pace(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     votes: int = Field(description="Votes whose time is known; unknown is that of votes sent together, undated.")
-    median_seconds: float | None = Field(description="Between one vote and the next.")
-    hasty: float | None = Field(description="Share of votes within 5 seconds of the one before.")
+    median_seconds: float | None = Field(None, description="Between one vote and the next.")
+    hasty: float | None = Field(None, description="Share of votes within 5 seconds of the one before.")
+    typical_hasty: float | None = Field(
+        None, description="The same share of other annotators, the median; null where too few have timed votes."
+    )
+    hasty_z: float | None = Field(None, description="`hasty` minus `typical_hasty`, in standard deviations.")
+    hurried: bool = Field(
+        False,
+        description="Whether the haste stands out: against other annotators or, where too few are known, by itself, "
+        "unless most votes have the timestamp of another.",
+    )
     gaps: list[Gap] = Field(description="How long after the one before votes came.")
-    busiest_hour: BusiestHour | None
-    longest_burst: Burst | None = Field(description="Null where no vote came within 5 seconds of the one before.")
+    busiest_hour: BusiestHour | None = None
+    longest_burst: Burst | None = Field(None, description="Null where no vote came within 5 seconds of the one before.")
 
 
 class Chance(BaseModel):

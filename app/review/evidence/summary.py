@@ -5,11 +5,10 @@ from datetime import UTC
 
 from app.annotators.schemas import VotesSummary
 from app.rating.errors import counted
+from app.review.evidence.pace import UNUSUAL
 from app.review.evidence.schemas import Agreement, ModelFigures, Pace, Sides, Ties
 
-UNUSUAL = 3.0  # standard deviations of chance
 _UNLIKELY = 0.001  # probability
-_HASTY = 0.1  # share of votes
 _MODELS_NAMED = 3
 
 
@@ -28,11 +27,12 @@ def describe_figures(
         yield f"The left model won {_percent(sides.left)} of the decided votes; {expected} is expected."
     if ties.share is not None and ties.expected is not None and abs(ties.z or 0.0) >= UNUSUAL:
         yield f"{_percent(ties.share)} of the votes are ties; {_percent(ties.expected)} among all annotators."
-    if pace.longest_burst is not None and pace.hasty is not None and pace.hasty >= _HASTY:
+    if pace.hurried and pace.longest_burst is not None and pace.hasty is not None:
         burst = pace.longest_burst
+        others = "" if pace.typical_hasty is None else f" ({_percent(pace.typical_hasty)} of a typical annotator's)"
         yield (
-            f"{_percent(pace.hasty)} of the votes came within 5 seconds of the one before; the longest such run has "
-            f"{burst.votes:,} votes in {burst.seconds:,.0f} seconds."
+            f"{_percent(pace.hasty)} of the votes came within 5 seconds of the one before{others}; the longest such "
+            f"run has {burst.votes:,} votes in {burst.seconds:,.0f} seconds."
         )
     for one in models[:_MODELS_NAMED]:
         if abs(one.residual or 0.0) >= UNUSUAL:

@@ -9,9 +9,8 @@ from app.annotators.schemas import Annotator, Decision, PastEvidence
 from app.monitoring.wording import duration, percent, plural
 from app.pages.charts import BandPoint, draw_band
 from app.pages.formatting import moment, points
-from app.review.evidence.pace import HASTE
+from app.review.evidence.pace import HASTE, UNUSUAL
 from app.review.evidence.schemas import Agreement, Case, Gap, ModelFigures, Pace, Sides, SurprisingVote, Ties
-from app.review.evidence.summary import UNUSUAL
 from app.review.schemas import AnnotatorDetail, Impact
 from app.votes.schemas import VoteOnRecord
 
@@ -186,12 +185,17 @@ def _view_residual(one: ModelFigures) -> BarView:
 
 
 def _view_pace(pace: Pace) -> list[tuple[str, int, float, bool]]:
-    """Return each row: how long after the vote before, how many votes, the bar's width, whether that is hasty."""
+    """Return each row: how long after the vote before, how many votes, the bar's width, whether that stands out."""
     most = max((gap.votes for gap in pace.gaps), default=0)
     rows, before = [], 0.0
     for gap in pace.gaps:
         rows.append(
-            (_span(before, gap), gap.votes, round(100.0 * gap.votes / most, 2) if most else 0.0, before < HASTE)
+            (
+                _span(before, gap),
+                gap.votes,
+                round(100.0 * gap.votes / most, 2) if most else 0.0,
+                pace.hurried and before < HASTE,
+            )
         )
         before = gap.seconds or math.inf
     return rows if most else []
@@ -207,6 +211,9 @@ def _describe_pace(pace: Pace) -> str:
     if pace.median_seconds is None:
         return "The times of the votes are not known."
     words = f"The middle time between two votes is {_seconds(pace.median_seconds)}."
+    if pace.hasty is not None and pace.typical_hasty is not None:
+        words += f" {percent(pace.hasty)} came within 5 seconds of the one before, as did {percent(pace.typical_hasty)}"
+        words += " of a typical annotator's."
     if pace.busiest_hour is not None:
         hour = pace.busiest_hour
         words += f" The busiest hour has {plural(hour.votes, 'vote')}, from {moment(hour.since)}."
