@@ -10,6 +10,7 @@ from app.errors import ConflictError, NotFoundError
 from app.naming.names import name_error
 from app.naming.service import naming_of
 from app.rating.settings import Standing
+from app.webhooks.events import announce
 
 
 def list_annotators(
@@ -152,7 +153,11 @@ def decide(
         subject=str(found.id),
         detail={"decision": str(row["id"]), "reason": reason, "ability": found.ability, "se": found.se},
     )
-    return find_annotator(conn, str(found.id)), Decision.model_validate(dict(row))
+    after = find_annotator(conn, str(found.id))
+    # Without the key and the reason, which may name a person.
+    message = {"id": str(found.id), "decision": str(row["id"]), "action": action, "standing": after.standing}
+    announce(conn, "annotator.decided", message)
+    return after, Decision.model_validate(dict(row))
 
 
 def undo_decision(

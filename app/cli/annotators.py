@@ -1,5 +1,7 @@
 """The command `stable-arena annotators`: list annotators, see the evidence, decide."""
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Annotated, Literal
 
 import typer
@@ -19,6 +21,8 @@ from app.leaderboard.row_files import rows_csv
 from app.rating.errors import counted
 from app.rating.settings import Standing
 from app.review.evidence.case import make_case
+from app.review.schemas import Reason
+from app.review.service import list_reasons
 
 _ALL = 2**31 - 1
 
@@ -37,19 +41,25 @@ def list_all(
 ) -> None:
     """List annotators, see the evidence, and decide on them.
 
-    Without a command: the annotators with their figures in the newest snapshot, the lowest ability first.
+    Without a command: the annotators with their figures in the newest snapshot and the reasons for flags, the
+    strongest reason first, then the lowest ability.
     """
     if context.invoked_subcommand is not None:
         return
     with reading() as conn:
-        found = [one.public() for one in list_annotators(conn, limit=_ALL, standing=standing)]
-    rows = [one.model_dump(mode="json") for one in found]
+        found = list_annotators(conn, limit=_ALL, standing=standing)
+        listed = list(zip(found, list_reasons(conn, found), strict=True))
+    listed.sort(key=lambda one: -one[1].strength)
+    rows = [
+        {**one.public().model_dump(mode="json"), "strength": reason.strength, "reasons": reason.words}
+        for one, reason in listed
+    ]
     if output_format == "json":
         write_json({"annotators": rows})
     elif output_format == "csv":
-        write_output(rows_csv(rows), None)
+        write_output(rows_csv([{**row, "reasons": " ".join(row["reasons"])} for row in rows]), None)
     else:
-        write_tables([_table(found)])
+        write_tables([_table([one.public() for one, _ in listed], [reason for _, reason in listed])])
 
 
 @annotators.command()
@@ -90,10 +100,10 @@ def pseudonymise() -> None:
     typer.echo(f"Replaced {counted(rewritten, 'raw key')} by pseudonyms.")
 
 
-def _table(found: list[Annotator]) -> Table:
-    columns = ("Annotator", "Ability", "SE", "P(low)", "Votes", "Standing", "Rule says", "Override")
-    table = make_table(*columns, words=["Annotator", "Standing", "Rule says", "Override"])
-    for one in found:
+def _table(found: list[Annotator], reasons: Sequence[Reason] = ()) -> Table:
+    columns = ["Annotator", "Ability", "SE", "P(low)", "Votes", "Standing", "Rule says", "Override"]
+    table = make_table(*columns, *(["Why"] if reasons else []), words=["Annotator", *columns[5:], "Why"])
+    for one, reason in zip_longest(found, reasons):
         inside = one.ability is not None
         ability, se = (one.ability, one.se) if inside else (one.shadow_ability, one.shadow_se)
         table.add_row(
@@ -101,5 +111,6 @@ def _table(found: list[Annotator]) -> Table:
             number(ability, 3) if inside else f"({number(ability, 3)})",  # a shadow ability: not part of the fit
             number(se, 3), number(one.probability_low, 3),
             f"{one.votes:,}", one.standing, one.rule_standing, one.override or "",
+            *([Text(" ".join(reason.words))] if reason else []),
         )  # fmt: skip
     return table

@@ -45,6 +45,15 @@ COMMANDS = {
     "refit": Listed("app.cli.refit:refit", "Refit now and print the new leaderboard."),
     "leaderboard": Listed("app.cli.leaderboard:leaderboard", "Print a published leaderboard."),
     "annotators": Listed("app.cli.annotators:annotators", "List annotators, see the evidence, and decide on them."),
+    "reviews": Listed("app.cli.reviews:reviews", "List the open flags with their reasons, the strongest first."),
+    "appeals": Listed(
+        "app.cli.reviews:appeals", "List the appeals that wait for a decision, the longest waiting first."
+    ),
+    "impact": Listed(
+        "app.cli.reviews:impact",
+        "Show the newest leaderboard without an annotator or, if the annotator does not count, with them.",
+    ),
+    "diff": Listed("app.cli.diff:diff", "Say what moved between two snapshots, model by model, and what had changed."),
     "battles": Listed(
         "app.cli.battles:battles", "See the battles that the service drew, and simulate other ways to draw them."
     ),
@@ -68,7 +77,14 @@ COMMANDS = {
     ),
     "import": Listed("app.cli.import_votes:import_votes", "Record the votes of a file."),
     "imports": Listed("app.cli.imports:imports", "List the imports of vote files, and undo one as a whole."),
+    "retractions": Listed(
+        "app.cli.retractions:retractions", "List retractions, retract votes, and take a retraction back."
+    ),
     "export": Listed("app.cli.export:export", "Write votes, annotators or the leaderboard to a file."),
+    "webhooks": Listed(
+        "app.cli.webhooks:webhooks",
+        "List webhooks, add, pause, test and delete them, and see how their messages went.",
+    ),
     "keys": Listed("app.cli.keys:keys", "Make, list, rotate and revoke API keys."),
     "lab": Listed("app.cli.lab:lab", "Repeat the field's experiments on a vote file or a simulated arena."),
 }

@@ -10,16 +10,42 @@ from sqlalchemy import Connection
 
 from app.annotators import service as annotators
 from app.annotators.queries import lock_annotator
+from app.annotators.schemas import FoundAnnotator
 from app.errors import ConflictError
 from app.policy.service import current_policy
 from app.review import queries as store
 from app.review.evidence.case import make_case
-from app.review.evidence.reasons import describe_findings, describe_reasons
+from app.review.evidence.reasons import describe_findings, describe_reasons, strength_of, strong_findings
 from app.review.evidence.schemas import Findings
 from app.review.schemas import AnnotatorDetail, Appeal, FoundReview, QueueState, Reason, Review, Reward, Rewards
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.schemas import SnapshotHead
 from app.snapshots.service import find_snapshot
+from app.webhooks.events import announce
+
+
+def list_reasons(conn: Connection, found: Sequence[FoundAnnotator]) -> list[Reason]:
+    """Return, for each of these annotators, why the newest refit flags or would flag them; no words where nothing is.
+
+    Outside the rule's reach, with too few votes, there is nothing to say.
+    """
+    newest = newest_snapshot(conn)
+    noted = [one.annotator_id for one in found if one.strength is not None]
+    evidence = {} if newest is None else store.read_evidence(conn, newest["id"], noted)
+    threshold = None if newest is None else newest["settings"].get("min_ability")
+    reasons = []
+    for one in found:
+        findings = describe_findings(evidence.get(one.annotator_id))
+        suspect = one.rule_standing in ("flagged", "excluded") or bool(strong_findings(findings))
+        reasons.append(
+            Reason(
+                strength=strength_of(findings, one.probability_low),
+                rule=findings.rule,
+                held=findings.held,
+                words=describe_reasons(one, findings, threshold) if suspect and newest is not None else [],
+            )
+        )
+    return reasons
 
 
 def list_reviews(
@@ -108,6 +134,7 @@ def submit_appeal(conn: Connection, reference: str, note: str, *, submitted_by: 
     if store.count_open(conn, found.annotator_id) >= MAX_OPEN:
         raise ConflictError(f"{MAX_OPEN} appeals of this annotator already wait for a decision")
     appeal_id = store.insert_appeal(conn, found.annotator_id, note, submitted_by)
+    announce(conn, "appeal.submitted", {"id": str(found.id), "appeal": str(appeal_id)})  # without key and note
     return Appeal.model_validate(dict(store.get_appeal(conn, appeal_id)))
 
 

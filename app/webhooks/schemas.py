@@ -5,8 +5,9 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 Event = Literal[
-    "snapshot.published", "annotators.flagged", "annotators.excluded", "refit.failed", "board.stale", "rule.jumped"
-]
+    "snapshot.published", "annotators.flagged", "annotators.excluded", "annotator.decided", "appeal.submitted",
+    "refit.failed", "board.stale", "rule.jumped",
+]  # fmt: skip
 EVENTS: tuple[Event, ...] = get_args(Event)
 
 

@@ -90,6 +90,25 @@ def due_now(database: Database) -> None:
         conn.execute(text("UPDATE webhook_deliveries SET next_attempt_at = now()"))
 
 
+def test_decisions_and_appeals_are_announced(
+    ask: Ask, crowd: list[str], subscribe: Ask, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    subscribe("annotator.decided", "appeal.submitted")
+    appeal = ask("POST", f"/annotators/{crowd[0]}/appeals", json={"note": "a private word"}).json()
+    body = {"action": "exclude", "reason": "a private reason"}
+    assert ask("POST", f"/annotators/{crowd[0]}/decisions", json=body).status_code == 201
+    assert deliverer.deliver_due() == 2
+    decided, appealed = sorted((json.loads(sent) for _, sent in receiver.messages), key=lambda one: one["type"])
+    assert appealed["type"] == "appeal.submitted"
+    assert appealed["data"]["appeal"] == appeal["id"]
+    assert decided["type"] == "annotator.decided"
+    assert decided["data"]["action"] == decided["data"]["standing"].replace("excluded", "exclude") == "exclude"
+    assert decided["data"]["id"] == appealed["data"]["id"]
+    sent = b"".join(body for _, body in receiver.messages)
+    assert b"private" not in sent
+    assert crowd[0].encode() not in sent
+
+
 @pytest.mark.usefixtures("crowd")
 def test_a_publication_is_told_of(
     refit: Ask, subscribe: Ask, receiver: Receiver, deliverer: Deliverer, ask: Ask

@@ -26,6 +26,8 @@ WORDS: dict[Event, str] = {
     "snapshot.published": "a leaderboard is published",
     "annotators.flagged": "annotators are newly flagged",
     "annotators.excluded": "annotators are newly excluded",
+    "annotator.decided": "a reviewer decides on an annotator",
+    "appeal.submitted": "an annotator appeals",
     "refit.failed": "a refit fails, or waits for an admin",
     "board.stale": "the leaderboard is older than the policy allows",
     "rule.jumped": "a rule flags many more annotators than usual",

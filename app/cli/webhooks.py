@@ -1,0 +1,120 @@
+"""The command `stable-arena webhooks`: who gets messages, and how they went."""
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from app.cli.options import PrintedOption, read_form
+from app.cli.outputs import write_json, write_tables
+from app.cli.session import changing, open_session, reading
+from app.cli.tables import make_table
+from app.cli.texts import one_line
+from app.webhooks import service
+from app.webhooks.events import announce_to
+from app.webhooks.schemas import EVENTS, Delivery, Webhook, WebhookRequest
+
+_BY = "command line"
+
+Id = Annotated[UUID, typer.Argument(metavar="ID", help="The webhook, as listed.")]
+
+webhooks = typer.Typer(
+    help="List webhooks, add, pause, test and delete them, and see how their messages went.",
+    add_completion=False,
+    no_args_is_help=True,
+)
+
+
+@webhooks.command("list")
+def show(output_format: PrintedOption = "table") -> None:
+    """List webhooks, without their secrets."""
+    with reading() as conn:
+        found = service.list_webhooks(conn)
+    if output_format == "json":
+        write_json({"webhooks": [one.model_dump(mode="json") for one in found]})
+    else:
+        write_tables([_table(found)])
+
+
+@webhooks.command()
+def add(
+    url: Annotated[str, typer.Argument(help="Where the messages go: https, on a public address.")],
+    event: Annotated[list[str], typer.Option(help=f"About what: {', '.join(EVENTS)}. Repeat it for several.")],
+    output_format: PrintedOption = "table",
+) -> None:
+    """Send messages about events to a URL from now on; prints the secret that signs them, once."""
+    wanted = read_form(WebhookRequest, {"url": url, "events": event})
+    with open_session(creates=False) as session, session.database.begin() as conn:
+        private = session.settings.webhooks.allow_private_addresses
+        made = service.create_webhook(conn, wanted.url, wanted.events, created_by=_BY, allow_private=private)
+    if output_format == "json":
+        write_json(made)
+    else:
+        typer.echo(f"Webhook {made.id}. The secret, which is not shown again:\n{made.secret}")
+
+
+@webhooks.command()
+def delete(webhook: Id) -> None:
+    """Delete a webhook: it gets no more messages, not even those that wait."""
+    with changing() as conn:
+        service.delete_webhook(conn, webhook, deleted_by=_BY)
+    typer.echo(f"Webhook {webhook} is deleted.")
+
+
+@webhooks.command()
+def pause(webhook: Id) -> None:
+    """Let a webhook's messages wait until it is resumed."""
+    with changing() as conn:
+        service.pause_webhook(conn, webhook, paused=True, changed_by=_BY)
+    typer.echo(f"Webhook {webhook} is paused.")
+
+
+@webhooks.command()
+def resume(webhook: Id) -> None:
+    """Send a paused webhook's messages again, those that waited first."""
+    with changing() as conn:
+        service.pause_webhook(conn, webhook, paused=False, changed_by=_BY)
+    typer.echo(f"Webhook {webhook} gets its messages again.")
+
+
+@webhooks.command()
+def test(webhook: Id) -> None:
+    """Send a webhook a test message; a worker delivers it."""
+    with changing() as conn:
+        service.find_webhook(conn, webhook)
+        message = announce_to(conn, webhook, {})
+    typer.echo(f"Message {message} is on its way; `webhooks deliveries` shows how it went.")
+
+
+@webhooks.command()
+def deliveries(
+    webhook: Id,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+    output_format: PrintedOption = "table",
+) -> None:
+    """List a webhook's messages, the newest first, with the result of the last attempt."""
+    with reading() as conn:
+        found = service.list_deliveries(conn, webhook, limit=limit)
+    if output_format == "json":
+        write_json({"deliveries": [one.model_dump(mode="json") for one in found]})
+    else:
+        write_tables([_deliveries(found)])
+
+
+def _table(found: list[Webhook]) -> Table:
+    table = make_table("Webhook", "URL", "Events", "State")
+    for one in found:
+        table.add_row(str(one.id), Text(one.url), ", ".join(one.events), "paused" if one.paused_at else "sent")
+    return table
+
+
+def _deliveries(found: list[Delivery]) -> Table:
+    table = make_table(
+        "Message", "Event", "Created", "Attempts", "Status", "Last result", words=["Event", "Last result"]
+    )
+    for one in found:
+        created, detail = f"{one.created_at:%Y-%m-%d %H:%M}", Text(one_line(one.detail or ""))
+        table.add_row(str(one.id), one.event, created, f"{one.attempts}", one.status, detail)
+    return table
