@@ -44,6 +44,11 @@ class Policy(BaseModel):
         description="Standard deviation of the abilities' prior around 1. estimated: each refit estimates it from its "
         "votes. null: no prior, which is the paper's estimator.",
     )
+    influence_limit: Annotated[_Number, Field(gt=0, le=1000)] | None = Field(
+        LoopSettings.influence_limit,
+        description="Largest influence of an annotator on a model, as a multiple of what the model's mean judge has; "
+        "five votes beside are free. Votes beyond it weigh less. null: no limit.",
+    )
     bias_correction: StrictBool = Field(
         True,
         description="Whether scores and abilities are corrected for the first-order bias that few votes an annotator "
@@ -192,6 +197,7 @@ class Policy(BaseModel):
             exclude=self.on_low_ability == "exclude" and method == "am-elo",
             prior_sd=self.prior_sd,
             ability_cap=self.ability_cap,
+            influence_limit=self.influence_limit,
             bias_correction=self.bias_correction,
             interval=self.interval,
             base=self.base,

@@ -44,6 +44,9 @@ class LoopSettings:
         the paper's maximum likelihood.
     ability_cap : upper bound on θ_k in units of the typical ability, at least 1.1 (a lower cap would hold nearly every
         annotator, and nothing would set the scale); None for no cap. Needs a prior.
+    influence_limit : largest influence of an annotator on a model, as a multiple of what the model's mean judge has,
+        and some votes beside; votes beyond it weigh less. None for no limit (am-elo with a prior only; maximum
+        likelihood and m-elo have none).
     bias_correction : take the first-order bias out of scores and abilities (am-elo with a prior only; maximum
         likelihood and m-elo are never corrected).
     interval : how intervals are made; "clustered" becomes "sandwich" for one annotator (a notice says so).
@@ -63,6 +66,7 @@ class LoopSettings:
     exclude: bool = False
     prior_sd: float | Literal["estimated"] | None = 1.0
     ability_cap: float | None = 1.75
+    influence_limit: float | None = 1.25
     bias_correction: bool = True
     interval: Interval = "clustered"
     confidence: float = 0.95
@@ -110,6 +114,9 @@ def _check_prior(settings: LoopSettings) -> None:
         raise ValueError(
             f"ability_cap must be at least {LEAST_CAP} times the typical ability, and finite; None for no cap"
         )
+    limit: object = settings.influence_limit
+    if limit is not None and not (isinstance(limit, int | float) and 0 < limit < math.inf):
+        raise ValueError("influence_limit must be greater than 0, and finite; None for no limit")
 
 
 def _check_rule(settings: LoopSettings) -> None:

@@ -98,6 +98,17 @@ def test_a_search_reports_the_gains_on_fresh_crowds_and_on_every_leaderboard() -
     assert found.gains[0].failed == 0
 
 
+def test_framing_in_a_niche(run_lab: RunLab) -> None:
+    arguments = ["--judges", 10, "--repeats", 2, "--processes", 1, "--format", "json"]
+    result = run_lab("niche", *arguments)
+    assert result.exit_code == 0, result.stderr
+    rows = json.loads(result.stdout)["framed"]
+    assert [(row["judges"], row["board"]) for row in rows] == [(10, "flagged stay"), (10, "flagged excluded")]
+    assert all(row["flagged"] <= 0.2 and row["found"] == 1.0 for row in rows)
+    none = json.loads(run_lab("niche", "--framers", 0, *arguments).stdout)["framed"]
+    assert none[0]["found"] is None
+
+
 def test_the_commands(run_lab: RunLab) -> None:
     small = ["--annotators", 20, "--votes-each", 51, "--repeats", 2, "--processes", 1, "--format", "json"]
     result = run_lab("places", "--attack", "able favourer", "--target", 10, *small)

@@ -17,6 +17,7 @@ DEFAULTS = {
     "min_ability": 0.2,
     "ability_cap": 1.75,
     "prior_sd": 1.0,
+    "influence_limit": 1.25,
     "bias_correction": True,
     "flag_rule": "evidence",
     "flag_probability": 0.95,

@@ -63,7 +63,9 @@ def compare(task: FitInput, how_many: int | None) -> tuple[np.ndarray, np.ndarra
 
 
 def check(foreseen: np.ndarray, true: np.ndarray, place_foreseen: np.ndarray, place_true: np.ndarray) -> None:
-    assert np.corrcoef(foreseen.ravel(), true.ravel())[0, 1] >= 0.99
+    # Influence takes the weights of the other annotators' votes as they are; a refit makes them anew. With all votes at
+    # weight 1 this was .99.
+    assert np.corrcoef(foreseen.ravel(), true.ravel())[0, 1] >= 0.98
     clear = np.abs(place_true) > 0.2
     assert clear.sum() > 10 * len(true)
     assert (np.sign(place_foreseen) == np.sign(place_true))[clear].all()

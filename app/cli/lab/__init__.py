@@ -47,6 +47,9 @@ EXPERIMENTS = {
         "app.cli.lab.adaptive:adaptive",
         "Search, for each leaderboard, the attack that gains most: by attackers who know the rule and simulate it.",
     ),
+    "niche": Listed(
+        "app.cli.lab.niche:niche", "Frame the honest judges of five models by outvoting them: how many the rule flags."
+    ),
     "sealed": Listed(
         "app.cli.lab.sealed:sealed",
         "Attack with battles that the attackers choose, and with battles that the service draws.",

@@ -7,10 +7,19 @@ from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.places import LeadersOption, ScoreSpreadOption, TargetOption, make_setups, place_of
+from app.cli.lab.places import (
+    DEFAULT_LIMIT,
+    LeadersOption,
+    LimitOption,
+    ScoreSpreadOption,
+    TargetOption,
+    limit_of,
+    make_setups,
+    place_of,
+)
 from app.cli.lab.report import Report, Row, Rows, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
-from app.lab.defences.gains import BOARDS
+from app.lab.defences.gains import BOARDS, boards_with
 from app.lab.defences.search import Case, Effort, Found, search_all
 
 
@@ -22,6 +31,7 @@ def adaptive(
     share: Annotated[float, typer.Option(min=0, max=0.5, help="Share of annotators who attack.")] = 0.1,
     votes_each: Annotated[int, typer.Option(min=1, help="Votes of every annotator.")] = 200,
     choose: Annotated[bool, typer.Option(help="Search attackers who choose their battles too.")] = True,
+    influence_limit: LimitOption = DEFAULT_LIMIT,
     generations: Annotated[int, typer.Option(min=1, help="Generations of each search.")] = 6,
     population: Annotated[int, typer.Option(min=4, help="Attacks in a generation.")] = 24,
     crowds: Annotated[int, typer.Option(min=1, help="Crowds on which the attacker compares attacks.")] = 10,
@@ -44,13 +54,17 @@ def adaptive(
     effort = Effort(generations, population, crowds)
     with showing_stages() as stages:
         stages.stage("searching")
-        found = search_all(cases, effort, seeds=range(seed, seed + repeats), processes=processes, progress=stages.share)
+        found = search_all(
+            cases, effort, seeds=range(seed, seed + repeats), boards=boards_with(limit_of(influence_limit)),
+            processes=processes, progress=stages.share,
+        )  # fmt: skip
     rows = [_row(each) for each in found]
     title = f"{annotators} annotators, {votes_each} votes each, {100 * share:g} % attackers, {repeats} fresh crowds"
     report = Report(
         experiment="adaptive",
         settings={
-            "setups": [asdict(setup) for setup in setups], **asdict(effort), "repeats": repeats, "seed": seed
+            "setups": [asdict(setup) for setup in setups], **asdict(effort), "repeats": repeats, "seed": seed,
+            "influence_limit": limit_of(influence_limit),
         },
         results={"attacks": rows},
         tables=[_table(rows, title)],

@@ -1,3 +1,4 @@
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -14,10 +15,12 @@ from app.errors import BadInputError
 from app.lab.attacks.arena import Setup
 from app.lab.attacks.strategies import STRATEGIES
 from app.lab.attacks.tuned import TUNED
-from app.lab.defences.gains import BOARDS, measure
+from app.lab.defences.gains import BOARDS, boards_with, measure
+from app.rating.settings import LoopSettings
 
 PLACES = (1, 5, 10, 15, 18)
 LEADERS, FIFTH = 6, 5
+DEFAULT_LIMIT = LoopSettings.influence_limit or math.inf
 ATTACKS = ("target-only", "mimic", "careful-mimic", "omnipresent", *TUNED)
 
 TargetOption = Annotated[
@@ -28,6 +31,9 @@ TargetOption = Annotated[
 ]
 LeadersOption = Annotated[
     bool, typer.Option(help="Also push the fifth of six leaders that are 10 points apart from each other.")
+]
+LimitOption = Annotated[
+    float, typer.Option(min=0.1, help="The service's limit of influence; inf for none, as before there was one.")
 ]
 ScoreSpreadOption = Annotated[float, typer.Option(min=1, help="Standard deviation of the true scores, Elo points.")]
 
@@ -45,6 +51,7 @@ def places(
     attack_votes: Annotated[
         int | None, typer.Option(min=1, help="Votes of every attacker; by default as many.")
     ] = None,
+    influence_limit: LimitOption = DEFAULT_LIMIT,
     repeats: Annotated[int, typer.Option(min=1, help="Crowds to draw.")] = 30,
     seed: SeedOption = 0,
     processes: ProcessesOption = 2,
@@ -67,14 +74,18 @@ def places(
         stages.stage("attacking")
         cases = [(name, setup) for name in chosen for setup in setups]
         for done, (name, setup) in enumerate(cases, start=1):
-            gains = measure(TUNED.get(name, name), setup, seeds=range(seed, seed + repeats), processes=processes)
+            gains = measure(
+                TUNED.get(name, name), setup, seeds=range(seed, seed + repeats), processes=processes,
+                boards=boards_with(limit_of(influence_limit)),
+            )  # fmt: skip
             rows += [{"attack": name, "place": place_of(setup), **asdict(gain)} for gain in gains]
             if stages.share is not None:
                 stages.share(done / len(cases))
     title = f"{annotators} annotators, {votes_each} votes each, {100 * share:g} % attackers, {repeats} crowds"
     report = Report(
         experiment="places",
-        settings={"setups": [asdict(setup) for setup in setups], "repeats": repeats, "seed": seed},
+        settings={"setups": [asdict(setup) for setup in setups], "repeats": repeats, "seed": seed,
+            "influence_limit": limit_of(influence_limit)},
         results={"gains": rows},
         tables=[_table(rows, f"{title}, score sd {score_sd:g}")],
         notes=["Ranks gained (± sd over crowds). Found: attackers that the service's rule flags, %; wronged: honest."],
@@ -82,6 +93,11 @@ def places(
         seconds=time.perf_counter() - started,
     )  # fmt: skip
     publish(report, output_format, figure)
+
+
+def limit_of(limit: float) -> float | None:
+    """Return the limit as a setting: None for infinity."""
+    return None if limit == math.inf else limit
 
 
 def make_setups(

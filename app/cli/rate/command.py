@@ -77,6 +77,13 @@ def rate(
         float | None,
         typer.Option(help="Largest ability; inf for no cap.", show_default=str(DEFAULTS.ability_cap)),
     ] = None,
+    influence_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest influence of an annotator on a model, times its mean judge's; inf for no limit.",
+            show_default=str(DEFAULTS.influence_limit),
+        ),
+    ] = None,
     bias_correction: Annotated[
         bool, typer.Option(help="Correct scores and abilities for the first-order bias of few votes per annotator.")
     ] = DEFAULTS.bias_correction,
@@ -137,6 +144,7 @@ def rate(
             exclude=exclude,
             prior_sd=prior,
             ability_cap=cap,
+            influence_limit=_influence_limit(influence_limit, plain=plain),
             bias_correction=bias_correction,
             interval=interval,
             confidence=_share("--confidence", confidence),
@@ -229,6 +237,16 @@ def _robustness(
     if ability_cap is not None and not _finite("--ability-cap", ability_cap) >= LEAST_CAP:
         raise BadInputError(f"--ability-cap must be {LEAST_CAP} or more, times the typical ability, is {ability_cap}")
     return spread, DEFAULTS.ability_cap if ability_cap is None else ability_cap
+
+
+def _influence_limit(limit: float | None, *, plain: bool) -> float | None:
+    if plain and limit is not None:
+        raise BadInputError("--plain limits no influence: leave out --influence-limit")
+    if plain or limit == math.inf:
+        return None
+    if limit is not None and not _finite("--influence-limit", limit) > 0:
+        raise BadInputError(f"--influence-limit must be more than 0, is {limit}")
+    return DEFAULTS.influence_limit if limit is None else limit
 
 
 def _spread(text: str) -> float | Literal["estimated"]:

@@ -146,7 +146,16 @@ def _by_order(
         shuffles=settings.shuffles, seed=settings.seed,
     )  # fmt: skip
     not_of_elo = dict.fromkeys(
-        ("min_ability", "flag_rule", "prior_sd", "ability_cap", "bias_correction", "interval", "confidence")
+        (
+            "min_ability",
+            "flag_rule",
+            "prior_sd",
+            "ability_cap",
+            "influence_limit",
+            "bias_correction",
+            "interval",
+            "confidence",
+        )
     )
     return OfflineRating(
         method="elo",

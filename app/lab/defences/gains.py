@@ -27,6 +27,11 @@ BOARDS: dict[str, LoopSettings] = {
 """Leaderboards to attack: Bradley-Terry's, the service's by default, and the service's with exclusion."""
 
 
+def boards_with(influence_limit: float | None) -> dict[str, LoopSettings]:
+    """Return the leaderboards with another limit of influence."""
+    return {name: replace(settings, influence_limit=influence_limit) for name, settings in BOARDS.items()}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What one attack did to one leaderboard; NaN where the fit failed.

@@ -10,7 +10,7 @@ from app.rating.errors import RatingError
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
-QUIET = LoopSettings(flag_rule="threshold", interval="none")
+QUIET = LoopSettings(flag_rule="threshold", interval="none", influence_limit=None)
 EVERYONE = replace(QUIET, min_votes=0)
 NO_ATTACK = "none"
 QUOTA = 100
@@ -20,8 +20,9 @@ ESTIMATORS: dict[str, LoopSettings] = {
     "am-elo plain": replace(QUIET, prior_sd=None, ability_cap=None),
     "am-elo prior": replace(QUIET, ability_cap=None),
     "am-elo robust": QUIET,
+    "am-elo limited": replace(QUIET, influence_limit=LoopSettings.influence_limit),
 }
-"""Leaderboards of all annotators. "prior" has no cap."""
+"""Leaderboards of all annotators. "prior" has no cap; "limited", the service's, has a limit of influence as well."""
 
 WITHOUT: dict[str, str] = {
     "robust without ε": "ε",
@@ -30,7 +31,7 @@ WITHOUT: dict[str, str] = {
     "robust without the same and late": "the same, and later half",
     "robust without Chatbot Arena's": "Chatbot Arena, α .1",
 }
-"""Leaderboards of penalised am-ELO without the annotators that a rule flags."""
+"""Leaderboards of penalised am-ELO, with the cap and no limit, without the annotators that a rule flags."""
 
 WITH_QUOTA = f"robust, quota {QUOTA}"
 

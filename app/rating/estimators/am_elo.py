@@ -26,6 +26,7 @@ class AmElo(JointEstimator):
     prior_sd : standard deviation of the prior of abilities around 1; "estimated" from the votes; None for the paper's
         maximum likelihood, with ability_cap=None
     ability_cap : largest ability, in units of the typical one; None for no cap
+    influence_limit : largest influence of an annotator on a model, as a multiple of its mean judge's; None for no limit
     bias_correction : take the first-order bias out of scores and abilities
     min_votes : δ; only annotators with more votes than this count
     min_ability : ε; annotators at or below this ability are flagged
@@ -49,6 +50,7 @@ class AmElo(JointEstimator):
 
     prior_sd: float | Literal["estimated"] | None = LoopSettings.prior_sd
     ability_cap: float | None = LoopSettings.ability_cap
+    influence_limit: float | None = LoopSettings.influence_limit
     bias_correction: bool = LoopSettings.bias_correction
     min_votes: float = LoopSettings.min_votes
     min_ability: float = LoopSettings.min_ability

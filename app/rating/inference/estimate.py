@@ -71,7 +71,7 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Rati
     spread = None
     if settings.interval != "none" and len(small.models):
         spread = covariance(
-            small.cells, fit, label, kind=settings.interval,
+            fit.counted(small.cells), fit, label, kind=settings.interval,
             prior_sd=fit.prior_sd, abilities=settings.method == "am-elo", observed=fit.observed,
             published=(fit.scores, fit.abilities, annotator_unit),
         )  # fmt: skip

@@ -97,6 +97,8 @@ class Influence:
             ),
             split(len(out), WORTH_A_THREAD),
         )  # fmt: skip
+        if fit.weighted is not None:
+            out *= fit.weights(cells)[votes.cell]
         return out
 
 
@@ -258,8 +260,8 @@ def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice)
     fit, observed, cells = influence.rating.fit, influence.observed, influence.rating.small.cells
     out = np.empty_like(X)
     own_curvature(
-        left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b, cells.n,
-        fit.R, fit.theta, observed.point.cross, observed.arrow.inverse_D, X, out,
+        left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b,
+        fit.counted(cells).n, fit.R, fit.theta, observed.point.cross, observed.arrow.inverse_D, X, out,
     )  # fmt: skip
     out -= others.others * (np.einsum("ki,ki->k", others.others, X) / others.size)[:, None]
     out += others.total * (np.einsum("ki,ki->k", others.total, X) / others.whole)[:, None]

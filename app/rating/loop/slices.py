@@ -23,6 +23,7 @@ from app.rating.solver.newton import minimise_scores
 from app.rating.solver.observed import observe
 from app.rating.solver.result import FitResult
 from app.rating.solver.second_order import ability_spread
+from app.rating.solver.weights import vote_worth, weigh_votes
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,14 @@ class HeldAbilities:
     inverse, spread : inverse curvature of each, and its variance at fixed scores; 0 where abilities are known or not
         corrected for bias: then a slice's scores are not corrected either
     variance : square of the published standard error; 0 where abilities are known
+    worth : of a vote, from which its weight follows; None where all votes weigh 1
     """
 
     ability: Floats
     inverse: Floats
     spread: Floats
     variance: Floats
+    worth: Floats | None = None
 
     def annotators(self, cells: Cells) -> AnnotatorEstimates:
         """Return the abilities as results, of annotators with these votes."""
@@ -71,7 +74,11 @@ def hold_abilities(whole: Rating, settings: LoopSettings) -> HeldAbilities:
         variance[annotators] = spread[annotators]
     if whole.covariance is not None and whole.has_abilities:
         variance[annotators] = np.nan_to_num(whole.covariance.ability_se) ** 2
-    return HeldAbilities(ability, inverse, spread, variance)
+    worth = None
+    if settings.influence_limit is not None and whole.has_abilities and fit.prior_sd is not None:
+        worth = np.ones(len(ability))
+        worth[annotators] = vote_worth(ability[annotators]) if fit.weighted is None else fit.weighted.worth
+    return HeldAbilities(ability, inverse, spread, variance, worth)
 
 
 def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rating:
@@ -150,12 +157,17 @@ def _solve(
         nothing = np.zeros(0)
         return FitResult(nothing, theta, no_annotator, 0.0, 0, no_annotator), None
     label = components.label[small.models]
-    fit = minimise_scores(Likelihood(small.cells, None), label, np.zeros(len(small.models)), theta)
-    observed = observe(small.cells, fit, label, prior_sd=None, abilities=False)
+    weighted = None
+    if held.worth is not None and settings.influence_limit is not None:
+        weighted = weigh_votes(small.cells, held.worth[small.annotators], settings.influence_limit)
+    cells = small.cells if weighted is None else weighted.cells
+    fit = minimise_scores(Likelihood(cells, None), label, np.zeros(len(small.models)), theta)
+    fit = replace(fit, weighted=weighted)
+    observed = observe(cells, fit, label, prior_sd=None, abilities=False)
     inverse, spread = held.inverse[small.annotators], held.spread[small.annotators]
     if inverse.any():
         fit = replace(fit, corrected=(correct_held(fit, observed, inverse=inverse, spread=spread), theta))
     if settings.interval == "none":
         return fit, None
     kind = settings.interval
-    return fit, covariance(small.cells, fit, label, kind=kind, prior_sd=None, abilities=False, observed=observed)
+    return fit, covariance(cells, fit, label, kind=kind, prior_sd=None, abilities=False, observed=observed)

@@ -81,10 +81,11 @@ def _largest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Fl
     )
     Q = np.ascontiguousarray(observed.arrow.project(product))
 
+    weight = fit.weights(cells)
     kept, size = np.zeros((len(gap), ROOM)), np.zeros((len(gap), ROOM))
     map_parts(
         lambda part: collect_largest(
-            *part, cells.annotator, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties,
+            *part, cells.annotator, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties, weight,
             fit.R, fit.theta, Y, Q, gap, kept, size,
         ),
         split(len(gap), PAIRS_WORTH_A_THREAD),

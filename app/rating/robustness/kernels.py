@@ -26,7 +26,7 @@ def times_columns(
 @compiled
 def collect_largest(
     first: int, last: int, annotator: Ints, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
-    R: Floats, theta: Floats, Y: Floats, Q: Floats, gap: Floats, influence: Floats, size: Floats,
+    weight: Floats, R: Floats, theta: Floats, Y: Floats, Q: Floats, gap: Floats, influence: Floats, size: Floats,
 ) -> None:  # fmt: skip
     """Set rows first … last−1 of influence and size to the largest influences of a vote on a pair, and their numbers.
 
@@ -41,7 +41,7 @@ def collect_largest(
         k, a, b = annotator[cell], model_a[cell], model_b[cell]
         y_a, y_b, q, ability, d = Y[a, first:last], Y[b, first:last], Q[k, first:last], theta[k], R[a] - R[b]
         for p in range(pairs):
-            moved[p] = ability * (y_a[p] - y_b[p]) - d * q[p]
+            moved[p] = weight[cell] * (ability * (y_a[p] - y_b[p]) - d * q[p])
         chance = 1.0 / (1.0 + math.exp(-ability * d))
         won = s[cell] - ties[cell] / 2.0
         for kind in range(3):

@@ -3,6 +3,7 @@ import math
 import numpy as np
 
 from app.rating.data.arrays import Floats
+from app.rating.data.votes import Cells
 from app.rating.solver.observed import Observed
 from app.rating.solver.result import FitResult
 from app.rating.solver.second_order import MOST, mean_held_gradient, mean_score_gradient
@@ -10,7 +11,7 @@ from app.rating.solver.shadow import shadow_abilities
 
 
 def correct_bias(
-    fit: FitResult, observed: Observed, *, prior_sd: float, ability_cap: float | None
+    fit: FitResult, observed: Observed, votes: Cells, *, prior_sd: float, ability_cap: float | None
 ) -> tuple[Floats, Floats]:
     """Subtract the first-order bias of a joint fit: R = R̂ − S⁻¹ Σ_k b_k, then fit every θ_k at R, less its own bias.
 
@@ -21,6 +22,7 @@ def correct_bias(
     Parameters
     ----------
     observed : at the fit
+    votes : of the fit, each with weight 1: abilities are judged by all of them
     prior_sd, ability_cap : of the fit
 
     Returns
@@ -43,9 +45,7 @@ def correct_bias(
     R = fit.R - _shift(observed, gradient)
     own = observed.point.gradient_abilities + likelihood.times_rows(observed.point.cross, R - fit.R)
     begin = fit.theta - observed.arrow.inverse_D * own  # one Newton step from the fit
-    theta, _ = shadow_abilities(
-        likelihood.cells, R, prior_sd=prior_sd, ability_cap=ability_cap, bias_correction=True, start=begin
-    )
+    theta, _ = shadow_abilities(votes, R, prior_sd=prior_sd, ability_cap=ability_cap, bias_correction=True, start=begin)
     return R, np.where(fit.undecided, 1.0, theta)
 
 

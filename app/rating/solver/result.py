@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.rating.data.arrays import Floats, Mask
+from app.rating.data.votes import Cells
 from app.rating.solver.arrow import Problem
 from app.rating.solver.likelihood import Curvature
 
 if TYPE_CHECKING:  # both modules take a result
     from app.rating.solver.observed import Observed
     from app.rating.solver.prior_spread import PriorSpread
+    from app.rating.solver.weights import Weighted
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class FitResult:
     prior_sd : of the prior in force; None for maximum likelihood and for m-ELO
     prior : the estimated prior; None where prior_sd was given
     observed : the information at the maximum; None where it was not needed
+    weighted : the votes with their weights; None where all weigh 1
     corrected : R and theta less their first-order bias; None where they are published as they are
     """
 
@@ -41,7 +44,17 @@ class FitResult:
     prior_sd: float | None = None
     prior: "PriorSpread | None" = None
     observed: "Observed | None" = None
+    weighted: "Weighted | None" = None
     corrected: tuple[Floats, Floats] | None = None
+
+    def counted(self, cells: Cells) -> Cells:
+        """Return the votes of the fit as it counted them."""
+        return cells if self.weighted is None else self.weighted.cells
+
+    def weights(self, cells: Cells) -> Floats:
+        """Return the weight of a vote of each cell of the fit's votes, shape (n_cells,)."""
+        weights: Floats = self.counted(cells).n / cells.n
+        return weights
 
     @property
     def held(self) -> Mask:

@@ -16,12 +16,19 @@ from app.rating.solver.observed import observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
+from app.rating.solver.weights import Weighted, scale_votes, vote_worth, weigh_votes
 
 
 def fit_with_settings(
-    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
+    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None, *, leave: bool = True
 ) -> FitResult:
     """Fit the settings' method to the compact cells of identified models.
+
+    With a limit of influence, votes get their weights by the abilities of a first fit, whose prior the second keeps.
+
+    Parameters
+    ----------
+    leave : whether to leave a saddle point for a maximum
 
     Raises
     ------
@@ -33,12 +40,23 @@ def fit_with_settings(
     if settings.method == "m-elo":
         return fit_m_elo(cells, component, start and start[0])
     fit, sd, prior = _fit(cells, component, settings, start)
+    votes, weighted = cells, None
+    if settings.influence_limit is not None and sd is not None:
+        weighted = weigh_votes(cells, vote_worth(fit.theta), settings.influence_limit)
+    if weighted is not None:
+        cells = weighted.cells
+        fit, _, _ = _fit(cells, component, replace(settings, prior_sd=sd), start or (fit.R, fit.theta))
+        fit = replace(fit, weighted=weighted)
     try:
-        return _published(cells, component, fit, settings, sd, prior)
+        return _published(cells, component, fit, settings, sd, prior, votes)
     except SaddlePointError as saddle:
-        if cells.n_annotators < FEW or find_scale(cells).number > 1:
+        if not leave or cells.n_annotators < FEW or find_scale(cells).number > 1:
             raise
-        return _leave_saddle(saddle, cells, component, settings)
+        higher = _leave_saddle(saddle, cells, component, settings, votes, weighted)
+    if settings.influence_limit is None:
+        return higher
+    # the weights were those of the abilities at the saddle point
+    return fit_with_settings(votes, component, settings, (higher.R, higher.theta), leave=False)
 
 
 def _fit(
@@ -52,8 +70,15 @@ def _fit(
     return fit, prior.sd, prior
 
 
-def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> FitResult:
+def _leave_saddle(
+    saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings, votes: Cells,
+    weighted: Weighted | None,
+) -> FitResult:  # fmt: skip
     """Fit from both sides of a saddle point, and take the higher maximum.
+
+    Parameters
+    ----------
+    cells, votes : with their weights, and without
 
     Raises
     ------
@@ -64,7 +89,7 @@ def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, se
     for side in (1.0, -1.0):
         try:
             fit, sd, prior = _fit(cells, component, settings, (saddle.R + side * saddle.direction, saddle.theta))
-            fit = _published(cells, component, fit, settings, sd, prior)
+            fit = _published(cells, component, replace(fit, weighted=weighted), settings, sd, prior, votes)
         except (NotConvergedError, NoCommonRankingError):
             continue
         log_prior = 0.0 if sd is None else _log_prior(fit.theta, sd)
@@ -97,6 +122,7 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
     Notes
     -----
     The likelihood is a product over the groups, so the objective is the same. A prior to be estimated gets sd 1.
+    Votes of undecided groups have the weight 1.
     """
     scale = find_scale(cells)
     sd, estimated = settings.prior_sd, settings.prior_sd == "estimated"
@@ -105,8 +131,10 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
     R, theta = np.zeros(cells.n_models), np.ones(cells.n_annotators)
     at_cap, undecided = np.zeros((2, cells.n_annotators), dtype=bool)
     log_likelihood, iterations = 0.0, 0
+    weight, worth = np.ones(len(cells.n)), np.ones(cells.n_annotators)
     for group in range(scale.number):
-        mine = compact(cells.where(scale.annotators[cells.annotator] == group))
+        inside = scale.annotators[cells.annotator] == group
+        mine = compact(cells.where(inside))
         label = component[mine.models]
         try:
             fit = fit_with_settings(mine.cells, label, one, None)
@@ -116,10 +144,13 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
             fit = fit_m_elo_unchecked(mine.cells, label)
             undecided[mine.annotators] = True
         R[mine.models], theta[mine.annotators], at_cap[mine.annotators] = fit.R, fit.theta, fit.at_cap
+        if fit.weighted is not None:
+            weight[inside], worth[mine.annotators] = fit.weights(mine.cells), fit.weighted.worth
         log_likelihood, iterations = log_likelihood + fit.log_likelihood, max(iterations, fit.iterations)
-    whole = FitResult(R, theta, at_cap, log_likelihood, iterations, undecided)
+    weighted = scale_votes(cells, weight, worth)
+    whole = FitResult(R, theta, at_cap, log_likelihood, iterations, undecided, weighted=weighted)
     prior = DEFAULT if estimated else None
-    return _published(cells, component, whole, one, prior_sd, prior)
+    return _published(whole.counted(cells), component, whole, one, prior_sd, prior, cells)
 
 
 def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, cells: Cells) -> RatingError:
@@ -138,11 +169,13 @@ def _published(
     settings: LoopSettings,
     prior_sd: float | None,
     prior: PriorSpread | None,
+    votes: Cells,
 ) -> FitResult:
+    """Add what is published of a fit; `votes` are the fit's cells without their weights."""
     if prior_sd is None:  # the paper's estimator has no correction
         return fit
     observed = observe(cells, fit, component, prior_sd=prior_sd)
     if not settings.bias_correction:
         return replace(fit, prior_sd=prior_sd, prior=prior, observed=observed)
-    corrected = correct_bias(fit, observed, prior_sd=prior_sd, ability_cap=settings.ability_cap)
+    corrected = correct_bias(fit, observed, votes, prior_sd=prior_sd, ability_cap=settings.ability_cap)
     return replace(fit, prior_sd=prior_sd, prior=prior, observed=observed, corrected=corrected)

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description e73455056f9341f8: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 53ff23b55cb3eb5d: make docs.
 
 from __future__ import annotations
 
@@ -280,6 +280,12 @@ class Policy(BaseModel):
             description="Standard deviation of the abilities' prior around 1. estimated: each refit estimates it from its votes. null: no prior, which is the paper's estimator."
         ),
     ] = 1.0
+    influence_limit: Annotated[
+        float | None,
+        Field(
+            description="Largest influence of an annotator on a model, as a multiple of what the model's mean judge has; five votes beside are free. Votes beyond it weigh less. null: no limit."
+        ),
+    ] = 1.25
     bias_correction: Annotated[
         bool,
         Field(

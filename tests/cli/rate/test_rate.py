@@ -56,7 +56,8 @@ def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
         "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5, "ability_cap": 2.0,
         "flag_rule": "evidence", "flag_probability": 0.95, "release_margin": 0.0, "evidence_ratio": 100.0,
         "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
-        "bias_correction": True, "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
+        "influence_limit": 1.25, "bias_correction": True,
+        "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
         "shuffles": 1000, "seed": 7, "inverse_propensity": False,
         "pool_annotators": False, "schema": "votes", "annotator_column": "annotator",
     }  # fmt: skip
@@ -69,6 +70,14 @@ def test_the_prior_can_be_estimated_and_the_correction_left_out(rate_json: Any, 
     left = rate_json(vote_file, "--no-bias-correction")
     assert left["settings"]["bias_correction"] is False
     assert left["models"][0]["score"] != rate_json(vote_file)["models"][0]["score"]
+
+
+def test_the_limit_of_influence_can_be_changed_and_left_out(rate_json: Any, run_cli: RunCli, vote_file: Path) -> None:
+    assert rate_json(vote_file, "--influence-limit", "inf")["settings"]["influence_limit"] is None
+    assert rate_json(vote_file, "--influence-limit", 2)["settings"]["influence_limit"] == 2.0
+    assert rate_json(vote_file, "--plain")["settings"]["influence_limit"] is None
+    for wrong in (["--influence-limit", 0], ["--influence-limit", "nan"], ["--plain", "--influence-limit", 2]):
+        assert run_cli("rate", vote_file, *wrong).exit_code == 2
 
 
 def test_notices_are_in_the_document_and_beside_rows_on_standard_error(

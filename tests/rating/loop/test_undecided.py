@@ -16,7 +16,7 @@ from app.rating.solver import solution as solver
 from app.rating.solver.fit import fit_am_elo
 from app.rating.solver.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.result import FitResult
-from app.rating.solver.solution import fit_groups_apart
+from app.rating.solver.solution import fit_groups_apart, fit_with_settings
 
 ALL = LoopSettings(min_votes=0)
 
@@ -176,7 +176,7 @@ def test_groups_apart_are_the_same_fit_as_together() -> None:
     outcome = np.concatenate([left.outcome, right.outcome])
     cells = aggregate(*columns, outcome, n_annotators=24, n_models=8)
     component = np.repeat([0, 1], 4)
-    together = fit_am_elo(cells, component)
+    together = fit_with_settings(cells, component, ALL, None)
     apart = fit_groups_apart(cells, component, ALL)
     np.testing.assert_allclose(apart.R, together.R, atol=1e-8)
     np.testing.assert_allclose(apart.theta, together.theta, atol=1e-8)

@@ -75,7 +75,7 @@ def test_nothing_moves_by_more_than_half_its_standard_error(cells_of: MakeCells)
     component = np.zeros(5, dtype=np.int64)
     fit = fit_am_elo(cells, component, prior_sd=1.0, ability_cap=None)
     observed = observe(cells, fit, component, prior_sd=1.0)
-    R, theta = correct_bias(fit, observed, prior_sd=1.0, ability_cap=None)
+    R, theta = correct_bias(fit, observed, cells, prior_sd=1.0, ability_cap=None)
     shift = fit.R - R
     assert np.sqrt(shift @ observed.arrow.S @ shift) == pytest.approx(0.5 * np.sqrt(4))
     own, se = shadow_abilities(cells, R, prior_sd=1.0, ability_cap=None)

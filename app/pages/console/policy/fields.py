@@ -17,7 +17,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "on_low_ability", "max_excluded_share",
         ),
     ),
-    ("The fit", ("ability_cap", "prior_sd", "bias_correction", "interval", "base")),
+    ("The fit", ("ability_cap", "prior_sd", "influence_limit", "bias_correction", "interval", "base")),
     ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds", "max_tag_boards")),
 )  # fmt: skip
 OTHERS = "Battles and more"

@@ -1,0 +1,123 @@
+"""Framing in a niche: attackers outvote the few honest judges of a handful of models, so that these seem to be bad."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from app.lab.attacks.arena import Votes
+from app.lab.attacks.honest import Variety, draw_honest
+from app.lab.defences.gains import FLAGGED, rate
+from app.lab.parallel import Progress, map_seeds
+from app.lab.simulate import draw_pairs
+from app.lab.spread import mean_or_none, sd_or_none
+from app.rating.data.arrays import Floats, Indices
+from app.rating.settings import LoopSettings
+
+
+@dataclass(frozen=True)
+class Niche:
+    """The size of an arena with a niche.
+
+    Attributes
+    ----------
+    models, own : of the arena, and of the niche among them
+    crowd, judges, framers : annotators who vote on the other models, honest judges of the niche, and attackers
+    votes_each, framer_votes : of the honest annotators, and of every attacker
+    stray : share of the crowd's votes in which one model is of the niche, so that all models are connected
+    """
+
+    models: int = 20
+    own: int = 5
+    crowd: int = 32
+    judges: int = 10
+    framers: int = 4
+    votes_each: int = 51
+    framer_votes: int = 200
+    stray: float = 0.05
+    score_sd: float = 140.0
+    tie_share: float = 0.32
+
+
+@dataclass(frozen=True)
+class Framed:
+    """Shares of the niche's honest judges, and of its attackers, that a leaderboard's rule flags."""
+
+    board: str
+    framers: int
+    judges: float | None
+    judges_sd: float | None
+    attackers: float | None
+
+
+def draw_niche(seed: int, niche: Niche) -> Votes:
+    """Draw the votes: the crowd's first, then the judges', then those of attackers, who turn the niche's ranking over.
+
+    The models of the niche are the last.
+    """
+    generator = np.random.default_rng(seed)
+    score = 1000.0 + niche.score_sd * generator.standard_normal(niche.models)
+    honest = niche.crowd + niche.judges
+    people = draw_honest(
+        generator, score, honest, ability_sd=0.3, tie_share=niche.tie_share, variety=Variety()
+    )  # fmt: skip
+    first = niche.models - niche.own
+    annotator = np.repeat(np.arange(honest), niche.votes_each)
+    left, right = draw_pairs(generator, first, len(annotator))
+    inside = draw_pairs(generator, niche.own, len(annotator))
+    judges = annotator >= niche.crowd
+    left, right = np.where(judges, first + inside[0], left), np.where(judges, first + inside[1], right)
+    stray = ~judges & (generator.random(len(annotator)) < niche.stray)
+    left = np.where(stray, first + inside[0], left)
+    outcome = people.vote(annotator, left, right, generator)
+    member = np.repeat(np.arange(niche.framers), niche.framer_votes)
+    own_left, own_right = (first + side for side in draw_pairs(generator, niche.own, len(member)))
+    against = _follow(-score, own_left, own_right)
+    return Votes(
+        np.concatenate([annotator, honest + member]),
+        np.concatenate([left, own_left]),
+        np.concatenate([right, own_right]),
+        np.concatenate([outcome, against]),
+        np.arange(len(annotator) + len(member)),
+        honest + niche.framers,
+        niche.models,
+    )
+
+
+def measure_framing(
+    niche: Niche,
+    boards: Mapping[str, LoopSettings],
+    *,
+    seeds: Sequence[int],
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> list[Framed]:
+    """Count the honest judges of the niche that each leaderboard's rule flags."""
+    work = partial(_frame_once, niche=niche, boards=boards)
+    trials = map_seeds(work, seeds, processes=processes, progress=progress)
+    return [
+        Framed(
+            board, niche.framers, mean_or_none(trial[board][0] for trial in trials),
+            sd_or_none(trial[board][0] for trial in trials), mean_or_none(trial[board][1] for trial in trials),
+        )
+        for board in boards
+    ]  # fmt: skip
+
+
+def _frame_once(seed: int, *, niche: Niche, boards: Mapping[str, LoopSettings]) -> dict[str, tuple[float, float]]:
+    votes, found = draw_niche(seed, niche), {}
+    judges = slice(niche.crowd, niche.crowd + niche.judges)
+    for name, settings in boards.items():
+        rating = rate(votes, settings)
+        if rating is None:
+            found[name] = (float("nan"), float("nan"))
+            continue
+        marked = np.isin(rating.annotators.standing, FLAGGED)
+        attackers = marked[judges.stop :]
+        found[name] = (float(marked[judges].mean()), float(attackers.mean()) if len(attackers) else float("nan"))
+    return found
+
+
+def _follow(score: Floats, left: Indices, right: Indices) -> Floats:
+    return np.where(score[left] >= score[right], 1.0, 0.0)
