@@ -13,7 +13,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 _TYPES = {
     **dict.fromkeys(("organization", "license", "link", "tied_with", "tag"), pl.String),
-    "tied": pl.Boolean,
+    **dict.fromkeys(("tied", "provisional"), pl.Boolean),
     **dict.fromkeys(("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank"), pl.Int64),
 }
 MAX_SHEET_ROWS = 1_048_575

@@ -34,7 +34,7 @@ class LeaderboardRow(BaseModel):
     se: float | None = Field(description="Standard error of the score; for elo, over the orders of the votes.")
     lower: float | None = Field(description="Lower end of the interval; null where the votes give none.")
     upper: float | None = Field(description="Upper end of the interval; null where the votes give none.")
-    rank: int | None = Field(description="1 is best, within the component.")
+    rank: int | None = Field(description="1 is best, within the component; null for a provisional model.")
     best_rank: int | None = Field(description="Best rank that the intervals allow.")
     worst_rank: int | None = Field(description="Worst rank that the intervals allow.")
     rank_set_best: int | None = Field(
@@ -53,6 +53,11 @@ class LeaderboardRow(BaseModel):
     losses: int
     component: int = Field(description="Models compare only within a component; component 0 has the most votes.")
     identified: bool = Field(description="Whether the votes determine the score.")
+    provisional: bool = Field(
+        False,
+        description="Whether it has too few votes or annotators, or too wide an interval, for a rank: the policy's "
+        "min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it.",
+    )
     organization: str | None = Field(description="Who made the model, where known.")
     license: str | None
     link: str | None

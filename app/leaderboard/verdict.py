@@ -9,7 +9,7 @@ _NAMED = 2  # of the models that cannot be told apart from the leader; of more t
 
 
 def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> str:
-    """Return which model leads, and which models cannot be told apart from it.
+    """Return which model leads, and which models cannot be told apart from it. Provisional models are left out.
 
     These are the models whose upper bound reaches the leader's lower bound: the leader's class. Only the component with
     the most votes is described.
@@ -20,10 +20,11 @@ def describe_verdict(models: Sequence[LeaderboardRow], votes: int) -> str:
     votes : how many votes count in it
     """
     main = min((row.component for row in models if row.score is not None), default=None)
-    scored = [row for row in models if row.component == main and row.score is not None]
+    scored = [row for row in models if row.component == main and row.score is not None and row.rank is not None]
     at = f"at {'this one vote' if votes == 1 else f'these {votes:,} votes'}"
     if not scored:
-        return f"No model has a score {at}."
+        few = any(row.provisional for row in models)
+        return f"No model has enough votes for a rank {at}." if few else f"No model has a score {at}."
     apart = "Votes do not link all models; in the largest group, " if len({row.component for row in models}) > 1 else ""
     leader, *rest = sorted(scored, key=lambda row: (row.rank or 0, row.model))
     if not rest:

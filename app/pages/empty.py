@@ -10,5 +10,6 @@ from app.policy.service import current_policy
 
 def render_nothing_published(request: Request, conn: Connection, title: str) -> Response:
     """Return a page that says how the first leaderboard comes about."""
-    min_votes = current_policy(conn).settings.min_votes
-    return render(request, "templates/nothing_published.html", title=title, min_votes=min_votes)
+    policy = current_policy(conn).settings
+    needs = {name: getattr(policy, name) for name in ("min_votes", "min_board_annotators", "min_board_votes")}
+    return render(request, "templates/nothing_published.html", title=title, **needs)

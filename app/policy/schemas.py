@@ -97,6 +97,27 @@ class Policy(BaseModel):
         le=1000,
         description="Elo points; two models that are certainly this close or closer are practically equal.",
     )
+    min_board_annotators: StrictInt = Field(
+        5,
+        ge=1,
+        le=10**6,
+        description="A first leaderboard is published once this many annotators have more than min_votes votes.",
+    )
+    min_board_votes: StrictInt = Field(
+        200, ge=1, le=10**9, description="A first leaderboard is published once those annotators have this many votes."
+    )
+    min_model_votes: StrictInt = Field(
+        30, ge=0, le=10**9, description="A model with fewer counted votes is provisional: it has no rank."
+    )
+    min_model_annotators: StrictInt = Field(
+        5, ge=0, le=10**6, description="A model with counted votes of fewer annotators is provisional."
+    )
+    max_interval_width: _Number | None = Field(
+        800.0,
+        gt=0,
+        le=1e6,
+        description="Elo points; a model whose interval is wider is provisional. null: no width makes it so.",
+    )
     base: _Number = Field(1000.0, ge=-1e6, le=1e6, description="Elo points at which the models' mean sits.")
     refit_interval_seconds: _Number = Field(
         600,
@@ -201,6 +222,9 @@ class Policy(BaseModel):
             bias_correction=self.bias_correction,
             interval=self.interval,
             base=self.base,
+            min_model_votes=self.min_model_votes,
+            min_model_annotators=self.min_model_annotators,
+            max_interval_width=self.max_interval_width,
         )
 
     def sampling_settings(self) -> SamplingSettings:

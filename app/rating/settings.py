@@ -53,6 +53,9 @@ class LoopSettings:
     confidence : coverage of the intervals, in (0, 1).
     base : Elo points of the mean of the identified models in each component; finite.
     anchor : (model index, finite Elo points): shifts that model's component so that the model has these points.
+    min_model_votes, min_model_annotators : a model with fewer counted votes, or with votes of fewer annotators, is
+        provisional: it comes after the others of its component, and they are ranked without it.
+    max_interval_width : Elo points; a model with a wider interval is provisional too. None for no limit.
     """
 
     method: Method = "am-elo"
@@ -72,6 +75,9 @@ class LoopSettings:
     confidence: float = 0.95
     base: float = 1000.0
     anchor: tuple[int, float] | None = None
+    min_model_votes: int = 0
+    min_model_annotators: int = 0
+    max_interval_width: float | None = None
 
 
 def check_settings(settings: LoopSettings, n_models: int) -> None:
@@ -86,7 +92,7 @@ def check_settings(settings: LoopSettings, n_models: int) -> None:
             known = ", ".join(get_args(choices))
             raise ValueError(f"{name} {getattr(settings, name)!r} is unknown; known are {known}")
     check_numbers(settings, NUMBERS)
-    for name in ("min_votes", "release_margin"):
+    for name in ("min_votes", "release_margin", "min_model_votes", "min_model_annotators"):
         if not getattr(settings, name) >= 0:
             raise ValueError(f"{name} must not be negative")
     _check_prior(settings)

@@ -10,6 +10,7 @@ from structlog.contextvars import bound_contextvars
 from app.database.engine import Database
 from app.database.leased_job import LeasedJob
 from app.errors import StableArenaError, UnavailableError
+from app.policy.service import current_policy
 from app.rating.errors import NoCommonRankingError, RatingError
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitCancelledError, FitProcess
@@ -26,6 +27,8 @@ from app.refits.queries import (
     refit_is_queued,
 )
 from app.refits.schedule import REFIT_LEASE, due_trigger
+from app.snapshots.first_leaderboard import read_first_leaderboard_needs
+from app.snapshots.queries import newest_snapshot
 from app.webhooks.events import announce
 
 log = structlog.get_logger()
@@ -36,6 +39,13 @@ class NeedsReviewError(StableArenaError):
 
     code = "needs-review"
     title = "The refit waits for review"
+
+
+class TooFewVotesError(StableArenaError):
+    """There are fewer annotators or votes than the policy asks of a first leaderboard."""
+
+    code = "too-few-votes"
+    title = "Too few votes for a first leaderboard"
 
 
 class SupersededError(StableArenaError):
@@ -149,6 +159,10 @@ class RefitRunner:
     def _load(self, run: _Run) -> FitInput:
         started = time.perf_counter()
         with self._database.read() as conn:
+            if newest_snapshot(conn) is None:
+                needs = read_first_leaderboard_needs(conn, current_policy(conn).settings)
+                if not needs.met:
+                    raise TooFewVotesError(needs.describe())
             fit_input = load_fit_input(conn)
         run.seconds["read"] = time.perf_counter() - started
         return fit_input

@@ -6,8 +6,9 @@ from sqlalchemy import Connection
 from app.database.leases import lease_is_free
 from app.policy.service import current_policy
 from app.refits.queries import last_ended, refit_is_queued, refit_is_running
+from app.snapshots.first_leaderboard import read_first_leaderboard_needs
 from app.snapshots.queries import newest_snapshot
-from app.snapshots.vote_sets import any_annotator_has_more_votes_than, anything_new_since, new_votes_since
+from app.snapshots.vote_sets import anything_new_since, new_votes_since
 
 REFIT_LEASE = "refit"
 
@@ -30,14 +31,14 @@ def due_trigger(conn: Connection) -> Literal["schedule", "votes"] | None:
 
     schedule: the last refit ended `refit_interval_seconds` ago or longer, and there is something new that the newest
     snapshot has not seen (a vote, a decision, a policy). votes: the last refit published, and `refit_after_votes` new
-    votes have come in since. Before the first snapshot: an annotator has more votes than `min_votes`.
+    votes have come in since. Before the first snapshot: there are the annotators and votes that it needs.
     """
     policy = current_policy(conn).settings
     ended = last_ended(conn, timedelta(seconds=policy.refit_interval_seconds))
     resting = ended is not None and ended.recently
     snapshot = newest_snapshot(conn)
     if snapshot is None:
-        due = not resting and any_annotator_has_more_votes_than(conn, policy.min_votes)
+        due = not resting and read_first_leaderboard_needs(conn, policy).met
         return "schedule" if due else None
     if not resting:
         return "schedule" if anything_new_since(conn, snapshot["vote_set"]) else None

@@ -102,4 +102,6 @@ def _previewed(conn: Connection, fit_input: FitInput, output: FitOutput) -> dict
         if row["model_id"] not in archived
     ]
     rows.sort(key=lambda row: (row.component, row.rank, row.model))
-    return {row.model: row for row in rows}
+    # A provisional model's rank is for order alone: see `read_rows`.
+    shown = (row.model_copy(update={"rank": None}) if row.provisional else row for row in rows)
+    return {row.model: row for row in shown}

@@ -5,10 +5,10 @@ from sqlalchemy import Connection, RowMapping
 
 from app.policy.schemas import Policy
 from app.policy.service import stored_policy
+from app.snapshots.first_leaderboard import read_first_leaderboard_needs
 from app.snapshots.schemas import Freshness
 from app.snapshots.vote_sets import (
     MOST_COUNTED,
-    any_annotator_has_more_votes_than,
     count_votes,
     new_votes_since,
     seconds_since_first_vote,
@@ -41,13 +41,15 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
 def first_leaderboard_is_late(conn: Connection, policy: Policy) -> bool:
     """Whether a first leaderboard has been possible for longer than a leaderboard may be old.
 
-    It is possible, as for the schedule, once an annotator has more votes than the policy's `min_votes`.
+    It is possible, as for the schedule, once there are the annotators and the votes that the policy asks for.
     """
     longest = seconds_since_first_vote(conn)
     if longest is None or longest <= policy.stale_after_seconds:
         return False
+    if not read_first_leaderboard_needs(conn, policy).met:
+        return False
     # With a million votes or more their times are not read: they came in over a long time.
     if count_votes(conn, at_most=MOST_COUNTED) == MOST_COUNTED:
-        return any_annotator_has_more_votes_than(conn, policy.min_votes)
-    possible = seconds_with_more_votes_than(conn, policy.min_votes)
+        return True
+    possible = seconds_with_more_votes_than(conn, policy.min_votes, annotators=policy.min_board_annotators)
     return possible is not None and possible > policy.stale_after_seconds

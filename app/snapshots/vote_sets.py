@@ -97,16 +97,18 @@ def seconds_since_first_vote(conn: Connection) -> float | None:
     return None if found is None else float(found)
 
 
-def seconds_with_more_votes_than(conn: Connection, votes_wanted: int) -> float | None:
-    """Return for how long any annotator has had more than so many votes that are not retracted; None if none has.
+def seconds_with_more_votes_than(conn: Connection, votes_wanted: int, *, annotators: int = 1) -> float | None:
+    """Return for how long so many annotators have had more than so many votes that are not retracted.
+
+    None if fewer annotators have.
 
     Reads and sorts every vote.
     """
     order = func.row_number().over(partition_by=votes.c.annotator_id, order_by=votes.c.received_at).label("number")
     counted = select(votes.c.received_at, order).where(not_(is_retracted(votes.c.id))).subquery()
-    first = func.min(counted.c.received_at)
-    ago = func.extract("epoch", func.now() - first)
-    found = conn.execute(select(ago).where(counted.c.number == votes_wanted + 1)).scalar_one_or_none()
+    ago = func.extract("epoch", func.now() - counted.c.received_at)
+    statement = select(ago).where(counted.c.number == votes_wanted + 1).order_by(counted.c.received_at)
+    found = conn.execute(statement.offset(annotators - 1).limit(1)).scalar_one_or_none()
     return None if found is None else float(found)
 
 
@@ -128,12 +130,3 @@ def holds_foreign_rows(conn: Connection) -> bool:
     newest = select(votes.c.recorded_in).order_by(votes.c.recorded_in.desc()).limit(1).scalar_subquery()
     in_future = newest >= func.pg_snapshot_xmax(func.pg_current_snapshot())
     return bool(conn.execute(select(func.coalesce(in_future, False))).scalar_one())
-
-
-def any_annotator_has_more_votes_than(conn: Connection, votes_wanted: int) -> bool:
-    """Whether any annotator has more than so many votes that are not retracted.
-
-    Reads every vote: use it in a service's first minutes only.
-    """
-    rich = select(votes.c.annotator_id).where(not_(is_retracted(votes.c.id))).group_by(votes.c.annotator_id)
-    return bool(conn.execute(select(rich.having(func.count() > votes_wanted).exists())).scalar_one())

@@ -20,7 +20,10 @@ from app.cli.foreground import own_foreground
 from examples.arena.backend import create_app, read_prompts
 
 STABLE_ARENA = [sys.executable, "-m", "app.cli"]
-SETTINGS = {"min_votes": 0, "refit_interval_seconds": 5}
+SETTINGS = {
+    "min_votes": 0, "refit_interval_seconds": 5, "min_board_annotators": 1, "min_board_votes": 1,
+    "min_model_annotators": 1, "min_model_votes": 1, "max_interval_width": None,
+}  # fmt: skip
 """One visitor is enough for a leaderboard here. In production 50 votes make an annotator count."""
 STOP_SECONDS = 20
 

@@ -11,13 +11,14 @@ from app.lab.simulate import simulate_votes
 from app.rating.data.votes import aggregate
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from tests.fixtures.crowds import RANK_EVERYTHING
 
 Ask = Callable[..., Any]
 
 COLUMNS = [
     "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
     "rank_set_best", "rank_set_worst", "class_rank", "votes", "wins", "ties", "losses", "component", "identified",
-    "organization", "license", "link", "tied", "tied_with",
+    "provisional", "organization", "license", "link", "tied", "tied_with",
 ]  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def test_csv_has_the_same_rows(ask: Ask, crowd: list[str], refit: Ask) -> None:
 
 
 def test_csv_is_no_formula(ask: Ask, change_policy: Ask, vote: Ask, refit: Ask) -> None:
-    change_policy(min_votes=0)
+    change_policy(**RANK_EVERYTHING, min_votes=0)
     for winner in ("model_a", "model_b", "model_a"):
         vote(model_a="=cmd|' /C calc'!A0", winner=winner)
     assert refit()["state"] == "done"

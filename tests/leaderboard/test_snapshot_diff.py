@@ -44,7 +44,8 @@ def test_exclusions_and_a_policy(ask: Ask, crowd: list[str], refit: Ask, change_
 
 
 @pytest.mark.comparisons
-def test_a_new_model(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
+def test_a_new_model(ask: Ask, crowd: list[str], refit: Ask, vote: Ask, change_policy: Ask) -> None:
+    change_policy(min_model_votes=12)
     refit()
     for k in range(12):
         vote(model_b="newcomer", annotator=f"honest {k}", winner="model_a" if k % 3 else "model_b")

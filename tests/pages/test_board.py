@@ -49,7 +49,7 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
             ("am-elo", ""): {
                 "ant": {"class_rank": 1, "worst_rank": 2},
                 "bee": {"class_rank": 1, "lower": 970.0, "upper": 1085.0},
-                "cat": {"class_rank": 2, "lower": 700.0, "upper": 1000.0},
+                "cat": {"class_rank": None, "lower": 700.0, "upper": 1000.0, "provisional": True},
                 "dog": {
                     "score": None,
                     "se": None,

@@ -17,6 +17,7 @@ from app.refits.load import DanglingVotesError, load_fit_input, over_quota
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 from app.votes.arrays import NO_DAY, VoteDates
+from tests.fixtures.crowds import RANK_EVERYTHING
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]
@@ -108,7 +109,10 @@ def test_votes_of_nobody_are_refused(database: Database, column: str, number: in
         load_fit_input(conn)
 
 
-def test_votes_without_any_annotator_on_record_are_refused(database: Database, run_refit: DoRefit) -> None:
+def test_votes_without_any_annotator_on_record_are_refused(
+    database: Database, run_refit: DoRefit, store_policy: ChangePolicy
+) -> None:
+    store_policy(**RANK_EVERYTHING, min_votes=0)
     with database.begin() as conn:
         add_vote(conn)
     ended = run_refit()

@@ -178,6 +178,7 @@ def test_two_camps_wait_for_an_admin(database: Database, stored_crowd: None, run
         (ZeroDivisionError("secret words"), "failed", "unexpected ZeroDivisionError"),
     ],
 )
+@pytest.mark.usefixtures("stored_crowd")
 def test_how_a_fit_fails_is_on_record(
     run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str, detail: str
 ) -> None:

@@ -28,6 +28,7 @@ from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 from app.votes.queries import most_voted_tags
 from app.votes.retractions import retract_votes
+from tests.fixtures.crowds import RANK_EVERYTHING
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]
@@ -185,9 +186,10 @@ def test_a_tag_of_nobody_in_the_fit_has_no_board(
 
 @pytest.mark.comparisons
 def test_a_tag_that_coins_judged_has_no_scores_and_says_so(
-    database: Database, store_crowd: Callable[..., None], run_refit: DoRefit
+    database: Database, store_crowd: Callable[..., None], run_refit: DoRefit, store_policy: ChangePolicy
 ) -> None:
     """Divided by abilities that may be 0, scores could be anything."""
+    store_policy(**RANK_EVERYTHING)
     store_crowd(honest=12, random=4)
     tag_votes(database, "annotator_id > 12", "coins")
     tag_votes(database, "annotator_id <= 12", "honest")

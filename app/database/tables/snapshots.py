@@ -58,6 +58,7 @@ snapshot_models = Table(
     Column("component", Integer, nullable=False),
     Column("identified", Boolean, nullable=False),
     Column("class_rank", Integer),
+    Column("provisional", Boolean, nullable=False, server_default="false"),
 )
 
 snapshot_annotators = Table(

@@ -23,10 +23,10 @@ def describe_moves(models: Sequence[RowChange]) -> Iterator[str]:
         yield _describe_move(one, place)
     for one in models:
         if one.kind == "entered":
-            rank = f"at rank {one.rank_after}{place}" if one.identified_after else "without a score"
+            rank = _at(one.rank_after, place) if one.identified_after else "without a score"
             yield f"{one.model} is new, {rank}."
         elif one.kind == "left":
-            yield f"{one.model} is no longer on the leaderboard; it was at rank {one.rank_before}{place}."
+            yield f"{one.model} is no longer on the leaderboard; it was {_at(one.rank_before, place)}."
     if len(comparable) == len(models) and not moved:
         largest = max((abs(one.change) for one in models if one.change is not None), default=0.0)
         yield f"No model changed its rank or left its interval; the largest change is {largest:.1f} points."
@@ -35,7 +35,11 @@ def describe_moves(models: Sequence[RowChange]) -> Iterator[str]:
 def _describe_score(one: RowChange, place: str) -> str:
     if one.score_after is None:
         return f"{one.model} no longer has a score."
-    return f"{one.model} now has a score: {one.score_after:.1f} points, at rank {one.rank_after}{place}."
+    return f"{one.model} now has a score: {one.score_after:.1f} points, {_at(one.rank_after, place)}."
+
+
+def _at(rank: int | None, place: str) -> str:
+    return "provisional, without a rank" if rank is None else f"at rank {rank}{place}"
 
 
 def _describe_components(models: Sequence[RowChange]) -> Iterator[str]:
@@ -51,8 +55,10 @@ def _describe_components(models: Sequence[RowChange]) -> Iterator[str]:
 
 
 def _describe_move(one: RowChange, place: str) -> str:
-    before, after = one.rank_before or 0, one.rank_after or 0
-    if after == before:
+    before, after = one.rank_before, one.rank_after
+    if before is None or after is None:
+        text = f"{one.model} is {_at(after, place)}" if before == after else f"{one.model} is now {_at(after, place)}"
+    elif after == before:
         text = f"{one.model} keeps rank {after}{place}"
     else:
         text = f"{one.model} {'rose' if after < before else 'fell'} from rank {before} to {after}{place}"

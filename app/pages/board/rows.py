@@ -10,9 +10,6 @@ from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.schemas import LeaderboardRow, Place
 from app.pages.board.whiskers import Axis, Whisker
 
-PROVISIONAL_WIDTH = 200.0
-"""Elo points. A model whose interval is wider is marked: it may still move by many ranks."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -40,7 +37,6 @@ class Figures:
     climbed: int | None
     gained: float | None
     is_new: bool
-    provisional: bool
     other: Place | None
     whisker: Whisker | None
 
@@ -60,14 +56,12 @@ def figures_of(
     climbed = None
     if change is not None and stayed and change.rank_before is not None and change.rank_after is not None:
         climbed = change.rank_before - change.rank_after
-    width = None if model.upper is None or model.lower is None else model.upper - model.lower
     return Figures(
         model=model,
         win_rate=(model.wins + model.ties / 2) / model.votes if model.votes else None,
         climbed=climbed,
         gained=change.change if change is not None and stayed else None,
         is_new=any_before and change is not None and change.kind == "entered",
-        provisional=model.score is not None and width is not None and width > PROVISIONAL_WIDTH,
         other=other,
         whisker=None if axis is None else axis.draw(model),
     )
@@ -77,7 +71,7 @@ def make_row(figures: Figures, html: str) -> Row:
     """Return a model's row with what it is sorted and found by."""
     model = figures.model
     keys = {
-        "rank": (model.component, model.rank or 0, model.model),
+        "rank": (model.component, model.provisional, model.rank or 0, -(model.score or 0.0), model.model),
         "class": model.class_rank,
         "model": model.model.casefold(),
         "score": model.score,

@@ -56,9 +56,10 @@ def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> l
 
 def view_difference(difference: SnapshotDiff) -> dict[str, Any]:
     """Return what the template shows of the difference between two snapshots."""
-    stayed = [one for one in difference.models if one.kind == "stayed"]
-    climbed = sum(1 for one in stayed if one.comparable and (one.rank_after or 0) < (one.rank_before or 0))
-    fell = sum(1 for one in stayed if one.comparable and (one.rank_after or 0) > (one.rank_before or 0))
+    stayed = [one for one in difference.models if one.kind == "stayed" and one.comparable]
+    ranks = [(one.rank_before, one.rank_after) for one in stayed]
+    climbed = sum(1 for before, after in ranks if before is not None and after is not None and after < before)
+    fell = sum(1 for before, after in ranks if before is not None and after is not None and after > before)
     causes = list(describe_causes(difference.causes))
     moves = difference.summary[: -len(causes)]
     return {

@@ -16,6 +16,7 @@ from app.rating.solver.gauge import ELO_PER_NATURAL
 if TYPE_CHECKING:
     from app.rating.inference.rating import Rating
 
+_SMALL_TABLE = 1 << 26  # bytes: a table of annotators and models that fits into memory beside the fit
 DECIMALS = 6  # of Elo points; scores that agree to them share a rank
 
 
@@ -42,12 +43,41 @@ def make_model_estimates(rating: "Rating") -> ModelEstimates:
     low, high = unscored_bounds(rating, settings.confidence)
     rest = ~identified & (rating.components.label >= 0)
     lower[rest], upper[rest] = offset[rest] + low[rest], offset[rest] + high[rest]
-    rank, best, worst = _rank(rating, score, lower, upper)
+    counts = _counts(rating.pairs)
+    provisional = find_provisional(rating.cells, settings, votes=counts[0], width=upper - lower)
+    rank, best, worst = _rank(rating, score, lower, upper, provisional)
     return ModelEstimates(
-        score, se, lower, upper, rank, best, worst, *_rank_sets(rating),
-        _classes(rating, rank, lower, upper), *_counts(rating.pairs),
-        component=rating.components.label, identified=identified,
+        score, se, lower, upper, rank, best, worst, *_rank_sets(rating, provisional),
+        _classes(rating, rank, lower, upper, provisional), *counts,
+        component=rating.components.label, identified=identified, provisional=provisional,
     )  # fmt: skip
+
+
+def find_provisional(cells: Cells, settings: LoopSettings, *, votes: Floats, width: Floats) -> Mask:
+    """Return which models have too few votes or annotators, or too wide an interval, to be ranked, shape (n_models,).
+
+    Parameters
+    ----------
+    votes : counted votes of each model
+    width : of its interval; NaN without one, infinite for a bound on one side
+    """
+    few = votes < settings.min_model_votes
+    if settings.min_model_annotators > 0:
+        few |= _count_annotators(cells) < settings.min_model_annotators
+    if settings.max_interval_width is not None:
+        few |= np.isfinite(width) & (width > settings.max_interval_width)
+    return few & (votes > 0)
+
+
+def _count_annotators(cells: Cells) -> Indices:
+    """Return how many annotators have a counted vote on each model."""
+    size = cells.n_models
+    pair = np.concatenate([cells.annotator.astype(np.int64) * size + model for model in (cells.model_a, cells.model_b)])
+    if cells.n_annotators * size <= _SMALL_TABLE:  # several times faster than to sort the pairs
+        seen = np.zeros(cells.n_annotators * size, dtype=np.bool_)
+        seen[pair] = True
+        return np.count_nonzero(seen.reshape(cells.n_annotators, size), axis=0).astype(np.int64)
+    return np.bincount(np.unique(pair) % size, minlength=size).astype(np.int64)
 
 
 def check_anchor(settings: LoopSettings, identified: Mask) -> None:
@@ -73,11 +103,18 @@ def _offset(rating: "Rating", scale: Floats) -> Floats:
     return offset
 
 
-def _rank(rating: "Rating", score: Floats, lower: Floats, upper: Floats) -> tuple[Indices, Indices, Indices]:
+def _rank(
+    rating: "Rating", score: Floats, lower: Floats, upper: Floats, provisional: Mask
+) -> tuple[Indices, Indices, Indices]:
+    """Return rank, best and worst rank. Provisional models follow the others, and have no best and worst rank."""
     rank, best, worst = (np.zeros(len(score), dtype=np.int64) for _ in range(3))
     for component in range(rating.components.number):
         members = np.flatnonzero(rating.components.label == component)
-        rank[members] = rank_by(_positions(score[members], lower[members], upper[members]))
+        position = _positions(score[members], lower[members], upper[members])
+        later = provisional[members]
+        rank[members[~later]] = rank_by(position[~later])
+        rank[members[later]] = rank_by(position[later]) + int((~later).sum())
+        members = members[~later]
         if rating.covariance is None and rating.identified[members].all():
             best[members] = worst[members] = rank[members]  # without intervals there is no spread
         else:
@@ -86,21 +123,23 @@ def _rank(rating: "Rating", score: Floats, lower: Floats, upper: Floats) -> tupl
     return rank, best, worst
 
 
-def _classes(rating: "Rating", rank: Indices, lower: Floats, upper: Floats) -> Indices:
-    """Return the class of each model with a score, within its component."""
+def _classes(rating: "Rating", rank: Indices, lower: Floats, upper: Floats, provisional: Mask) -> Indices:
+    """Return the class of each model with a score and a rank, within its component."""
     classes = np.zeros(len(rank), dtype=np.int64)
+    ranked = rating.identified & ~provisional
     for component in range(rating.components.number):
-        members = np.flatnonzero((rating.components.label == component) & rating.identified)
+        members = np.flatnonzero((rating.components.label == component) & ranked)
         classes[members] = class_ranks(rank[members], lower[members], upper[members])
     return classes
 
 
-def _rank_sets(rating: "Rating") -> tuple[Indices, Indices]:
-    """Return the best and worst rank of each model's simultaneous rank set, 0 without intervals.
+def _rank_sets(rating: "Rating", provisional: Mask) -> tuple[Indices, Indices]:
+    """Return the best and worst rank of each model's simultaneous rank set, 0 without intervals or for no rank.
 
     Models without a score may have any rank of their component.
     """
-    label, models, spread = rating.components.label, rating.small.models, rating.covariance
+    label = np.where(provisional, -1, rating.components.label)
+    models, spread = rating.small.models, rating.covariance
     first, last = np.zeros((2, len(label)), dtype=np.int64)
     if rating.settings.interval == "none":
         return first, last

@@ -26,6 +26,8 @@ class ModelEstimates:
         without a score or an interval
     component : index of the connected component, 0 the one with most votes; −1 for none
     identified : whether the votes give the model a finite score
+    provisional : whether the model has too few votes or annotators, or too wide an interval, to be ranked. Its rank
+        comes after the others' of its component; its other ranks and its class are 0
     """
 
     score: Floats
@@ -44,6 +46,7 @@ class ModelEstimates:
     losses: Floats
     component: Indices
     identified: Mask
+    provisional: Mask
 
 
 @dataclass(frozen=True)

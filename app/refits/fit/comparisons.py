@@ -88,8 +88,9 @@ def _fit_elo(cells: Cells, fitted: Rating, shuffles: int) -> ModelEstimates:
     score[voted], sem[voted] = result.score, result.sem
     rank = np.zeros(cells.n_models, dtype=np.int64)
     for component in range(fitted.diagnostics.components):
-        members = main.component == component
-        rank[members] = rank_by(score[members])
+        members = (main.component == component) & ~main.provisional
+        later = (main.component == component) & main.provisional
+        rank[members], rank[later] = rank_by(score[members]), rank_by(score[later]) + members.sum()
     return replace(
         main, score=score, se=sem, lower=nothing, upper=nothing, rank=rank, best_rank=rank, worst_rank=rank,
         rank_set_best=np.zeros_like(rank), rank_set_worst=np.zeros_like(rank), class_rank=np.zeros_like(rank),

@@ -17,6 +17,13 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "on_low_ability", "max_excluded_share",
         ),
     ),
+    (
+        "Which models are ranked",
+        (
+            "min_board_annotators", "min_board_votes", "min_model_votes", "min_model_annotators",
+            "max_interval_width",
+        ),
+    ),
     ("The fit", ("ability_cap", "prior_sd", "influence_limit", "bias_correction", "interval", "base")),
     ("Refits", ("refit_interval_seconds", "refit_after_votes", "stale_after_seconds", "max_tag_boards")),
 )  # fmt: skip

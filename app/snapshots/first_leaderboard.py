@@ -1,0 +1,71 @@
+"""What a first leaderboard needs: the policy's least number of annotators and of votes."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, not_, select
+
+from app.database.tables import votes
+from app.policy.schemas import Policy
+from app.rating.errors import counted
+from app.snapshots.vote_sets import is_retracted
+
+
+@dataclass(frozen=True)
+class FirstLeaderboardNeeds:
+    """What a first leaderboard needs, and what there is of it.
+
+    Attributes
+    ----------
+    annotators : those with more than `min_votes` votes that are not retracted
+    votes : the votes of these annotators
+    most_votes : the most votes that any annotator has
+    """
+
+    annotators: int
+    votes: int
+    most_votes: int
+    min_annotators: int
+    min_annotator_votes: int
+    min_votes: int
+
+    @property
+    def met(self) -> bool:
+        """Whether a first leaderboard can be published."""
+        return self.annotators >= self.min_annotators and self.votes >= self.min_votes
+
+    def describe(self) -> str:
+        """Return in a sentence what it needs and what there is."""
+        return (
+            f"a first leaderboard needs {counted(self.min_annotators, 'annotator')} with more than "
+            f"{counted(self.min_annotator_votes, 'vote')} each, and {counted(self.min_votes, 'vote')} of theirs; there "
+            f"are {counted(self.annotators, 'annotator')} with {counted(self.votes, 'vote')}, and the most votes of "
+            f"one annotator are {self.most_votes:,}"
+        )
+
+
+def read_first_leaderboard_needs(conn: Connection, policy: Policy) -> FirstLeaderboardNeeds:
+    """Return how far the votes on record are from a first leaderboard.
+
+    Reads every vote: use it before the first snapshot only.
+    """
+    c = votes.c
+    each = (
+        select(func.count().label("n"))
+        .select_from(votes)
+        .where(not_(is_retracted(c.id)))
+        .group_by(c.annotator_id)
+        .subquery()
+    )
+    enough = each.c.n > policy.min_votes
+    statement = select(
+        func.count().filter(enough), func.coalesce(func.sum(each.c.n).filter(enough), 0), func.max(each.c.n)
+    )
+    annotators, n_votes, most = conn.execute(statement).one()
+    return FirstLeaderboardNeeds(
+        annotators=annotators,
+        votes=int(n_votes),
+        most_votes=most or 0,
+        min_annotators=policy.min_board_annotators,
+        min_annotator_votes=policy.min_votes,
+        min_votes=policy.min_board_votes,
+    )
