@@ -76,7 +76,8 @@ def _count_annotators(cells: Cells) -> Indices:
     if cells.n_annotators * size <= _SMALL_TABLE:  # several times faster than to sort the pairs
         seen = np.zeros(cells.n_annotators * size, dtype=np.bool_)
         seen[pair] = True
-        return np.count_nonzero(seen.reshape(cells.n_annotators, size), axis=0).astype(np.int64)
+        counts: Indices = np.count_nonzero(seen.reshape(cells.n_annotators, size), axis=0)
+        return counts
     return np.bincount(np.unique(pair) % size, minlength=size).astype(np.int64)
 
 
