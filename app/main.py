@@ -113,6 +113,8 @@ def build_services(settings: Settings, database: Database) -> Services:
             at_once=settings.server.connections_per_address,
             sign_ins=settings.sessions.sign_ins_per_minute,
             per_token=settings.battles.requests_per_token,
+            token_votes=settings.ingest.votes_per_token,
+            token_votes_per_annotator=settings.ingest.token_votes_per_annotator,
         ),
         known_callers=KnownCallers(partial(authenticate_any, database)),
         known_names=known_names,

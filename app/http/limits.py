@@ -4,6 +4,7 @@ import ipaddress
 import math
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -48,12 +49,16 @@ class RateLimits:
         at_once: int | None = None,
         sign_ins: int | None = None,
         per_token: int | None = None,
+        token_votes: int | None = None,
+        token_votes_per_annotator: int | None = None,
         size: int = 100_000,
     ) -> None:
         self._per_key = per_key
         self._sign_ins = sign_ins
         self._per_address = per_address
         self._per_token = per_token
+        self._token_votes = token_votes
+        self._token_votes_per_annotator = token_votes_per_annotator
         self._at_once = at_once
         self._in_progress: Counter[str] = Counter()
         self._buckets: LRUCache[Any, _Bucket] = LRUCache(size)
@@ -120,7 +125,24 @@ class RateLimits:
         if self._per_token is not None:
             self._take(scope, "token", battle_id, self._per_token)
 
-    def _take(self, scope: Scope, policy: str, who: Any, per_minute: int) -> None:
+    def count_token_votes(self, scope: Scope, caller: Caller, votes: Mapping[str, int]) -> None:
+        """Count the votes that an ingest token sends, by annotator. The annotators of all tokens of a key are the same.
+
+        Raises
+        ------
+        RateLimitedError
+        """
+        if self._token_votes_per_annotator is not None:
+            for annotator, number in votes.items():
+                who = ("annotator", caller.key_id, annotator)
+                self._take(scope, "annotator", who, self._token_votes_per_annotator, number, what="votes by tokens")
+        if self._token_votes is not None and votes:
+            who = ("token", caller.token_id)
+            self._take(scope, "token", who, self._token_votes, sum(votes.values()), what="votes")
+
+    def _take(
+        self, scope: Scope, policy: str, who: Any, per_minute: int, number: int = 1, *, what: str = "requests"
+    ) -> None:
         now = time.monotonic()
         bucket = self._buckets.get(who)
         if bucket is None or bucket.per_minute != per_minute:
@@ -128,17 +150,19 @@ class RateLimits:
         rate = per_minute / _MINUTE
         bucket.left = min(per_minute, bucket.left + (now - bucket.at) * rate)
         bucket.at = now
-        refused = bucket.left < 1
+        refused = bucket.left < number
         if not refused:
-            bucket.left -= 1
+            bucket.left -= number
         until_full = math.ceil((per_minute - bucket.left) / rate)
-        scope["state"][RATE_LIMIT_HEADERS] = (
-            (b"ratelimit-policy", b'"%b";q=%d;w=60' % (policy.encode(), per_minute)),
-            (b"ratelimit", b'"%b";r=%d;t=%d' % (policy.encode(), bucket.left, until_full)),
-        )
+        if refused or what == "requests":  # the headers are about requests, unless votes are what was refused
+            scope["state"][RATE_LIMIT_HEADERS] = (
+                (b"ratelimit-policy", b'"%b";q=%d;w=60' % (policy.encode(), per_minute)),
+                (b"ratelimit", b'"%b";r=%d;t=%d' % (policy.encode(), bucket.left, until_full)),
+            )
         if refused:
-            wait = math.ceil((1 - bucket.left) / rate)
-            raise RateLimitedError(f"one {policy} may make {per_minute} requests a minute", wait)
+            wait = math.ceil((min(number, per_minute) - bucket.left) / rate)
+            verb = "make" if what == "requests" else "send"
+            raise RateLimitedError(f"one {policy} may {verb} {per_minute} {what} a minute", wait)
 
 
 def _network(scope: Scope) -> str:

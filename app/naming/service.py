@@ -5,6 +5,7 @@ each other, one that forgot it would store raw keys.
 """
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal, Self
@@ -85,12 +86,12 @@ def naming_of(conn: Connection) -> Naming:
     return naming if isinstance(naming, Naming) else Naming()
 
 
-def resolve_models(conn: Connection, named: set[Named]) -> ModelNames:
-    """Return what the models' names stand for, after adding the models that are new.
+def resolve_models(conn: Connection, named: set[Named], *, only_known: AbstractSet[Named] = frozenset()) -> ModelNames:
+    """Return what the models' names stand for, after adding the models in `named` that are new.
 
     If unknown models are refused, none is added: a name that stands for no model at its time has no number.
     """
-    names = {name for name, _ in named}
+    names = {name for name, _ in named | only_known}
     found = read_names(conn, names)
     if naming_of(conn).unknown_models == "refuse":
         return found

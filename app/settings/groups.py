@@ -209,7 +209,18 @@ class IngestSettings(Group):
         24, ge=24, le=8760, description="Shortest time that the answer to a request with an Idempotency-Key is kept."
     )
     unknown_models: Literal["create", "refuse"] = Field(
-        "create", description="Whether a vote that names an unknown model adds the model or is refused."
+        "create",
+        description="Whether a vote that names an unknown model adds the model or is refused. A vote by a token never "
+        "adds one.",
+    )
+    votes_per_token: Annotated[int | None, NO_LIMIT] = Field(
+        60, ge=1, description="Votes a minute that an ingest token may send, per process; `none` for no limit."
+    )
+    token_votes_per_annotator: Annotated[int | None, NO_LIMIT] = Field(
+        30,
+        ge=1,
+        description="Votes a minute that all ingest tokens of a key may send for one annotator, per process; `none` "
+        "for no limit.",
     )
 
 

@@ -1,7 +1,7 @@
 """Batches of votes: one transaction, and a result for each vote."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pydantic_core import to_json
@@ -13,7 +13,7 @@ from app.http.idempotency.service import IdempotencyClaim, StoredResponse, run_o
 from app.services import Services
 from app.votes.receipts import VoteReceipt, invalid_receipt
 from app.votes.schemas import Vote, VoteCounts, parse_batch
-from app.votes.service import look_up_names, record_votes
+from app.votes.service import Submission, look_up_names, record_votes
 
 _LEAST_BYTES = 16 * 1024  # memory that even the smallest batch needs: a task, a thread
 _FOREIGN_ANNOTATOR = (FieldError("/annotator", "is not the annotator that the token may vote for"),)
@@ -49,11 +49,17 @@ def reserve_memory(services: Services, content_length: str | None) -> Iterator[N
 
 
 def record_batch(
-    services: Services, body: bytes, caller: Caller, claim: IdempotencyClaim | None
+    services: Services,
+    body: bytes,
+    caller: Caller,
+    claim: IdempotencyClaim | None,
+    *,
+    count: Callable[[Counter[str]], None] = lambda _: None,
 ) -> tuple[StoredResponse, Counter[str]]:
     """Record the votes of a request's body. Return the response, and how many votes have each status.
 
-    A replayed response counts no votes.
+    A replayed response counts no votes. `count` is called with the number of valid votes of each annotator, before
+    anything is stored; it may refuse the batch.
     """
     votes: dict[int, Vote] = {}
     receipts: dict[int, VoteReceipt] = {}
@@ -64,11 +70,13 @@ def record_batch(
             receipts[i] = invalid_receipt(_FOREIGN_ANNOTATOR)
         else:
             votes[i] = item
+    count(Counter(vote.annotator for vote in votes.values()))
     known = look_up_names(services.known_names, list(votes.values()))
     counts: Counter[str] = Counter()
 
     def record(conn: Connection) -> StoredResponse:
-        recorded = record_votes(conn, [(vote, caller.key_id) for vote in votes.values()], known)
+        by_token = caller.token_id is not None
+        recorded = record_votes(conn, [Submission(vote, caller.key_id, by_token) for vote in votes.values()], known)
         receipts.update(zip(votes, recorded, strict=True))
         counts.update(receipt.status for receipt in receipts.values())
         results = [_result(i, receipts[i]) for i in range(len(receipts))]

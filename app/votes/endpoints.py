@@ -1,7 +1,10 @@
+from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 from uuid import UUID
 
+from anyio import from_thread
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
@@ -44,6 +47,7 @@ from app.votes.schemas import (
 )
 from app.votes.sealed.schemas import SealedVoteBody, parse_sealed_vote
 from app.votes.sealed.service import SealedVote
+from app.votes.service import Submission
 from app.votes.withdrawals import service as withdrawals
 
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
@@ -93,14 +97,18 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     vote = await parse_body(parse_vote, body)
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
+    by_token = caller.token_id is not None
+    if by_token:
+        services_of(request).rate_limits.count_token_votes(request.scope, caller, {vote.annotator: 1})
     claim = read_claim(request, caller, body) if HEADER in request.headers else None
     queue = services_of(request).vote_queue
     render = partial(_render, request)
     if claim is None:
-        receipt = await queue.submit((vote, caller.key_id))
+        receipt = await queue.submit(Submission(vote, caller.key_id, by_token))
         note_votes(request.scope, {receipt.status: 1})
         return respond(render(receipt))
-    response = await queue.submit_once((vote, caller.key_id), IdempotentSubmission(claim, render))
+    submission = Submission(vote, caller.key_id, by_token)
+    response = await queue.submit_once(submission, IdempotentSubmission(claim, render))
     note_votes(request.scope, {} if response.replayed else {_STATUS_ANSWERED[response.status]: 1})
     return respond(response)
 
@@ -141,9 +149,19 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
         if HEADER in request.headers:
             claim = await run_in_threadpool(read_claim, request, caller, body)
         async with database_turn(request):
-            response, counts = await run_in_threadpool(record_batch, services, body, caller, claim)
+            response, counts = await run_in_threadpool(
+                record_batch, services, body, caller, claim, count=_token_count(request, caller)
+            )
     note_votes(request.scope, counts)
     return respond(response)
+
+
+def _token_count(request: Request, caller: Caller) -> Callable[[Counter[str]], None]:
+    """Return what counts the votes of a batch towards the limits of its token. It is called in another thread."""
+    if caller.token_id is None:
+        return lambda _: None
+    limits = services_of(request).rate_limits
+    return lambda votes: from_thread.run_sync(limits.count_token_votes, request.scope, caller, votes)
 
 
 def _render(request: Request, receipt: VoteReceipt) -> StoredResponse:

@@ -39,7 +39,7 @@ class VoteQueue(GroupCommit[Queued, VoteReceipt]):
         )
 
     def _look_up(self, group: Sequence[Queued]) -> "partial[Sequence[VoteReceipt | StableArenaError]]":
-        votes = [queued[0] for queued in group if not isinstance(queued, SealedVote)]
+        votes = [queued.vote for queued in group if not isinstance(queued, SealedVote)]
         named = {queued.annotator for queued in group if isinstance(queued, SealedVote) and queued.annotator}
         return partial(_record, known=look_up_names(self._names, votes, named))
 

@@ -67,12 +67,15 @@ def metadata_error(metadata: dict[str, Any]) -> str | None:
     return too_long if len(json.dumps(metadata, ensure_ascii=False)) > MAX_METADATA_LENGTH else None
 
 
-def model_errors(names: "ModelNames", model_a: str, model_b: str, voted_at: datetime | None) -> tuple[FieldError, ...]:
+def model_errors(
+    names: "ModelNames", model_a: str, model_b: str, voted_at: datetime | None, *, by_token: bool = False
+) -> tuple[FieldError, ...]:
     """Return why a vote on these two models cannot be recorded: both names mean one model, or one is unknown."""
     a, b = names.number(model_a, voted_at), names.number(model_b, voted_at)
     if a is not None and a == b:
         return (FieldError("/model_b", "must differ from model_a: both are names of one model"),)
-    unknown = "is not the name of a model; unknown models are refused"
+    refused = "a vote by a token adds none" if by_token else "unknown models are refused"
+    unknown = f"is not the name of a model; {refused}"
     return tuple(
         FieldError(pointer, unknown) for pointer, number in (("/model_a", a), ("/model_b", b)) if number is None
     )

@@ -4,6 +4,7 @@ import json
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -17,8 +18,13 @@ from app.votes.repeats import receive_repeated
 from app.votes.rules import OUTCOMES, model_errors
 from app.votes.schemas import Vote
 
-Submission = tuple[Vote, UUID | None]
-"""A vote and the API key that sent it."""
+
+class Submission(NamedTuple):
+    """A vote and the API key that sent it. One that a token of the key sent adds no models."""
+
+    vote: Vote
+    api_key_id: UUID | None = None
+    by_token: bool = False
 
 
 def look_up_names(names: KnownNames, votes: Sequence[Vote], annotators: AbstractSet[str] = frozenset()) -> Known:
@@ -35,13 +41,13 @@ def record_votes(conn: Connection, submissions: Sequence[Submission], known: Kno
 
     Needs a READ COMMITTED transaction. A name that is not in `known` is read here, and added if it is new.
     """
-    pairs, receipts = _number_models(conn, [vote for vote, _ in submissions], known)
+    pairs, receipts = _number_models(conn, submissions, known)
     if not pairs:
         return [receipts[i] for i in range(len(submissions))]
     annotators: Mapping[str, int] = known.annotators
-    if unknown := {submissions[i][0].annotator for i in pairs if submissions[i][0].annotator not in annotators}:
+    if unknown := {submissions[i].vote.annotator for i in pairs if submissions[i].vote.annotator not in annotators}:
         annotators = ChainMap(resolve_annotators(conn, unknown), known.annotators)
-    rows = [_row(*submissions[i], pair, annotators) for i, pair in pairs.items()]
+    rows = [_row(submissions[i], pair, annotators) for i, pair in pairs.items()]
     # Writers that insert the same battles in the same order wait for each other instead of deadlocking.
     left_out = insert_votes(conn, sorted(rows, key=lambda row: (row.battle_id or "", row.annotator_id)))
     repeated = receive_repeated(conn, [row for row in rows if row.id in left_out]) if left_out else {}
@@ -51,33 +57,38 @@ def record_votes(conn: Connection, submissions: Sequence[Submission], known: Kno
 
 
 def _number_models(
-    conn: Connection, votes: Sequence[Vote], known: Known
+    conn: Connection, submissions: Sequence[Submission], known: Known
 ) -> tuple[dict[int, tuple[int, int]], dict[int, VoteReceipt]]:
     """Return the two models of each vote by its place, and the receipts of votes whose models cannot be recorded."""
     pairs: dict[int, tuple[int, int]] = {}
     invalid: dict[int, VoteReceipt] = {}
     unknown = []
-    for i, vote in enumerate(votes):
+    for i, (vote, _, by_token) in enumerate(submissions):
         a, b = known.models.get(vote.model_a), known.models.get(vote.model_b)
         if a is None or b is None:
-            unknown.append((i, vote))
+            unknown.append((i, vote, by_token))
         else:
             pairs[i] = a, b
     if not unknown:
         return pairs, invalid
-    found = resolve_models(
-        conn, {(name, vote.voted_at) for _, vote in unknown for name in (vote.model_a, vote.model_b)}
-    )
-    for i, vote in unknown:
+    named = {
+        of_token: {(name, vote.voted_at) for _, vote, by_token in unknown if by_token == of_token
+                   for name in (vote.model_a, vote.model_b)}
+        for of_token in (False, True)
+    }  # fmt: skip
+    found = resolve_models(conn, named[False], only_known=named[True])
+    for i, vote, by_token in unknown:
         a, b = found.number(vote.model_a, vote.voted_at), found.number(vote.model_b, vote.voted_at)
         if a is None or b is None or a == b:
-            invalid[i] = invalid_receipt(model_errors(found, vote.model_a, vote.model_b, vote.voted_at))
+            errors = model_errors(found, vote.model_a, vote.model_b, vote.voted_at, by_token=by_token)
+            invalid[i] = invalid_receipt(errors)
         else:
             pairs[i] = a, b
     return dict(sorted(pairs.items())), invalid
 
 
-def _row(vote: Vote, api_key_id: UUID | None, models: tuple[int, int], annotators: Mapping[str, int]) -> VoteRow:
+def _row(submission: Submission, models: tuple[int, int], annotators: Mapping[str, int]) -> VoteRow:
+    vote = submission.vote
     return VoteRow(
         new_id(),
         annotators[vote.annotator],
@@ -87,5 +98,5 @@ def _row(vote: Vote, api_key_id: UUID | None, models: tuple[int, int], annotator
         vote.voted_at,
         vote.tags,
         json.dumps(vote.metadata, ensure_ascii=False) if vote.metadata else None,
-        api_key_id,
+        submission.api_key_id,
     )

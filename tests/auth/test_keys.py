@@ -89,7 +89,14 @@ def test_no_such_key(ask: Ask, assert_problem: Ask) -> None:
     assert_problem(ask("DELETE", "/keys/x"), 422, "invalid")
 
 
+def add_models(ask: Ask) -> None:
+    """Add the models of `VOTE`: a vote by a token adds none."""
+    for side in ("model_a", "model_b"):
+        assert ask("POST", "/models", json={"name": VOTE[side]}).status_code == 201
+
+
 def test_a_token_posts_votes_and_nothing_else(client: Client, ask: Ask, assert_problem: Ask) -> None:
+    add_models(ask)
     made = ask("POST", "/keys/tokens", scope="ingest", json={"seconds": 60})
     assert (made.status_code, made.headers["cache-control"]) == (201, "no-store")
     headers = shown(made.json()["token"])
@@ -101,6 +108,7 @@ def test_a_token_posts_votes_and_nothing_else(client: Client, ask: Ask, assert_p
 
 
 def test_a_token_for_one_annotator(client: Client, ask: Ask, assert_problem: Ask, database: Database) -> None:
+    add_models(ask)
     made = ask("POST", "/keys/tokens", scope="ingest", json={"annotator": "k"}).json()
     headers = shown(made["token"])
     assert client.post("/api/v1/votes", json=VOTE, headers=headers).status_code == 201

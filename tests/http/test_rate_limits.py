@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from httpx import Client
+from sqlalchemy import text
 
 from app.auth.callers import Caller
 from app.auth.keys import create_key
@@ -138,6 +139,7 @@ def test_single_votes_and_tokens_draw_on_the_key(
 ) -> None:
     with database.begin() as conn:
         _, key = create_key(conn, "front end", ["ingest"], requests_per_minute=2)
+        conn.execute(text("INSERT INTO models (name) VALUES ('a'), ('b')"))
     vote = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
     token = limited.post("/keys/tokens", headers={"Authorization": f"Bearer {key}"}).json()["token"]
     recorded = limited.post("/votes", json=vote, headers={"Authorization": f"Bearer {token}"})
