@@ -133,12 +133,12 @@ class RateLimits:
         RateLimitedError
         """
         if self._token_votes_per_annotator is not None:
-            for annotator, number in votes.items():
+            for annotator, cast in votes.items():
                 who = ("annotator", caller.key_id, annotator)
-                self._take(scope, "annotator", who, self._token_votes_per_annotator, number, what="votes by tokens")
+                self._take(scope, "annotator", who, self._token_votes_per_annotator, cast, what="votes by tokens")
         if self._token_votes is not None and votes:
-            who = ("token", caller.token_id)
-            self._take(scope, "token", who, self._token_votes, sum(votes.values()), what="votes")
+            number = sum(votes.values())
+            self._take(scope, "token", ("token", caller.token_id), self._token_votes, number, what="votes")
 
     def _take(
         self, scope: Scope, policy: str, who: Any, per_minute: int, number: int = 1, *, what: str = "requests"

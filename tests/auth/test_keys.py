@@ -103,7 +103,7 @@ def test_a_token_posts_votes_and_nothing_else(client: Client, ask: Ask, assert_p
     assert client.post("/api/v1/votes", json=VOTE, headers=headers).status_code == 201
     batch = {"votes": [VOTE, {**VOTE, "annotator": "l"}]}
     assert client.post("/api/v1/votes/batch", json=batch, headers=headers).json()["counts"]["created"] == 2
-    for method, path in (("POST", "/keys/tokens"), ("GET", "/leaderboard"), ("GET", "/keys"), ("POST", "/retractions")):
+    for method, path in (("POST", "/keys/tokens"), ("GET", "/policy"), ("GET", "/keys"), ("POST", "/retractions")):
         assert_problem(client.request(method, f"/api/v1{path}", headers=headers), 403, "scope-missing")
 
 

@@ -80,7 +80,7 @@ def test_rate_and_the_service_agree(arena: None, run_cli: RunCli, vote_file: Pat
         published = json.loads(run_cli("leaderboard", "--format", "json", "--method", method).stdout)["models"]
         rated = json.loads(run_cli("rate", vote_file, "--format", "json", "--method", method).stdout)["models"]
         # of models on record, of their neighbours, and of other boards: a file has none of these
-        known = ["organization", "license", "link", "tied", "tied_with", "compared"]
+        known = ["provisional", "organization", "license", "link", "tied", "tied_with", "compared"]
         assert [list(row) for row in published] == [[*row, *known] for row in rated]
         for ours, theirs in zip(published, rated, strict=True):
             assert {name: ours[name] for name in theirs} == pytest.approx(theirs, abs=1e-6)

@@ -73,7 +73,7 @@ def test_rows_show_what_the_api_answers(client: Client, publish: Publish) -> Non
         "Votes": "60", "Won": "62%", "Change": "▲up 1+0", "Other": "21,000", "Maker": "–",
     }  # fmt: skip
     assert rows["bee"]["Change"] == "▼down 1+0"
-    assert rows["cat"]["Change"] == "–unchanged+0"
+    assert rows["cat"]["Change"] == "–"
     assert "provisional" in rows["cat"]["Model"]
     assert "provisional" not in rows["bee"]["Model"]
     assert "no score yet" in rows["dog"]["Model"]
