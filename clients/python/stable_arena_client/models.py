@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 53ff23b55cb3eb5d: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 24411250d8946b9d: make docs.
 
 from __future__ import annotations
 
@@ -344,6 +344,26 @@ class Policy(BaseModel):
         float,
         Field(description="Elo points; two models that are certainly this close or closer are practically equal."),
     ] = 20.0
+    min_board_annotators: Annotated[
+        int,
+        Field(description="A first leaderboard is published once this many annotators have more than min_votes votes."),
+    ] = 5
+    min_board_votes: Annotated[
+        int,
+        Field(description="A first leaderboard is published once those annotators have this many votes."),
+    ] = 200
+    min_model_votes: Annotated[
+        int,
+        Field(description="A model with fewer counted votes is provisional: it has no rank."),
+    ] = 30
+    min_model_annotators: Annotated[
+        int,
+        Field(description="A model with counted votes of fewer annotators is provisional."),
+    ] = 5
+    max_interval_width: Annotated[
+        float | None,
+        Field(description="Elo points; a model whose interval is wider is provisional. null: no width makes it so."),
+    ] = 800.0
     base: Annotated[float, Field(description="Elo points at which the models' mean sits.")] = 1000.0
     refit_interval_seconds: Annotated[
         float,
@@ -941,7 +961,10 @@ class LeaderboardRow(BaseModel):
         float | None,
         Field(description="Upper end of the interval; null where the votes give none."),
     ] = None
-    rank: Annotated[int | None, Field(description="1 is best, within the component.")] = None
+    rank: Annotated[
+        int | None,
+        Field(description="1 is best, within the component; null for a provisional model."),
+    ] = None
     best_rank: Annotated[int | None, Field(description="Best rank that the intervals allow.")] = None
     worst_rank: Annotated[int | None, Field(description="Worst rank that the intervals allow.")] = None
     rank_set_best: Annotated[
@@ -966,6 +989,12 @@ class LeaderboardRow(BaseModel):
         Field(description="Models compare only within a component; component 0 has the most votes."),
     ] = None
     identified: Annotated[bool | None, Field(description="Whether the votes determine the score.")] = None
+    provisional: Annotated[
+        bool,
+        Field(
+            description="Whether it has too few votes or annotators, or too wide an interval, for a rank: the policy's min_model_votes, min_model_annotators and max_interval_width. The others are ranked without it."
+        ),
+    ] = False
     organization: Annotated[str | None, Field(description="Who made the model, where known.")] = None
     license: str | None = None
     link: str | None = None
