@@ -84,7 +84,7 @@ def test_evidence_separates_the_contrary_from_the_honest(ask: Ask, crowd: list[s
     assert abs(own["accuracy_z"]) < 3
     assert case["agreement"]["accuracy"] < 0.5 < typical["accuracy"]
     assert case["strength"] > 2
-    assert any(sentence.startswith("The ability is -") for sentence in case["summary"])
+    assert any(sentence.startswith("The adjusted ability is −") for sentence in case["summary"])
     assert any("follow the leaderboard" in sentence for sentence in case["summary"])
     assert len(case["surprising"]) == 10
     chances = [one["chance"]["typical_probability"] for one in case["surprising"]]

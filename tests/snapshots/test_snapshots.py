@@ -48,9 +48,3 @@ def test_an_unknown_snapshot(ask: Ask, assert_problem: Ask, crowd: list[str], re
 
 def test_a_cursor_of_another_list(ask: Ask, assert_problem: Ask) -> None:
     assert_problem(ask("GET", "/snapshots", params={"cursor": "e30"}), 422, "invalid")
-
-
-def test_a_bad_key_is_not_nobody(ask: Ask, assert_problem: Ask) -> None:
-    bad = {"Authorization": "Bearer sa_nonsense"}
-    assert_problem(ask("GET", "/snapshots", scope=None, headers=bad), 401, "not-authenticated")
-    assert_problem(ask("GET", "/snapshots", scope="ingest"), 403, "scope-missing")

@@ -28,7 +28,7 @@ def niche(
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Frame the honest judges of five models by outvoting them: how many of them the rule flags."""
+    """Frame the honest judges of five models by outvoting them: how many the rule flags."""
     check_figure(figure)
     started = time.perf_counter()
     boards = {name: board for name, board in boards_with(limit_of(influence_limit)).items() if name in AM_ELO}

@@ -159,7 +159,9 @@ def test_a_format_asked_for_by_name(write: Write) -> None:
     assert read_vote_file(path, schema="votes").schema == "votes"
     with pytest.raises(BadInputError, match="missing columns: question_id, tstamp"):
         read_vote_file(path, schema="lmarena-33k")
-    with pytest.raises(BadInputError, match="unknown vote file format 'x'; known are open-webui, "):
+    with pytest.raises(
+        BadInputError, match="unknown vote file format 'x'; known are arena-hard, alpaca-eval, open-webui, "
+    ):
         read_vote_file(path, schema="x")
 
 
@@ -173,7 +175,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path, write: Write) -> None:
     for name, message in [
         ("absent.csv", "does not exist"),
         ("folder.csv", "is a folder"),
-        (write("votes.xlsx", "x").name, "is of unknown kind; known are .csv"),
+        (write("votes.ods", "x").name, "is of unknown kind; known are .csv"),
+        (write("votes.xlsx", "x").name, "cannot be read as XLSX"),
         (write("empty.jsonl", "").name, "is empty"),
         (write("empty.parquet", "").name, "is empty"),
     ]:

@@ -82,7 +82,7 @@ def plain_crowd(
     for last in [*[False] * ROUNDS, True]:
         prior = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
         weight = (prior - logsumexp(prior))[:, None] + np.log(even)
-        any_ties = np.log(0.5 * even + 0.5 / len(even))
+        any_ties = np.log(0.9 * even + 0.1 / len(even))
         honest = logsumexp(nodes[:, FIRST_HONEST:] + weight, axis=(1, 2))
         coin = logsumexp(nodes[:, COIN] + any_ties, axis=1)
         contrary = logsumexp(nodes[:, :COIN] + any_ties, axis=(1, 2)) - np.log(len(CONTRARY))
