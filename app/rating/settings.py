@@ -31,7 +31,7 @@ class LoopSettings:
     min_votes : δ; annotators with more than this many votes enter the fit.
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
     flag_rule : how annotators are flagged (am-elo only; m-elo has no abilities). "evidence": a test of
-        `app.rating.detection` flags first; then annotators whose adjusted ability is likelier than not at or below ε,
+        `app.rating.detection` flags first; then annotators whose adjusted ability is probably at or below ε (.65),
         with `exclude` on the leaderboard fitted without the annotators that tests flag. "threshold" is the paper's
         rule: abilities at or below ε. "probability": P(a ≤ ε) is at least `flag_probability` (needs an interval).
     flag_probability : in (0, 1).

@@ -11,6 +11,7 @@ from app.cli.lab.report import Report, Row, Rows, check_figure, publish, table, 
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.defences.habits import BAD, WORLDS, Crowd, judge_crowds
+from app.rating.detection.flags import LIKELY
 
 SIZES = (51, 200)
 
@@ -59,7 +60,7 @@ def habits(
         chart=_chart(rows),
         notes=[
             "% of the bad annotators found / % of the honest ones wronged. P: probability of an ability at or below ε.",
-            "The default rule is: a test, or P ≥ 0.5.",
+            f"The default rule is: a test, or P ≥ {LIKELY:g}.",
         ],
         seconds=time.perf_counter() - started,
     )

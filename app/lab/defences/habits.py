@@ -17,7 +17,7 @@ from app.rating.settings import LoopSettings
 
 MODELS, FAMILIES, TIERS = 20, 5, 4
 TIE_SHARE = 0.32  # of ties between equals
-LEVELS = (0.3, 0.5, 0.7, 0.9)
+LEVELS = (0.3, 0.5, 0.65, 0.8)
 LAZY = 0.8  # share of a lazy annotator's votes that are at random
 
 

@@ -12,8 +12,11 @@ from app.rating.settings import LoopSettings
 BY_ABILITY = "ability"
 """The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
 
-LIKELY = 0.5
-"""P(a ≤ ε) from which the rule by evidence flags; docs/laboratory-attacks.md has the errors at other levels."""
+LIKELY = 0.65
+"""P(a ≤ ε) from which the rule by evidence flags: at most 1 % of annotators who are alike are wronged.
+
+The errors at other levels are in docs/laboratory-attacks.md.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def flag_by_ability(settings: LoopSettings, ability: Floats, se: Floats, was_low
 
 
 def flag_by_habits(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
-    """Flag where it is likelier than not that the adjusted ability is at or below ε.
+    """Flag where the adjusted ability is at or below ε with a probability of `LIKELY` or more.
 
     An annotator who was flagged in the round before stays so while that is true of ε plus `release_margin`.
     """

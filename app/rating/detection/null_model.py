@@ -29,6 +29,7 @@ BEHAVIOURS = ("honest", "coin", "contrary", "equal", "follower")
 START = np.array([0.875, 0.05, 0.025, 0.025, 0.025])  # their shares before the votes are seen
 ASSUMED = 20.0  # annotators that the shares before count as, and the spread of abilities before
 ASSUMED_SPREAD = 0.3
+OF_CROWD = 0.9  # share of annotators who vote badly and yet are as ready to tie as the crowd; others as ready as any
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def _separate(nodes: Floats, equal: Floats, follower: Floats, known: Mask) -> Nu
         """Return the log weights of the honest nodes, and the log-likelihoods by behaviour."""
         ability = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
         log_weight = (ability - logsumexp(ability))[:, None] + np.log(tie_share)
-        any_ties = 0.5 * tie_share + 0.5 / len(tie_share)  # the ties of attackers may differ
+        any_ties = OF_CROWD * tie_share + (1.0 - OF_CROWD) / len(tie_share)
         opposed = np.tile(any_ties / len(CONTRARY), len(CONTRARY))
         by_table = honest.log_mix(np.exp(log_weight)), coin.log_mix(any_ties), contrary.log_mix(opposed)
         return log_weight, np.stack([*by_table, equal, follower], axis=1)
@@ -213,7 +214,7 @@ def _posterior(
     """Return the probability of each node of ability, shape (n_annotators, abilities)."""
     joint = log + np.log(np.maximum(share, 1e-300))
     total = logsumexp(joint, axis=1)
-    any_ties = 0.5 * tie_share + 0.5 / len(tie_share)
+    any_ties = OF_CROWD * tie_share + (1.0 - OF_CROWD) / len(tie_share)
     of_node = (
         share[BEHAVIOURS.index("contrary")] / len(CONTRARY) * np.tile(any_ties, (len(CONTRARY), 1)),
         share[BEHAVIOURS.index("coin")] * any_ties[None, :],
