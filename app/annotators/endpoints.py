@@ -20,7 +20,7 @@ from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_c
 from app.http.problems import problem_responses
 from app.rating.settings import Standing
 
-router = APIRouter(tags=["annotators"], dependencies=[require("review")])
+router = APIRouter(tags=["annotators"], dependencies=[require("review:read")])
 
 _Position = TypeAdapter(tuple[float, Number])
 _HistoryPosition = TypeAdapter(tuple[Number])
@@ -36,7 +36,8 @@ def list_annotators(
 ) -> Page[Annotator]:
     """List annotators with their figures in the newest snapshot, the lowest ability first.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown standing or cursor.
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown standing or
+    cursor.
     """
     after = read_cursor(cursor, _Position)
     found = annotators.list_annotators(conn, limit=limit + 1, standing=standing, key=annotator, after=after)
@@ -49,7 +50,8 @@ def list_annotators(
 def list_history(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[PastEvidence]:
     """List an annotator's figures in past snapshots, the newest first.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown
+    cursor.
     """
     position = read_cursor(cursor, _HistoryPosition)
     found = annotators.find_annotator(conn, annotator)

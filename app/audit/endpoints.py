@@ -14,7 +14,7 @@ router = APIRouter(tags=["annotators"])
 _Position = TypeAdapter(tuple[BigNumber])
 
 
-@router.get("/audit", dependencies=[require("review")], responses=problem_responses(401, 403, 422, 503))
+@router.get("/audit", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503))
 def list_audit(
     conn: ReadView,
     limit: PageSize = 50,
@@ -30,7 +30,7 @@ def list_audit(
     """List what admins and reviewers did, the newest first: decisions, policies, keys, models, webhooks and more.
 
     The hash of each entry covers the entry before. `stable-arena audit verify` checks all of them. Needs scope
-    `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    `review:read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _Position)
     before = position and position[0]

@@ -11,8 +11,10 @@ from uuid import UUID
 
 from cachetools import TLRUCache
 
-Scope = Literal["ingest", "read", "review", "admin"]
+Scope = Literal["ingest", "read", "review:read", "review", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+_GIVEN_BY: dict[Scope, frozenset[str]] = {one: frozenset({one, "admin"}) for one in SCOPES}
+_GIVEN_BY["review:read"] |= {"review"}
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Caller:
     binding: AnnotatorBinding | None = None
 
     def may(self, scope: Scope) -> bool:
-        """Whether the caller has the scope; admin implies every other."""
-        return scope in self.scopes or "admin" in self.scopes
+        """Whether the caller has the scope; `admin` includes every other, and `review` includes `review:read`."""
+        return not _GIVEN_BY[scope].isdisjoint(self.scopes)
 
     def may_vote_as(self, annotator: str) -> bool:
         """Whether the caller may send votes of this annotator."""

@@ -39,7 +39,11 @@ class NewKey(BaseModel):
     name: str = Field(
         min_length=1, max_length=MAX_NAME_LENGTH, description="Name of its owner; the audit log shows it."
     )
-    scopes: list[Scope] = Field(min_length=1, max_length=10, description="What it may do; admin includes the others.")
+    scopes: list[Scope] = Field(
+        min_length=1,
+        max_length=10,
+        description="What it may do; admin includes the others, and review includes review:read.",
+    )
     expires_at: Timestamp | None = Field(None, description="When it stops working, with a time zone.")
     requests_per_minute: int | None = Field(
         None, ge=1, le=MAX_PER_MINUTE, description="A limit of its own in place of the service's."

@@ -121,7 +121,7 @@ def skip_battle(battle_id: UUID, body: Skip, token_battle: TokenBattle, conn: Tr
     return service.skip_battle(conn, battle_id, body.reason)
 
 
-@router.get("", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
 def list_battles(
     conn: ReadView,
     annotator: Annotated[str | None, Query(description="Only those of this annotator, by id or key.")] = None,
@@ -131,7 +131,7 @@ def list_battles(
 ) -> Page[Battle]:
     """List battles, the newest first.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `not-found` for an unknown annotator;
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`; `not-found` for an unknown annotator;
     `invalid` for an unknown state or cursor.
     """
     position = read_cursor(cursor, _Position)
@@ -141,16 +141,16 @@ def list_battles(
     return paginate(items, limit, lambda last: (last.battle_id,))
 
 
-@router.get("/{battle_id}", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/{battle_id}", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
 def get_battle(battle_id: UUID, conn: ReadView) -> BattleWithCandidates:
     """Show a battle: what was drawn, from which models, with which probability, and how it ended.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     return service.find_battle(conn, battle_id)
 
 
-@exposure_router.get("", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+@exposure_router.get("", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
 def get_exposure(
     conn: ReadView,
     since: Annotated[StorableTimestamp | None, Query(description="Battles drawn at this time or later.")] = None,
@@ -162,7 +162,7 @@ def get_exposure(
 
     By default the battles of the last day are counted; with a snapshot, those drawn from its tables. The report has
     them by model, organization, tag and day, and alarms. For an organization with several models it has the score of
-    the best one once the choice is allowed for. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`,
-    `not-found`; `invalid` for a period that is empty or longer than a year.
+    the best one once the choice is allowed for. Needs scope `review:read`. Problems: `not-authenticated`,
+    `scope-missing`, `not-found`; `invalid` for a period that is empty or longer than a year.
     """
     return report_exposure(conn, since=since, until=until, snapshot=snapshot, tag=tag)

@@ -51,18 +51,18 @@ def post_export(
     return exports.find_export(conn, export_id)
 
 
-@router.get("/{export_id}", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/{export_id}", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
 def get_export(export_id: UUID, conn: ReadView) -> Export:
     """Show an export's state and, when it is done, exactly which votes were on record.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     return exports.find_export(conn, export_id)
 
 
 @router.get(
     "/{export_id}/file",
-    dependencies=[require("review")],
+    dependencies=[require("review:read")],
     response_class=StreamingResponse,
     responses={
         200: {"content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in _MEDIA_TYPES.values()}},
@@ -72,8 +72,8 @@ def get_export(export_id: UUID, conn: ReadView) -> Export:
 def get_export_file(export_id: UUID, conn: ReadView, services: ProcessServices) -> StreamingResponse:
     """Download an export's file.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `export-not-ready` until it is
-    `done`.
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `export-not-ready` until it
+    is `done`.
     """
     export = exports.find_export(conn, export_id)
     if export.state != "done":

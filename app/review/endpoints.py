@@ -30,12 +30,12 @@ Budget = Annotated[
 ]
 
 
-@router.get("/reviews", dependencies=[require("review")], responses=problem_responses(401, 403, 422, 503))
+@router.get("/reviews", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503))
 def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Review]:
     """List open flags with their reasons, the strongest reason first.
 
     A reason's strength is the logarithm to base 10 of the strongest test's likelihood ratio, or of the odds that the
-    ability is at or below ε, whichever is larger. Needs scope `review`. Problems: `not-authenticated`,
+    ability is at or below ε, whichever is larger. Needs scope `review:read`. Problems: `not-authenticated`,
     `scope-missing`; `invalid` for an unknown cursor.
     """
     found = reviews.list_reviews(conn, limit=limit + 1, after=read_cursor(cursor, _Position))
@@ -44,14 +44,14 @@ def get_reviews(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> 
 
 @router.get(
     "/annotators/{annotator:path}/votes",
-    dependencies=[require("review")],
+    dependencies=[require("review:read")],
     responses=problem_responses(401, 403, 404, 422, 503),
 )
 def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[ListedVote]:
     """List an annotator's votes, the one recorded last first, each with how likely it was by the newest leaderboard.
 
-    Without the votes' metadata, which `GET /votes/{id}` shows. Needs scope `review`. Problems: `not-authenticated`,
-    `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    Without the votes' metadata, which `GET /votes/{id}` shows. Needs scope `review:read`. Problems:
+    `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _VotePosition)
     found = annotators.find_annotator(conn, annotator)
@@ -62,7 +62,7 @@ def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cur
 # A plain function: FastAPI runs it in a thread, where it waits for the fit. No transaction is open meanwhile.
 @router.get(
     "/annotators/{annotator:path}/impact",
-    dependencies=[require("review")],
+    dependencies=[require("review:read")],
     responses=problem_responses(401, 403, 404, 409, 422, 500, 503),
 )
 def get_impact(
@@ -75,23 +75,25 @@ def get_impact(
     Every other annotator stays in or out. The scores come from one Newton step (influence). A true refit gives them
     with `exact`, for an annotator that does not count, for one with more than one in twenty of the counted votes, and
     where a model would lose its score. This takes as long as a refit, one at a time; the answer is cached. Needs scope
-    `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`, `no-snapshot`; `not-reproducible` where the
-    snapshot's votes are no longer known; `cannot-fit` where the votes left have no ranking; `impact-busy`: try again
-    later; `fit-too-large`, `fit-lost`.
+    `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`, `no-snapshot`; `not-reproducible` where
+    the snapshot's votes are no longer known; `cannot-fit` where the votes left have no ranking; `impact-busy`: try
+    again later; `fit-too-large`, `fit-lost`.
     """
     return services.impacts.impact(annotator, exact=exact)
 
 
 # A key may hold slashes, so the parameter is a `path`, and the longer routes come first.
 @router.get(
-    "/annotators/{annotator:path}", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 503)
+    "/annotators/{annotator:path}",
+    dependencies=[require("review:read")],
+    responses=problem_responses(401, 403, 404, 503),
 )
 def get_annotator(annotator: str, conn: ReadView) -> AnnotatorDetail:
     """Show an annotator, by id or by key: decisions, votes, and the evidence for and against.
 
     `evidence` compares the annotator's votes (the last 100,000 of them) with the newest leaderboard: agreement, side
     preference, ties, pace, the most surprising votes, votes by model, and the results of the tests. Needs scope
-    `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     return reviews.find_detail(conn, annotator)
 
@@ -111,7 +113,7 @@ def post_appeal(
     return reviews.submit_appeal(conn, annotator, appeal.note, submitted_by=caller.name)
 
 
-@router.get("/appeals", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503))
+@router.get("/appeals", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503))
 def list_appeals(
     conn: ReadView,
     annotator: Annotated[str | None, Query(description="Only appeals of this annotator, by id or by key.")] = None,
@@ -121,7 +123,8 @@ def list_appeals(
 ) -> Page[Appeal]:
     """List appeals that wait for a decision, the longest waiting first.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown cursor.
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown
+    cursor.
     """
     after = read_cursor(cursor, _AppealPosition)
     items = reviews.list_appeals(conn, limit=limit + 1, only_open=not answered, annotator=annotator, after=after)
@@ -131,7 +134,7 @@ def list_appeals(
 @router.get(
     "/rewards",
     response_model=Rewards,
-    dependencies=[require("review")],
+    dependencies=[require("review:read")],
     responses={
         200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
         **problem_responses(401, 403, 404, 409, 422, 503),
@@ -146,7 +149,7 @@ def get_rewards(
     """Split a budget over the annotators.
 
     Shares are in proportion to max(ability, 0) × votes that counted in the snapshot. The amounts add up to the budget,
-    to the cent. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `no-snapshot`, `not-found`;
+    to the cent. Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `no-snapshot`, `not-found`;
     `conflict` where no annotator has a positive ability, or the snapshot's annotators were deleted; `invalid` for a
     budget that is not an amount of money.
     """

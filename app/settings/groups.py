@@ -165,7 +165,7 @@ class OidcSettings(Group):
     client_secret: SecretStr | None = Field(None, description="The service's secret at the provider.")
     name_claim: str = Field("email", description="Claim of the ID token that names a person in the audit log.")
     scopes_claim: str = Field("groups", description="Claim with the person's groups or roles.")
-    grants: dict[str, Literal["read", "review", "admin"]] = Field(
+    grants: dict[str, Literal["read", "review:read", "review", "admin"]] = Field(
         {}, description='Which scope each group gives, as JSON: {"arena-reviewers": "review"}.'
     )
 

@@ -178,12 +178,12 @@ def _render(request: Request, receipt: VoteReceipt) -> StoredResponse:
 
 
 @retractions_router.get(
-    "/votes/{vote_id}", dependencies=[require("review")], responses=problem_responses(401, 403, 404, 422, 503)
+    "/votes/{vote_id}", dependencies=[require("review:read")], responses=problem_responses(401, 403, 404, 422, 503)
 )
 def get_vote(vote_id: UUID, conn: ReadView) -> VoteOnRecord:
     """Show a vote on record, and what retracted it, if it is retracted.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`.
     """
     return retractions.find_vote(conn, vote_id)
 
@@ -250,12 +250,12 @@ def withdraw_retraction(
 
 
 @retractions_router.get(
-    "/retractions", dependencies=[require("review")], responses=problem_responses(401, 403, 422, 503)
+    "/retractions", dependencies=[require("review:read")], responses=problem_responses(401, 403, 422, 503)
 )
 def list_retractions(conn: ReadView, limit: PageSize = 50, cursor: Cursor = None) -> Page[Retraction]:
     """List retractions, the newest first.
 
-    Needs scope `review`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
+    Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`; `invalid` for an unknown cursor.
     """
     position = read_cursor(cursor, _Position)
     items = retractions.list_retractions(conn, limit=limit + 1, before=position and position[0])

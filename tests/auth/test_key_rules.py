@@ -21,6 +21,15 @@ def test_who_holds_a_key(connection: Connection) -> None:
     assert not caller.may("admin")
 
 
+@pytest.mark.parametrize(
+    ("held", "reads", "decides"),
+    [("read", False, False), ("review:read", True, False), ("review", True, True), ("admin", True, True)],
+)
+def test_who_reviews_may_read_on_annotators(connection: Connection, held: str, reads: bool, decides: bool) -> None:
+    caller = authenticate(connection, create_key(connection, held, [held])[1])
+    assert (caller.may("review:read"), caller.may("review")) == (reads, decides)
+
+
 def test_the_secret_is_nowhere(connection: Connection) -> None:
     _, secret = create_key(connection, "front end", ["admin"])
     row = connection.execute(text("SELECT k::text FROM api_keys k")).scalar_one()

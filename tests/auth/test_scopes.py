@@ -31,8 +31,10 @@ UNDESCRIBED = {("GET", f"{PREFIX}/openapi.json")}  # public
 WITHOUT_A_KEY = ("no key", "revoked", "expired", "made up")
 LIFETIMES = Lifetimes(timedelta(hours=1), timedelta(hours=1))
 CALLERS = (*WITHOUT_A_KEY, *SCOPES, "token")
-VISITORS = ("no key", "revoked", "read", "review", "admin")
+VISITORS = ("no key", "revoked", "read", "review:read", "review", "admin")
 """Of pages: there is no session for keys and tokens that may only send votes."""
+
+INCLUDED = {"admin": {*SCOPES}, "review": {"review:read"}}
 
 Verdict = str  # "in", or the status that keeps the caller out
 
@@ -55,7 +57,7 @@ def documented_rules() -> dict[tuple[str, str], set[str]]:
         section = REFERENCE.split(f"## {heading}\n")[1].split("\n## ")[0]
         for method, path, scope in re.findall(r"^\| `(\w+) (\S+)` \|.*\| ([^|]+) \|$", section, re.MULTILINE):
             full = path if path in WITHOUT_PREFIX else prefix + path
-            rules[method, full] = set(re.findall(r"\w+", re.sub(r"\(.*?\)", "", scope)))
+            rules[method, full] = set(re.findall(r"[\w:]+", re.sub(r"\(.*?\)", "", scope)))
     for route, rule in rules.items():
         assert rule - {"or"} <= {*SCOPES, "token", "public", "none"}, f"{rule} is not a rule, at {route}"
     return rules
@@ -66,7 +68,7 @@ def expected(rule: set[str], caller: str) -> Verdict:
         return "in"
     if caller in WITHOUT_A_KEY:
         return "401"
-    return "in" if caller in rule or (caller == "admin" and rule & {*SCOPES}) else "403"
+    return "in" if rule & {caller, *INCLUDED.get(caller, ())} else "403"
 
 
 def expected_page(rule: set[str], caller: str) -> Verdict:
@@ -74,7 +76,7 @@ def expected_page(rule: set[str], caller: str) -> Verdict:
         return "in"
     if caller in WITHOUT_A_KEY:
         return "401"
-    return "in" if caller == "admin" or caller in rule else "403"
+    return "in" if caller == "admin" or rule & {caller, *INCLUDED.get(caller, ())} else "403"
 
 
 def is_page(path: str) -> bool:

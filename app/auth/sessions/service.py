@@ -32,7 +32,7 @@ SIGN_IN_PATH = "/console/sign-in"
 LONGEST_LINK = timedelta(hours=1)
 _RANDOM_BYTES = 32
 _SHOWN_OF_BROWSER = 200
-_READERS = ("read", "review")
+_READERS = ("read", "review:read", "review")
 
 
 def sign_in(conn: Connection, key: str, lifetimes: Lifetimes, *, browser: str) -> SignedIn:

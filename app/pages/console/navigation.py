@@ -14,17 +14,17 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("/console/reviews", "Review", "review"),
-    Section("/console/appeals", "Appeals", "review"),
-    Section("/console/annotators", "Annotators", "review"),
-    Section("/console/abilities", "Abilities", "review"),
+    Section("/console/reviews", "Review", "review:read"),
+    Section("/console/appeals", "Appeals", "review:read"),
+    Section("/console/annotators", "Annotators", "review:read"),
+    Section("/console/abilities", "Abilities", "review:read"),
     Section("/console/policy", "Policy", "admin"),
-    Section("/console/refits", "Refits", "review"),
+    Section("/console/refits", "Refits", "review:read"),
     Section("/console/imports", "Imports", "ingest"),
     Section("/console/keys", "Keys", "admin"),
     Section("/console/webhooks", "Webhooks", "admin"),
-    Section("/console/audit", "Audit", "review"),
-    Section("/console/health", "Health", "review"),
+    Section("/console/audit", "Audit", "review:read"),
+    Section("/console/health", "Health", "review:read"),
 )
 
 

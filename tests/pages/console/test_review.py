@@ -218,6 +218,25 @@ def test_long_lists_are_paged(reviewer: Visitor, ask: Ask) -> None:
     assert len(page.all(".//tbody/tr")) == 1
 
 
+def test_who_may_only_read_on_annotators_sees_the_case_and_decides_nothing(
+    sign_in: SignIn, reviewer: Visitor, ask: Ask, published: list[str]
+) -> None:
+    onlooker = sign_in("review:read")
+    assert onlooker.get("/console").headers["location"] == "/console/reviews"
+    assert len(onlooker.page("/console/reviews").all(".//a[@data-row]")) == 2
+    address = f"/console/annotators/{ids(ask)['flip 12']}"
+    assert decide(reviewer, address, "exclude").status_code == 303
+    decision = ask("GET", "/annotators/flip 12").json()["decisions"][0]
+    page = onlooker.page(address)
+    forms = [form.get("action") for form in page.all(".//form[@method='post']")]
+    assert forms == ["/console/sign-out"]
+    assert "sign in with a key that has the scope review" in page.text(".//section[@aria-labelledby='decide']")
+    fields = {"csrf_token": token(page), "action": "trust", "reason": "a test"}
+    for path in (f"{address}/decisions", f"{address}/decisions/{decision['id']}/undo"):
+        assert onlooker.post(path, fields).status_code == 403
+    assert ask("GET", "/annotators/flip 12").json()["decisions"] == [decision]
+
+
 def test_a_reader_has_no_review_pages(sign_in: SignIn) -> None:
     reader = sign_in("read")
     answer = reader.get("/console/reviews")

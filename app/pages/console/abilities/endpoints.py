@@ -40,7 +40,7 @@ class Thresholds(BaseModel):
 @router.get("")
 def get_abilities(
     request: Request,
-    visitor: Annotated[SignedIn, signed_in("review")],
+    visitor: Annotated[SignedIn, signed_in("review:read")],
     conn: ReadView,
     moved: Annotated[Thresholds, Query()],
 ) -> Response:

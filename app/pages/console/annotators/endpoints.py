@@ -31,13 +31,14 @@ _ON_A_PAGE = 50
 _Position = TypeAdapter(tuple[float, Number])
 _KeyPosition = TypeAdapter(tuple[Name])
 _VotePosition = TypeAdapter(tuple[UUID])
+Reader = Annotated[SignedIn, signed_in("review:read")]
 Reviewer = Annotated[SignedIn, signed_in("review")]
 
 
 @router.get("")
 def get_annotators(
     request: Request,
-    visitor: Reviewer,
+    visitor: Reader,
     conn: ReadView,
     q: Annotated[str, Query(max_length=500)] = "",
     standing: Standing | Literal[""] = "",
@@ -63,7 +64,7 @@ def get_annotators(
 
 @router.get("/{annotator_id}")
 def get_annotator(
-    annotator_id: UUID, request: Request, visitor: Reviewer, conn: ReadView, queue: bool = False
+    annotator_id: UUID, request: Request, visitor: Reader, conn: ReadView, queue: bool = False
 ) -> Response:
     """Show an annotator: standing, the case as pictures, decisions and appeals."""
     detail, votes = reviews.find_detail(conn, str(annotator_id)), []
@@ -78,7 +79,7 @@ def get_annotator(
 # A plain function without a transaction: it may wait for a fit.
 @router.get("/{annotator_id}/impact")
 def get_impact(
-    annotator_id: UUID, request: Request, visitor: Reviewer, services: ProcessServices, exact: bool = False
+    annotator_id: UUID, request: Request, visitor: Reader, services: ProcessServices, exact: bool = False
 ) -> Response:
     """Show how the leaderboard would move without an annotator, or with one that does not count."""
     try:
@@ -92,9 +93,7 @@ def get_impact(
 
 
 @router.get("/{annotator_id}/votes")
-def get_votes(
-    annotator_id: UUID, request: Request, visitor: Reviewer, conn: ReadView, cursor: Cursor = None
-) -> Response:
+def get_votes(annotator_id: UUID, request: Request, visitor: Reader, conn: ReadView, cursor: Cursor = None) -> Response:
     """List an annotator's votes, the one recorded last first."""
     position = read_cursor(cursor, _VotePosition)
     found = annotators.find_annotator(conn, str(annotator_id))

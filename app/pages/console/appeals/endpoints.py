@@ -23,7 +23,7 @@ _Position = TypeAdapter(tuple[StorableTimestamp, UUID])
 
 @router.get("")
 def get_appeals(
-    request: Request, visitor: Annotated[SignedIn, signed_in("review")], conn: ReadView, cursor: Cursor = None
+    request: Request, visitor: Annotated[SignedIn, signed_in("review:read")], conn: ReadView, cursor: Cursor = None
 ) -> Response:
     """List the appeals that wait, the longest waiting first."""
     found = reviews.list_appeals(conn, limit=_ON_A_PAGE + 1, after=read_cursor(cursor, _Position))

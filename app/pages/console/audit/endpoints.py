@@ -17,13 +17,13 @@ from app.snapshots.queries import list_audit_heads
 router = APIRouter(prefix="/console/audit", include_in_schema=False, default_response_class=HTMLResponse)
 
 _SHOWN = 50
-Reviewer = Annotated[SignedIn, signed_in("review")]
+Reader = Annotated[SignedIn, signed_in("review:read")]
 
 
 @router.get("")
 def get_audit(
     request: Request,
-    visitor: Reviewer,
+    visitor: Reader,
     conn: ReadView,
     action: Name = "",
     actor: Name = "",
@@ -46,7 +46,7 @@ def get_audit(
 
 
 @router.get("/verify")
-def get_verify(request: Request, visitor: Reviewer, conn: ReadView) -> Response:
+def get_verify(request: Request, visitor: Reader, conn: ReadView) -> Response:
     """Check every entry's hash, and that the log holds the hashes that snapshots carry."""
     noted = {f"snapshot {number}": head for number, head in list_audit_heads(conn)}
     found, problem = None, None

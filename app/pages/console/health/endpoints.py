@@ -16,7 +16,7 @@ router = APIRouter(prefix="/console/health", include_in_schema=False, default_re
 
 @router.get("")
 async def get_health(
-    request: Request, visitor: Annotated[SignedIn, signed_in("review")], services: ProcessServices
+    request: Request, visitor: Annotated[SignedIn, signed_in("review:read")], services: ProcessServices
 ) -> Response:
     """Show what is well and what is not; the page renews itself."""
     figures = await services.figures.read()

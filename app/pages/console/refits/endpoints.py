@@ -19,12 +19,12 @@ from app.refits.service import cancel_refit, find_refit, list_refits, request_re
 router = APIRouter(prefix="/console/refits", include_in_schema=False, default_response_class=HTMLResponse)
 
 _SHOWN = 50
-Reviewer = Annotated[SignedIn, signed_in("review")]
+Reader = Annotated[SignedIn, signed_in("review:read")]
 Admin = Annotated[SignedIn, signed_in("admin")]
 
 
 @router.get("")
-def get_refits(request: Request, visitor: Reviewer, conn: ReadView) -> Response:
+def get_refits(request: Request, visitor: Reader, conn: ReadView) -> Response:
     """List the latest refits."""
     found = [show_refit(refit) for refit in list_refits(conn, limit=_SHOWN)]
     settings = current_policy(conn).settings
@@ -50,7 +50,7 @@ def post_accept(visitor: Admin, conn: Transaction, reason: Annotated[Reason, For
 
 
 @router.get("/{refit_id}")
-def get_refit(refit_id: UUID, request: Request, visitor: Reviewer, conn: ReadView) -> Response:
+def get_refit(refit_id: UUID, request: Request, visitor: Reader, conn: ReadView) -> Response:
     """Show a refit; until it has ended, the browser asks for it again every second."""
     latest = list_refits(conn, limit=1)
     refit = show_refit(find_refit(conn, refit_id))

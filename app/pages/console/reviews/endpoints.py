@@ -22,7 +22,7 @@ _Position = TypeAdapter(tuple[float, Number])
 
 @router.get("")
 def get_reviews(
-    request: Request, visitor: Annotated[SignedIn, signed_in("review")], conn: ReadView, cursor: Cursor = None
+    request: Request, visitor: Annotated[SignedIn, signed_in("review:read")], conn: ReadView, cursor: Cursor = None
 ) -> Response:
     """List the annotators that wait for a decision."""
     found = reviews.list_reviews(conn, limit=_ON_A_PAGE + 1, after=read_cursor(cursor, _Position))
