@@ -48,7 +48,7 @@ def service(server: EmbeddedServer, cluster_folder: Path, start_service: Callabl
         worker=WorkerSettings(tick_seconds=0.1, lease_seconds=2),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_database, "_LOCK_SECONDS", 1)
+        patch.setitem(store_database._TIMEOUTS, "lock_timeout", "1s")
         with start_service(server.url, settings) as service:
             yield service
 
