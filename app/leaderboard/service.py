@@ -81,7 +81,7 @@ def find_row(conn: Connection, snapshot: str | UUID | None = None, as_of: dateti
     named = parse_reference(snapshot) if isinstance(snapshot, str) else snapshot
     row = None if snapshot is not None and named is None else store.find_state(conn, snapshot=named, as_of=as_of)
     if row is None:
-        raise missing_snapshot(None if snapshot is None else str(snapshot), as_of)
+        raise missing_snapshot(conn, None if snapshot is None else str(snapshot), as_of)
     return row
 
 

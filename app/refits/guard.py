@@ -42,9 +42,11 @@ class RuleAlarm:
 
 def reason_to_hold(fit_input: FitInput, output: FitOutput) -> str | None:
     """Return why an admin has to accept this fit before it is published; None if there is no such reason."""
-    share, limit = newly_excluded_share(fit_input, output), fit_input.max_excluded_share
+    excluded, of = _newly_excluded(fit_input, output)
+    share, limit = excluded / max(of, 1), fit_input.max_excluded_share
     if share > limit:
-        return f"it would newly exclude {share:.1%} of the votes, more than the policy's {limit:.1%}"
+        votes = f"{share:.1%} of the votes ({excluded:,} of {of:,})"
+        return f"it would newly exclude {votes}, more than the policy's {limit:.1%}"
     # With two camps the votes do not tell which one is right.
     notices = output.diagnostics.warnings
     return next((notice.detail for notice in notices if notice.code == "opposed-camps"), None)
@@ -52,11 +54,17 @@ def reason_to_hold(fit_input: FitInput, output: FitOutput) -> str | None:
 
 def newly_excluded_share(fit_input: FitInput, output: FitOutput) -> float:
     """Return the share of votes by annotators past δ that the rule excludes and did not exclude before."""
+    excluded, of = _newly_excluded(fit_input, output)
+    return excluded / max(of, 1)
+
+
+def _newly_excluded(fit_input: FitInput, output: FitOutput) -> tuple[int, int]:
+    """Return the number of these votes, and of all votes by annotators past δ."""
     annotators = output.annotators
-    counted = (annotators.votes > fit_input.settings.min_votes) & ~fit_input.keep_never
-    newly = counted & (annotators.standing == "excluded") & (fit_input.rule_standings != "excluded")
+    past = (annotators.votes > fit_input.settings.min_votes) & ~fit_input.keep_never
+    newly = past & (annotators.standing == "excluded") & (fit_input.rule_standings != "excluded")
     newly &= ~fit_input.keep_always
-    return float(annotators.votes[newly].sum() / annotators.votes[counted].sum())
+    return int(annotators.votes[newly].sum()), int(annotators.votes[past].sum())
 
 
 def find_alarms(conn: Connection, rules: RuleCounts, votes_read: int) -> list[RuleAlarm]:

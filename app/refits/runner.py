@@ -33,6 +33,8 @@ from app.webhooks.events import announce
 
 log = structlog.get_logger()
 
+_REMEDY = "if that is right, publish it by: stable-arena refit --accept-exclusions --reason TEXT"
+
 
 class NeedsReviewError(StableArenaError):
     """The fit succeeded, but an admin has to accept it before it is published."""
@@ -173,7 +175,7 @@ class RefitRunner:
         run.seconds.update(output.seconds)
         reason = None if run.accept_exclusions else reason_to_hold(fit_input, output)
         if reason is not None:
-            raise NeedsReviewError(reason)
+            raise NeedsReviewError(f"{reason}; {_REMEDY}")
         return output
 
     def _publish(self, run: _Run, fit_input: FitInput, output: FitOutput) -> None:

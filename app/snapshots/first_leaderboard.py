@@ -1,13 +1,17 @@
 """What a first leaderboard needs: the policy's least number of annotators and of votes."""
 
 from dataclasses import dataclass
+from datetime import UTC, timedelta
 
-from sqlalchemy import Connection, func, not_, select
+from sqlalchemy import Connection, Interval, func, literal, not_, select
 
-from app.database.tables import votes
+from app.database.tables import refits, votes
 from app.policy.schemas import Policy
+from app.policy.service import current_policy
 from app.rating.errors import counted
-from app.snapshots.vote_sets import is_retracted
+from app.snapshots.vote_sets import count_votes, is_retracted
+
+_MOST_READ = 100_000  # votes, for a reader who may be anybody
 
 
 @dataclass(frozen=True)
@@ -69,3 +73,24 @@ def read_first_leaderboard_needs(conn: Connection, policy: Policy) -> FirstLeade
         min_annotator_votes=policy.min_votes,
         min_votes=policy.min_board_votes,
     )
+
+
+def describe_wait(conn: Connection) -> str:
+    """Return what a first leaderboard waits for and when the next refit is due, in numbers that anybody may know.
+
+    With more votes than are read for a stranger it does not say how many annotators have enough.
+    """
+    policy = current_policy(conn).settings
+    n_votes = count_votes(conn, at_most=_MOST_READ + 1)
+    if n_votes > _MOST_READ:
+        return f"more than {_MOST_READ:,} votes are on record; {_describe_due(conn, policy)}"
+    needs = read_first_leaderboard_needs(conn, policy)
+    due = _describe_due(conn, policy) if needs.met else "no refit is due before that"
+    return f"{counted(n_votes, 'vote')} on record; {needs.describe()}; {due}"
+
+
+def _describe_due(conn: Connection, policy: Policy) -> str:
+    interval = literal(timedelta(seconds=policy.refit_interval_seconds), Interval)
+    due = func.max(refits.c.finished_at) + interval
+    at, waits = conn.execute(select(due, due > func.now())).one()
+    return f"the next refit is due at {at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if waits else "a refit is due now"

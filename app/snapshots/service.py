@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from app.errors import NotFoundError
 from app.snapshots import queries as store
+from app.snapshots.first_leaderboard import describe_wait
 from app.snapshots.schemas import Snapshot, SnapshotDetail
 
 _LARGEST_NUMBER = 2**31 - 1
@@ -37,7 +38,7 @@ def find_snapshot(conn: Connection, reference: str | None = None, as_of: datetim
     """
     row = store.newest_snapshot(conn, as_of) if reference is None else _get(conn, reference)
     if row is None:
-        raise missing_snapshot(reference, as_of)
+        raise missing_snapshot(conn, reference, as_of)
     return Snapshot.model_validate(dict(row))
 
 
@@ -81,8 +82,10 @@ def parse_reference(reference: str) -> UUID | int | None:
         return None
 
 
-def missing_snapshot(reference: str | None, as_of: datetime | None = None) -> NotFoundError:
+def missing_snapshot(conn: Connection, reference: str | None, as_of: datetime | None = None) -> NotFoundError:
     """Return the error for a snapshot that does not exist."""
     if reference is not None:
         return NotFoundError(f"there is no snapshot {reference}")
-    return NoSnapshotError("no refit has published a leaderboard" + (f" by {as_of}" if as_of else " yet"))
+    if as_of is not None:
+        return NoSnapshotError(f"no refit has published a leaderboard by {as_of}")
+    return NoSnapshotError(f"no refit has published a leaderboard yet: {describe_wait(conn)}")

@@ -10,6 +10,10 @@ from app.errors import BadInputError, FieldError
 
 # What can be looked up: labels of 1 to 63 characters, 253 in all (RFC 1035); a dot may end it.
 _HOST = re.compile(r"(?=.{1,253}\.?$)(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?")
+_REMEDY = (
+    "webhooks go to public addresses by https; in a closed network, "
+    "STABLE_ARENA_WEBHOOKS__ALLOW_PRIVATE_ADDRESSES=true allows private ones"
+)
 _EMBEDDING = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
 
 
@@ -74,7 +78,7 @@ def check_url(url: str, *, allow_private: bool) -> None:
         address = ipaddress.ip_address(host)
     except ValueError:
         if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
-            raise ForbiddenAddressError(f"{host} is not public", (FieldError("/url", "is not public"),)) from None
+            raise _forbidden(f"{host} is not public") from None
         return
     _require_public(str(address))
 
@@ -111,7 +115,11 @@ def _require_public(address: str) -> None:
         if inner:
             one = inner
     if not one.is_global or one.is_multicast:
-        raise ForbiddenAddressError(f"{address} is not a public address", (FieldError("/url", "is not public"),))
+        raise _forbidden(f"{address} is not a public address")
+
+
+def _forbidden(why: str) -> ForbiddenAddressError:
+    return ForbiddenAddressError(f"{why}: {_REMEDY}", (FieldError("/url", "is not public"),))
 
 
 def _refused(why: str) -> BadInputError:

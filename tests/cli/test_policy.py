@@ -56,7 +56,7 @@ def test_preview_counts_cleared_flags(run_cli: RunCli) -> None:
 def test_preview_says_why_the_refit_would_wait(run_cli: RunCli) -> None:
     result = run_cli("policy", "preview", "min_votes=20", "on_low_ability=exclude", "max_excluded_share=0.01")
     told = " ".join(result.stdout.split())
-    reason = "it would newly exclude 4.0% of the votes, more than the policy's 1.0%"
+    reason = "it would newly exclude 4.0% of the votes (60 of 1,500), more than the policy's 1.0%"
     assert f"The refit would wait for review: {reason}." in told
 
 

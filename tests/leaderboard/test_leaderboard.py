@@ -1,5 +1,6 @@
 import csv
 import io
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,7 +24,34 @@ COLUMNS = [
 
 
 def test_before_the_first_snapshot(ask: Ask, assert_problem: Ask) -> None:
-    assert_problem(ask("GET", "/leaderboard", scope=None), 404, "no-snapshot")
+    def told() -> str:
+        problem: str = assert_problem(ask("GET", "/leaderboard", scope=None), 404, "no-snapshot")["detail"]
+        return problem
+
+    nothing = told()
+    assert "0 votes on record; a first leaderboard needs 5 annotators with more than 50 votes each" in nothing
+    assert nothing.endswith("; no refit is due before that")
+    votes = [{"model_a": "a", "model_b": "b", "winner": "tie", "annotator": who} for who in ("ann", *["bob"] * 3)]
+    ask("POST", "/votes/batch", json={"votes": votes})
+    some = told()
+    assert "4 votes on record" in some
+    assert some.endswith("the most votes of one annotator are 3; no refit is due before that")
+    assert "bob" not in some
+
+
+@pytest.mark.usefixtures("crowd")
+def test_before_the_first_snapshot_the_problem_says_when_a_refit_is_due(
+    ask: Ask, assert_problem: Ask, change_policy: Ask, refit: Ask
+) -> None:
+    def told() -> str:
+        problem: str = assert_problem(ask("GET", "/leaderboard", scope=None), 404, "no-snapshot")["detail"]
+        return problem
+
+    assert told().endswith("; a refit is due now")
+    change_policy(min_board_votes=10**6)
+    assert refit()["state"] == "failed"
+    change_policy(min_board_votes=200)
+    assert re.search(r"; the next refit is due at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", told())
 
 
 def test_the_leaderboard_is_that_of_the_loop(ask: Ask, crowd: list[str], refit: Ask) -> None:

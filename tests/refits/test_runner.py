@@ -150,7 +150,8 @@ def test_a_large_exclusion_waits_for_an_admin(
     ended = run_refit()
     assert (ended.state, count_snapshots(database)) == ("needs_review", 0)
     assert ended.detail is not None
-    assert "14.3%" in ended.detail
+    assert "14.3% of the votes (240 of 1,680)" in ended.detail
+    assert ended.detail.endswith("publish it by: stable-arena refit --accept-exclusions --reason TEXT")
     accepted = run_refit(accept_exclusions=True)
     assert accepted.state == "done"
     with database.read() as conn:
