@@ -69,7 +69,11 @@ def test_rotating(run_cli: RunCli) -> None:
     [
         (["create", "k", "--scope", "read", "--expires", "2020-01-01"], 2, "expires_at: must be in the future"),
         (["rotate", "nothing"], 1, "no key has this prefix or id"),
-        (["create", "k", "--scope", "root"], 2, "scopes: must be one or more of ingest, read, review, admin"),
+        (
+            ["create", "k", "--scope", "root"],
+            2,
+            "scopes: must be one or more of ingest, read, review:read, review, admin",
+        ),
         (["create", " ", "--scope", "read"], 2, "name: must not be blank"),
         (["create", "k"], 2, "--scope"),
         (["revoke", "nothing"], 1, "no key has this prefix or id"),

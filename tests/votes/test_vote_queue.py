@@ -159,7 +159,7 @@ def test_neighbours_of_a_vote_that_breaks_the_statement_are_recorded(
 ) -> None:
     record = ingest.record_votes
 
-    def fail(conn: Connection, submissions: list[tuple[Vote, None]], known: Known) -> list[VoteReceipt]:
+    def fail(conn: Connection, submissions: list[Submission], known: Known) -> list[VoteReceipt]:
         receipts = record(conn, submissions, known)
         if any(one.vote.annotator == f"k{place}" for one in submissions):
             raise failure
@@ -183,7 +183,7 @@ def test_a_deadlock_that_passes_is_not_reported(database: Database, monkeypatch:
     record = ingest.record_votes
     failures = iter([DatabaseContendedError("deadlock")])
 
-    def fail_once(conn: Connection, submissions: list[tuple[Vote, None]], known: Known) -> list[VoteReceipt]:
+    def fail_once(conn: Connection, submissions: list[Submission], known: Known) -> list[VoteReceipt]:
         for failure in failures:
             raise failure
         return record(conn, submissions, known)

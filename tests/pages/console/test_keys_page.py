@@ -40,7 +40,10 @@ def test_a_key_that_is_not_valid_is_not_made(sign_in: SignIn) -> None:
     answer = admin.submit(admin.page("/console/keys"), "/console/keys", name="  ", requests_per_minute="")
     assert answer.status_code == 422
     page = Page(answer)
-    assert page.texts(".//div[@id='key-problem']//li")[1] == "scopes must be one or more of ingest, read, review, admin"
+    assert (
+        page.texts(".//div[@id='key-problem']//li")[1]
+        == "scopes must be one or more of ingest, read, review:read, review, admin"
+    )
     for limit in ("-1", "2147483648", "9" * 20):
         answer = admin.submit(page, "/console/keys", name="x", scopes="read", requests_per_minute=limit)
         assert answer.status_code == 422, answer.text
