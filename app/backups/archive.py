@@ -38,7 +38,7 @@ class Manifest(BaseModel):
     """What a backup holds.
 
     `numbers` is the highest number in it that stands for a transaction. `reproducible` says whether the newest
-    snapshot's votes could be told when the backup was made.
+    snapshot's votes were known when the backup was made.
     """
 
     layout: int = LAYOUT

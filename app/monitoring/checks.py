@@ -142,8 +142,8 @@ def _annotators(figures: ServiceFigures) -> Check:
     waiting = votes.get("pending", 0) / max(1, sum(votes.values()))
     if waiting > _MOST_UNCOUNTED:
         remedy = "Their votes count once they have more. Or lower min_votes of the policy."
-        told = f"{percent(waiting)} of the votes are of annotators with too few votes. {words}"
-        return Check(name, "warn", told, remedy, "/console/policy")
+        detail = f"{percent(waiting)} of the votes are of annotators with too few votes. {words}"
+        return Check(name, "warn", detail, remedy, "/console/policy")
     return Check(name, "good", words, address=address)
 
 

@@ -43,7 +43,7 @@ class Snapshot(SnapshotHead):
 
 
 class SnapshotNews(BaseModel):
-    """What listeners are told when a snapshot is published."""
+    """What listeners get when a snapshot is published."""
 
     model_config = ConfigDict(frozen=True)
 

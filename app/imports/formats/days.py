@@ -1,4 +1,4 @@
-"""Dates such as 03/25/2026, in which month and day are told apart by the whole column, and counts of seconds."""
+"""Dates such as 03/25/2026, in which the whole column shows which is the month, and counts of seconds."""
 
 from collections.abc import Iterable
 from typing import Literal
