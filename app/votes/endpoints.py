@@ -134,8 +134,9 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
     """Record up to 10,000 votes.
 
     Each vote has its own result, in order: created, duplicate, conflict or invalid, as for a single vote. An invalid
-    vote does not touch the others. 200 means that every vote whose result is created is stored durably. Any other
-    answer means that none is. With an `Idempotency-Key`, the same batch sent again gets the first answer again.
+    vote does not touch the others; the first 100 invalid votes have `errors`. 200 means that every vote whose result is
+    created is stored durably. Any other answer means that none is. With an `Idempotency-Key`, the same batch sent again
+    gets the first answer again.
 
     Needs scope `ingest` or an ingest token. If the token is bound to an annotator, the votes of others are invalid.
     Problems: `not-authenticated`, `scope-missing`; `malformed-body`, `media-type`, `body-too-large`; `invalid` if the

@@ -5,14 +5,17 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from app.errors import BadInputError
+from app.http.bodies import SMALL
 from app.http.errors import MalformedBodyError
 from app.naming.names import name_error
+from app.votes import schemas
 from app.votes.rules import MAX_METADATA_LENGTH, MAX_TAGS
-from app.votes.schemas import Vote, parse_batch, parse_vote
+from app.votes.schemas import MAX_BATCH, MAX_EXPLAINED, MAX_PLACES, Vote, parse_batch, parse_vote
 
 VOTE = {"model_a": "a", "model_b": "b", "winner": "model_a", "annotator": "judge"}
 LATE = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
@@ -105,3 +108,96 @@ def test_a_vote_of_the_future_is_refused_beyond_the_skew_of_clocks() -> None:
             parse_vote(body)
         assert isinstance(item, tuple)
         assert item[0].pointer == "/voted_at"
+
+
+def batch(*items: str, head: str = '{"votes": [', tail: str = "]}") -> bytes:
+    return f"{head}{','.join(items)}{tail}".encode()
+
+
+@pytest.fixture
+def no_vote_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("parsed")
+
+    for name in ("Vote", "VoteBatch"):
+        monkeypatch.setattr(getattr(schemas, name), "model_validate_json", refuse)
+
+
+@pytest.mark.usefixtures("no_vote_is_parsed")
+@pytest.mark.parametrize("item", ["[]", '""', "0", json.dumps(VOTE)])
+def test_too_many_votes_are_refused_before_one_is_parsed(item: str) -> None:
+    with pytest.raises(BadInputError, match="/votes: must be at most 10,000") as caught:
+        parse_batch(batch(*[item] * (MAX_BATCH + 1)))
+    assert len(caught.value.errors) == 1
+
+
+@pytest.mark.usefixtures("no_vote_is_parsed")
+@pytest.mark.parametrize(
+    "body",
+    [
+        batch(*["[]"] * SMALL, head="[", tail="]"),
+        batch('"' + "x" * SMALL, tail=""),
+        batch("[" * SMALL),
+        batch(" " * SMALL),
+        batch("0", '"' + "]" * SMALL + '"', tail="], 0}"),
+        batch("0", head='{"more": 0, "votes": ["' + "x" * SMALL + '",'),
+    ],
+)
+def test_a_large_body_that_is_no_batch_is_refused_before_a_vote_is_parsed(body: bytes) -> None:
+    with pytest.raises(MalformedBodyError):
+        parse_batch(body)
+
+
+def test_only_the_first_invalid_votes_say_why() -> None:
+    many = json.dumps({f"k{i}": 0 for i in range(MAX_PLACES + 1)})
+    items = ["[]", many, '{"winner": "tie"}', *["[]"] * MAX_EXPLAINED, many, json.dumps(VOTE)]
+    *invalid, last = parse_batch(batch(*items))
+    assert isinstance(last, Vote)
+    assert [len(errors) for errors in invalid] == [1, 1, 3] + [1] * (MAX_EXPLAINED + 1)  # type: ignore[arg-type]
+    details = [errors[0].detail for errors in invalid]  # type: ignore[index]
+    assert details[:3] == ["must be an object", "is wrong in 105 places", "is required"]
+    assert "only the first 100" in details[MAX_EXPLAINED]
+
+
+def test_a_vote_that_is_no_json_is_named() -> None:
+    for place in (0, MAX_EXPLAINED + 1):
+        with pytest.raises(MalformedBodyError, match=f"vote {place} is not valid JSON"):
+            parse_batch(batch(*["[]"] * place, "{]", json.dumps(VOTE)))
+
+
+PIECES = [
+    json.dumps(VOTE),
+    *'[]{},:"\\ 0',
+    '"votes"',
+    '{"votes":[',
+    "]}",
+    '"\\"]},"',
+    '{"x":[{}]}',
+    "\n",
+    "\ud7ff",
+    "null",
+]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(PIECES), max_size=8), st.booleans())
+def test_a_batch_is_taken_apart_as_json_has_it(pieces: list[str], wrapped: bool) -> None:
+    body = "".join(pieces).encode()
+    body = b'{"votes": [' + body + b"]}" if wrapped else body
+    try:
+        sent = json.loads(body)
+    except ValueError:
+        with pytest.raises(MalformedBodyError):
+            parse_batch(body)
+        return
+    if not (isinstance(sent, dict) and sent.keys() == {"votes"} and isinstance(sent["votes"], list) and sent["votes"]):
+        with pytest.raises(BadInputError):
+            parse_batch(body)
+        return
+    expected = []
+    for item in sent["votes"]:
+        try:
+            expected.append(Vote.model_validate_json(json.dumps(item)))
+        except ValidationError:
+            expected.append(None)
+    assert [item if isinstance(item, Vote) else None for item in parse_batch(body)] == expected
