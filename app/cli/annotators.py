@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.annotators import service
 from app.annotators.erasure import service as erasure
@@ -107,10 +106,10 @@ def _table(found: list[Annotator], reasons: Sequence[Reason] = ()) -> Table:
         inside = one.ability is not None
         ability, se = (one.ability, one.se) if inside else (one.shadow_ability, one.shadow_se)
         table.add_row(
-            Text(one.annotator),
+            one.annotator,
             number(ability, 3) if inside else f"({number(ability, 3)})",  # a shadow ability: not part of the fit
             number(se, 3), number(one.probability_low, 3),
             f"{one.votes:,}", one.standing, one.rule_standing, one.override or "",
-            *([Text(" ".join(reason.words))] if reason else []),
+            *([" ".join(reason.words)] if reason else []),
         )  # fmt: skip
     return table

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.audit.queries import Head
 from app.audit.service import AuditEntry, list_entries, verify_log
@@ -64,5 +63,5 @@ def _table(entries: list[AuditEntry]) -> Table:
     for entry in entries:
         when = entry.happened_at.strftime("%Y-%m-%d %H:%M:%S %Z")
         detail = json.dumps(entry.detail, ensure_ascii=False)
-        table.add_row(str(entry.number), when, Text(entry.actor), Text(entry.action), Text(entry.subject), Text(detail))
+        table.add_row(str(entry.number), when, entry.actor, entry.action, entry.subject, detail)
     return table

@@ -26,7 +26,7 @@ def backup(
     keep STABLE_ARENA_PSEUDONYM_KEY elsewhere. It holds what the database holds, so keep it as private.
     """
     if keep is not None and not target.is_dir():
-        raise BadInputError("--keep needs a folder")
+        raise BadInputError(f"--keep needs a folder that exists: {target} is none")
     with open_any_schema() as database:
         path, manifest = write_backup(database, target)
     typer.echo(f"{path}: {counted(manifest.rows, 'row')}, {path.stat().st_size / 1e6:,.1f} MB")

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from app.annotators.schemas import Annotator
 from app.cli.tables import make_table, number
@@ -28,16 +27,16 @@ def habits_table(one: Annotator) -> RenderableType:
 
 def case_tables(case: Case) -> Iterator[RenderableType]:
     """Return what stands out, then the figures: observed beside expected."""
-    yield Text()
+    yield ""
     for sentence in case.summary or ["Nothing stands out."]:
-        yield Text(f"• {sentence}")
-    yield Text()
+        yield f"• {sentence}"
+    yield ""
     yield _figures(case)
     if case.surprising:
-        yield Text()
+        yield ""
         yield _surprising(case.surprising)
     if case.models:
-        yield Text()
+        yield ""
         yield _models(case.models[:_MOST_MODELS])
 
 
@@ -70,7 +69,7 @@ def _surprising(votes: list[SurprisingVote]) -> Table:
     )  # fmt: skip
     for vote in votes:
         chances = _percent(vote.chance.typical_probability), _percent(vote.chance.probability)
-        table.add_row(Text(vote.model_a), Text(vote.model_b), vote.winner, *chances)
+        table.add_row(vote.model_a, vote.model_b, vote.winner, *chances)
     return table
 
 
@@ -79,9 +78,7 @@ def _models(models: list[ModelFigures]) -> Table:
         "Model", "Decided", "Wins", "Expected", "z", words=["Model"], title="Furthest from what is expected"
     )
     for row in models:
-        table.add_row(
-            Text(row.model), f"{row.decided:,}", f"{row.wins:,}", f"{row.expected_wins:,.1f}", _z(row.residual)
-        )
+        table.add_row(row.model, f"{row.decided:,}", f"{row.wins:,}", f"{row.expected_wins:,.1f}", _z(row.residual))
     return table
 
 

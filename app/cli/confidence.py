@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from app.cli.outputs import write_json, write_tables
 from app.cli.session import reading
@@ -35,17 +34,17 @@ def _parts(found: LeaderboardConfidence) -> list[RenderableType]:
     table = make_table("Rank", "Model", "Score", "P(best)", *names, words=["Model"])
     for row in found.models:
         shares = [row.p_best, row.p_top_k][: 1 + len(names)]
-        table.add_row(f"{row.rank}", Text(row.model), f"{row.score:.1f}", *(f"{share:.3f}" for share in shares))
+        table.add_row(f"{row.rank}", row.model, f"{row.score:.1f}", *(f"{share:.3f}" for share in shares))
     parts: list[RenderableType] = [table]
     if found.undecided:
         pairs = make_table("Above", "Below", "Gap", "Needed", "More votes", words=["Above", "Below"], title="Undecided")
         for pair in found.undecided[:_SHOWN]:
-            above, below = Text(pair.above), Text(pair.below)
+            above, below = pair.above, pair.below
             pairs.add_row(above, below, f"{pair.gap:.1f}", f"{pair.half_width:.1f}", _range(pair.more_votes))
         parts += ["", pairs]
         if found.undecided_pairs > _SHOWN:
-            parts.append(Text(f"… and {counted(found.undecided_pairs - _SHOWN, 'pair')} more"))
-    return [*parts, "", Text(found.sentence)]
+            parts.append(f"… and {counted(found.undecided_pairs - _SHOWN, 'pair')} more")
+    return [*parts, "", found.sentence]
 
 
 def _range(votes: MoreVotes) -> str:

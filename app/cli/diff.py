@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.cli.options import PrintedOption
 from app.cli.outputs import write_json, write_tables
@@ -27,7 +26,7 @@ def diff(
     if output_format == "json":
         write_json(found)
     else:
-        write_tables([*(Text(f"• {sentence}") for sentence in found.summary), Text(), _table(found)])
+        write_tables([*(f"• {sentence}" for sentence in found.summary), "", _table(found)])
 
 
 def _table(found: SnapshotDiff) -> Table:
@@ -36,7 +35,7 @@ def _table(found: SnapshotDiff) -> Table:
     table = make_table(*columns, words=["Model", "What"])
     for one in found.models:
         table.add_row(
-            Text(one.model), one.kind, f"{one.rank_before or '–'}", f"{one.rank_after or '–'}",
+            one.model, one.kind, f"{one.rank_before or '–'}", f"{one.rank_after or '–'}",
             number(one.score_before, 1), number(one.score_after, 1), number(one.change, 1),
         )  # fmt: skip
     return table

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.auth.callers import SCOPES
 from app.auth.keys import COMMAND_LINE, create_key, list_keys, revoke_key, rotate_key
@@ -105,7 +104,7 @@ def _table(records: list[Key]) -> Table:
         times = (record.created_at, record.expires_at, record.revoked_at)
         table.add_row(
             record.prefix,
-            Text(one_line(record.name)),
+            one_line(record.name),
             ", ".join(record.scopes),
             *(f"{time:%Y-%m-%d %H:%M}" if time else "" for time in times),
         )

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, cast, get_args
 import typer
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from app.cli.confidence import TABLE_OR_JSON, TableOrJson, print_confidence
 from app.cli.outputs import choose_format, write_json, write_output, write_tables
@@ -110,7 +109,7 @@ def _comparison(published: Leaderboard) -> Table:
     table = make_table("Model", published.method, *others, words=["Model"], title="Side by side")
     for row in published.models:
         places: list[Any] = [row, *(row.compared[other] for other in others)]
-        table.add_row(Text(row.model), *(_place(one.rank, one.score) for one in places))
+        table.add_row(row.model, *(_place(one.rank, one.score) for one in places))
     return table
 
 
@@ -118,7 +117,7 @@ def _place(rank: int | None, score: float | None) -> str:
     return f"{'–' if rank is None else rank} ({'–' if score is None else f'{score:.1f}'})"
 
 
-def _caption(published: Leaderboard) -> list[Text]:
+def _caption(published: Leaderboard) -> list[str]:
     snapshot = published.snapshot
     at = snapshot.published_at.strftime("%Y-%m-%d %H:%M:%S %Z")
     tag = f", tag {published.tag!r}" if published.tag is not None else ""
@@ -133,4 +132,4 @@ def _caption(published: Leaderboard) -> list[Text]:
         lines.append(
             f"{AS_GOOD_AS_TIED} {counted(ties, 'model')} as good as tied with the model above: few votes decide."
         )
-    return [Text(line) for line in lines]
+    return lines

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.cli.options import PrintedOption, read_form
 from app.cli.outputs import write_json, write_tables
@@ -129,7 +128,7 @@ def _table(found: list[Model]) -> Table:
     for one in found:
         texts = (one.name, one.organization or "", one.license or "", one.link or "")
         table.add_row(
-            *(Text(one_line(value)) for value in texts),
+            *(one_line(value) for value in texts),
             f"{one.released or ''}",
             f"{one.archived_at:%Y-%m-%d}" if one.archived_at else "",
         )

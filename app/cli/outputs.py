@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from app.cli.tables import render
 from app.errors import BadInputError
@@ -71,8 +71,7 @@ def stdout_is_terminal() -> bool:
 
 def write_tables(parts: Iterable[RenderableType], output: Path | None = None) -> None:
     """Write the parts as text: as wide as the terminal, or uncut and plain where there is none."""
-    console = Console() if output is None and stdout_is_terminal() else None
-    write_output(render(parts, console=console).encode(), output)
+    write_output(render(parts, terminal=output is None and stdout_is_terminal()).encode(), output)
 
 
 def write_json(document: BaseModel | Mapping[str, Any], output: Path | None = None) -> None:

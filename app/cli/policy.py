@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.cli.options import PrintedOption, check_reason, read_form
 from app.cli.outputs import write_json, write_tables
@@ -58,7 +57,7 @@ def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
     if output_format == "json":
         write_json(found)
     else:
-        write_tables([Text(_sentences(found)), _annotators(found)])
+        write_tables([_sentences(found), _annotators(found)])
 
 
 @policy.command(name="set")
@@ -104,7 +103,7 @@ def _print(version: PolicyVersion, output_format: str) -> None:
     table = make_table("Setting", "Value", "")
     for name, value in version.settings.model_dump(mode="json").items():
         table.add_row(name, json.dumps(value), Policy.model_fields[name].description)
-    caption = Text(f"Version {version.version}, set by {version.created_by}: {version.reason}")
+    caption = f"Version {version.version}, set by {version.created_by}: {version.reason}"
     write_tables([table, caption])
 
 
@@ -124,7 +123,7 @@ def _annotators(found: PolicyPreview) -> Table:
     table = make_table("Annotator", "Now", "Then", "Ability", "Votes", words=["Annotator", "Now", "Then"])
     for one in found.annotators[:_LISTED]:
         ability = one.ability if one.ability is not None else one.shadow_ability
-        table.add_row(Text(one.annotator), one.before, one.after, number(ability, 3), f"{one.votes:,}")
+        table.add_row(one.annotator, one.before, one.after, number(ability, 3), f"{one.votes:,}")
     left = sum(found.counts.values()) - _LISTED
     if left > 0:
         table.add_row(f"… and {left:,} more", "", "", "", "")

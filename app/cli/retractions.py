@@ -5,7 +5,6 @@ from uuid import UUID
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.cli.options import PrintedOption, check_reason
 from app.cli.outputs import write_json, write_tables
@@ -79,7 +78,7 @@ def _table(found: list[Retraction]) -> Table:
     for one in found:
         state = "" if one.withdrawn_at is None else "withdrawn: "
         table.add_row(
-            str(one.id), f"{one.retracted_at:%Y-%m-%d %H:%M}", one.target, Text(one.target_id), f"{one.votes:,}",
-            Text(one.retracted_by), Text(one_line(state + one.reason)),
+            str(one.id), f"{one.retracted_at:%Y-%m-%d %H:%M}", one.target, one.target_id, f"{one.votes:,}",
+            one.retracted_by, one_line(state + one.reason),
         )  # fmt: skip
     return table

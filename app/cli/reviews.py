@@ -3,9 +3,7 @@
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
 from app.cli.options import PrintedOption
 from app.cli.outputs import write_json, write_tables
@@ -65,16 +63,14 @@ def impact(
     if output_format == "json":
         write_json(found)
     else:
-        write_tables([*(Text(f"• {sentence}") for sentence in found.summary), Text(), _impact(found)])
+        write_tables([*(f"• {sentence}" for sentence in found.summary), "", _impact(found)])
 
 
 def _reviews(found: list[Review]) -> Table:
     table = make_table("Annotator", "Strength", "Ability", "Votes", "Why", words=["Annotator", "Why"])
     for one in found:
-        why = Text(" ".join(one.evidence.words))
-        table.add_row(
-            Text(one.annotator), number(one.evidence.strength, 1), number(one.ability, 3), f"{one.votes:,}", why
-        )
+        why = " ".join(one.evidence.words)
+        table.add_row(one.annotator, number(one.evidence.strength, 1), number(one.ability, 3), f"{one.votes:,}", why)
     return table
 
 
@@ -82,19 +78,17 @@ def _appeals(found: list[Appeal]) -> Table:
     table = make_table("Submitted", "Annotator", "By", "Open", "Note")
     for one in found:
         when = f"{one.submitted_at:%Y-%m-%d %H:%M}"
-        table.add_row(
-            when, Text(one.annotator), Text(one.submitted_by), "yes" if one.open else "no", Text(one_line(one.note))
-        )
+        table.add_row(when, one.annotator, one.submitted_by, "yes" if one.open else "no", one_line(one.note))
     return table
 
 
 def _impact(found: Impact) -> Table:
-    title = escape(f"Snapshot {found.snapshot} with {found.annotator} {found.what}")
+    title = f"Snapshot {found.snapshot} with {found.annotator} {found.what}"
     table = make_table("Model", "Score", "Then", "Change", "Rank", "Then", words=["Model"], title=title)
     furthest = sorted(found.models, key=lambda one: -abs(one.change or 0.0))
     for one in furthest[:_MODELS_SHOWN]:
         table.add_row(
-            Text(one.model), number(one.score_before, 1), number(one.score_after, 1), number(one.change, 1),
+            one.model, number(one.score_before, 1), number(one.score_after, 1), number(one.change, 1),
             f"{one.rank_before or '–'}", f"{one.rank_after or '–'}",
         )  # fmt: skip
     return table

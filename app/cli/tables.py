@@ -6,7 +6,6 @@ from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -29,7 +28,7 @@ def leaderboard_table(models: Rows) -> RenderableType:
         )
         for row in rows:
             table.add_row(
-                _rank(row), Text(row["model"]), _score(row), _half_width(row),
+                _rank(row), row["model"], _score(row), _half_width(row),
                 *(f"{row[key]:,}" for key in ("votes", "wins", "ties", "losses")),
             )  # fmt: skip
         tables.append(table)
@@ -42,7 +41,7 @@ def elo_table(models: Rows) -> RenderableType:
     table = make_table(*columns, words=["Model"])
     for row in models:
         table.add_row(
-            f"{row['rank']}", Text(row["model"]), f"{row['score']:.1f}", f"{row['sem']:.2f}", f"{row['sd']:.1f}",
+            f"{row['rank']}", row["model"], f"{row['score']:.1f}", f"{row['sem']:.2f}", f"{row['sd']:.1f}",
             f"{row['recorded']:.1f}", *(f"{row[key]:,}" for key in ("votes", "wins", "ties", "losses")),
         )  # fmt: skip
     return table
@@ -54,16 +53,19 @@ def annotators_table(annotators: Rows) -> RenderableType:
     table = make_table(*columns, words=["Annotator", "Standing", "Reason"], title="Annotators")
     for row in annotators:
         table.add_row(
-            Text(row["annotator"]), number(row["ability"], 3), number(row["se"], 3),
+            row["annotator"], number(row["ability"], 3), number(row["se"], 3),
             f"{row['votes']:,}", row["standing"], row["reason"] or "",
         )  # fmt: skip
     return table
 
 
-def render(parts: Iterable[RenderableType], *, console: Console | None = None) -> str:
-    """Return the parts as text: as wide as the console, or uncut and plain without one."""
-    if console is None:
-        console = Console(file=io.StringIO(), width=WIDE, color_system=None, legacy_windows=False)
+def render(parts: Iterable[RenderableType], *, terminal: bool = False) -> str:
+    """Return the parts as text: as wide as the terminal, or uncut and plain without one.
+
+    A string is shown as it is: rich's markup and emoji codes are off, because names and reasons come from strangers.
+    """
+    plain: dict[str, Any] = {"file": io.StringIO(), "width": WIDE, "color_system": None, "legacy_windows": False}
+    console = Console(markup=False, emoji=False, highlight=False, **({} if terminal else plain))
     with console.capture() as captured:
         for part in parts:
             console.print(part)

@@ -5,7 +5,6 @@ from uuid import UUID
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.cli.options import PrintedOption, read_form
 from app.cli.outputs import write_json, write_tables
@@ -106,7 +105,7 @@ def deliveries(
 def _table(found: list[Webhook]) -> Table:
     table = make_table("Webhook", "URL", "Events", "State")
     for one in found:
-        table.add_row(str(one.id), Text(one.url), ", ".join(one.events), "paused" if one.paused_at else "sent")
+        table.add_row(str(one.id), one.url, ", ".join(one.events), "paused" if one.paused_at else "sent")
     return table
 
 
@@ -115,6 +114,6 @@ def _deliveries(found: list[Delivery]) -> Table:
         "Message", "Event", "Created", "Attempts", "Status", "Last result", words=["Event", "Last result"]
     )
     for one in found:
-        created, detail = f"{one.created_at:%Y-%m-%d %H:%M}", Text(one_line(one.detail or ""))
+        created, detail = f"{one.created_at:%Y-%m-%d %H:%M}", one_line(one.detail or "")
         table.add_row(str(one.id), one.event, created, f"{one.attempts}", one.status, detail)
     return table

@@ -77,5 +77,8 @@ def test_where_there_is_nothing_to_back_up(run_cli: RunCli, tmp_path: Path, monk
     assert refused.exit_code == 2
     assert refused.stderr.startswith("error: there is no database yet in ")
     refused = run_cli("backup", tmp_path / "b.zip", "--keep", "3")
-    assert (refused.exit_code, refused.stderr) == (2, "error: --keep needs a folder\n")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        f"error: --keep needs a folder that exists: {tmp_path / 'b.zip'} is none\n",
+    )
     assert list(tmp_path.iterdir()) == []

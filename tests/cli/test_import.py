@@ -95,3 +95,18 @@ def test_what_is_no_vote_file(run_cli: RunCli, database: Database, name: str, co
     result = run_cli("import", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert set(counts(database).values()) == {0}
+
+
+def test_names_are_shown_as_they_are(run_cli: RunCli) -> None:
+    """Not as markup or emoji codes of the library that draws the tables."""
+    Path("[red]x :smile:.csv").write_text(HEADER + "k,[bold]a[/bold],:cat:,model_a,1\n")
+    assert run_cli("import", "[red]x :smile:.csv").exit_code == 0
+    assert run_cli("retractions", "add", "battle", "1", "--reason", "[i]no[/i] :smile:").exit_code == 0
+    assert run_cli("keys", "create", "[blue]key", "--scope", "read").exit_code == 0
+    assert "[red]x :smile:.csv" in run_cli("imports", "list").stdout
+    models = run_cli("models", "list").stdout
+    assert "[bold]a[/bold]" in models
+    assert ":cat:" in models
+    assert "[i]no[/i] :smile:" in run_cli("retractions", "list").stdout
+    assert "[blue]key" in run_cli("keys", "list").stdout
+    assert "[blue]key" in run_cli("audit", "list").stdout

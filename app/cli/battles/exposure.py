@@ -37,23 +37,23 @@ def _tables(found: Exposure) -> list[RenderableType]:
     by_model = make_table("Model", "Candidate in", *_COUNTED, "Compared", "Intended", words=["Model"])
     for model in found.models:
         share, compared = f"{model.candidate_share:.0%}", f"{model.compared:,}"
-        by_model.add_row(Text(model.model), share, *_figures(model), compared, number(model.intended, 1))
+        by_model.add_row(model.model, share, *_figures(model), compared, number(model.intended, 1))
     by_organization = make_table("Organization", "Models", *_COUNTED, "Best", "Score", "Adjusted", "95 %",
                                  words=["Organization", "Best"])  # fmt: skip
     for one in found.organizations:
         best: list[str | Text] = []
         if one.best is not None:
             interval = f"{one.best.adjusted_lower:.1f} to {one.best.adjusted_upper:.1f}"
-            best = [Text(one.best.model), number(one.best.score, 1), number(one.best.adjusted_score, 1), interval]
-        by_organization.add_row(Text(one.organization), f"{one.models:,}", *_figures(one), *best)
+            best = [one.best.model, number(one.best.score, 1), number(one.best.adjusted_score, 1), interval]
+        by_organization.add_row(one.organization, f"{one.models:,}", *_figures(one), *best)
     by_tag = make_table("Tag", *_COUNTED, words=["Tag"])
     for tagged in found.tags:
-        by_tag.add_row(Text(tagged.tag), *_figures(tagged))
+        by_tag.add_row(tagged.tag, *_figures(tagged))
     by_day = make_table("Day", *_COUNTED, words=["Day"])
     for daily in found.days:
         by_day.add_row(f"{daily.day}", *_figures(daily))
     tables = [table for table in (by_model, by_organization, by_tag, by_day) if table.row_count]
-    alarms = [Text(f"! {alarm.model}: {alarm.code}: {alarm.detail}") for alarm in found.alarms]
+    alarms = [f"! {alarm.model}: {alarm.code}: {alarm.detail}" for alarm in found.alarms]
     return [*tables, *alarms]
 
 

@@ -6,7 +6,6 @@ from uuid import UUID
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from app.battles import service
 from app.battles.schemas import Battle, BattleState
@@ -42,7 +41,7 @@ def show(
         return
     table = make_table("", "")
     for name, value in found.model_dump(mode="json").items():
-        table.add_row(name, Text(", ".join(value) if isinstance(value, list) else "–" if value is None else str(value)))
+        table.add_row(name, ", ".join(value) if isinstance(value, list) else "–" if value is None else str(value))
     write_tables([table])
 
 
@@ -52,6 +51,6 @@ def _table(found: Sequence[Battle]) -> Table:
     for one in found:
         table.add_row(
             str(one.battle_id), f"{one.created_at:%Y-%m-%d %H:%M:%S}", one.skip_reason or one.state,
-            Text(one.annotator), Text(one.left), Text(one.right), one.drawn_by, f"{one.propensity:.3g}",
+            one.annotator, one.left, one.right, one.drawn_by, f"{one.propensity:.3g}",
         )  # fmt: skip
     return table

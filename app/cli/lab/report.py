@@ -70,8 +70,7 @@ def publish(report: Report, output_format: Format, figure: Path | None) -> None:
             }
         )
     else:
-        notes = [Text(note) for note in report.notes]
-        write_tables([*_spaced(report.tables), *notes])
+        write_tables([*_spaced(report.tables), *report.notes])
 
 
 def table(
@@ -83,7 +82,7 @@ def table(
         left = header in text
         result.add_column(header, justify="left" if left else "right", no_wrap=not left, overflow="fold")
     for row in rows:
-        result.add_row(*(Text(cell(row)) for cell in columns.values()))
+        result.add_row(*(cell(row) for cell in columns.values()))
     return Group(Text(title, style="italic"), result)  # rich wraps a table's own title at the width of the table
 
 

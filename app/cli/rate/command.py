@@ -300,4 +300,4 @@ def _tables(rating: OfflineRating, *, annotators: bool) -> list[RenderableType]:
     warnings = [
         Text(f"warning: {notice['detail']} ({notice['code']})", style="yellow") for notice in diagnostics["warnings"]
     ]
-    return [*parts, "", Text(footer), *warnings]
+    return [*parts, "", footer, *warnings]

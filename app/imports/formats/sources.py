@@ -58,7 +58,8 @@ class VoteSource(Protocol):
 def not_utf8(path: Path) -> BadInputError:
     """Return the error for text that is not UTF-8, with its line where known."""
     line = bad_utf8_line(path)
-    return BadInputError(f"{path} is not UTF-8 text" + (f" (line {line})" if line else ""))
+    place = f" (line {line})" if line else ""
+    return BadInputError(f"{path} is not UTF-8 text{place}: save it as UTF-8, or convert it with iconv")
 
 
 def first_line(error: BaseException) -> str:

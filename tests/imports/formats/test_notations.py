@@ -80,7 +80,7 @@ def test_other_names_of_columns_and_words(write: Write) -> None:
     file = read_vote_file(path, options=ReadOptions(columns=columns, annotator_prefix="study 1/"))
     assert file.frame["outcome"].to_list() == [0, 1, 1, 1, 2]
     assert file.frame["annotator"].unique().to_list() == ["study 1/u"]
-    with pytest.raises(BadInputError, match="missing columns: Other"):
+    with pytest.raises(BadInputError, match=r"missing columns: Other .*: --columns names what the file does not have"):
         read_vote_file(path, columns=columns.replace("Label", "Other"))
     for wrong in ("winner", "winner=", "colour=Label", "winner=a,winner=b", ""):
         with pytest.raises(BadInputError, match="columns "):

@@ -130,7 +130,9 @@ def choose_form(
     schema = next((schema for schema in candidates if not schema.missing(has)), None)
     if schema is None:
         missing = ([] if annotator or pooled else [wanted[0]]) + fallback.missing(has)
-        hint = _likely_cause(missing, columns, kind, fallback)
+        misnamed = any(column in renamed.values() for column in missing)
+        hint = ": --columns names what the file does not have" if misnamed else ""
+        hint = hint or _likely_cause(missing, columns, kind, fallback)
         raise ColumnsError(f"missing columns: {', '.join(missing)} (found: ", columns, f"){hint}")
     if annotator is None and not pooled:
         hint = _likely_cause([wanted[0]], columns, kind, schema)
