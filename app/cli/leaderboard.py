@@ -132,4 +132,6 @@ def _caption(published: Leaderboard) -> list[str]:
         lines.append(
             f"{AS_GOOD_AS_TIED} {counted(ties, 'model')} as good as tied with the model above: few votes decide."
         )
+    if published.method == "am-elo" and published.tag is None and published.diagnostics.get("fragility", []) is None:
+        lines.append("Which models are as good as tied is not computed yet: it follows soon after each refit.")
     return lines

@@ -19,6 +19,7 @@ _STATE = """
             AS last_refit_at,
         (SELECT md5(coalesce(string_agg(
             ROW(id, name, organization, license, link, archived_at)::text, ',' ORDER BY id), '')) FROM models)
+            || CASE WHEN EXISTS (SELECT FROM snapshot_fragility AS f WHERE f.snapshot_id = s.id) THEN '+' ELSE '' END
             AS models_hash
     FROM snapshots s
 """
@@ -34,8 +35,8 @@ def find_state(
 
     `id, number, published_at, policy_version, votes_read, votes_used, votes_sealed, votes_hash, vote_set`;
     `age_seconds`, by the database's clock; `policy`, the settings in force; `last_refit_at`, when the last refit ended;
-    `models_hash`, which changes when anything that leaderboards show of a model itself changes. None where there is no
-    such snapshot.
+    `models_hash`, which changes when anything that leaderboards show of a model itself changes, and when the snapshot's
+    fragility is there. None where there is no such snapshot.
     """
     if snapshot is not None:
         by_id = isinstance(snapshot, UUID)

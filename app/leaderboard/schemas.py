@@ -63,8 +63,8 @@ class LeaderboardRow(BaseModel):
     link: str | None
     tied: bool | None = Field(
         None,
-        description="Whether a handful of votes decides the order with the model above. Null for the first model, and "
-        "on every leaderboard except am-elo of all votes.",
+        description="Whether a handful of votes decides the order with the model above. Null for the first model, on "
+        "every leaderboard except am-elo of all votes, and until it is computed, soon after the publication.",
     )
     tied_with: str | None = Field(None, description="The model above, where `tied`.")
     compared: dict[LeaderboardMethod, Place] = Field(
@@ -73,7 +73,10 @@ class LeaderboardRow(BaseModel):
 
 
 class PublishedLeaderboard(BaseModel):
-    """A leaderboard as published. It never changes, except for what is known of its models."""
+    """A leaderboard as published.
+
+    It never changes, except for what is known of its models, and for `tied`, which follows after the publication.
+    """
 
     model_config = ConfigDict(frozen=True, json_schema_extra=_without_diagnostics)
 

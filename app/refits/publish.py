@@ -16,7 +16,6 @@ from app.refits.guard import find_alarms
 from app.refits.rows import (
     annotator_columns,
     count_rules,
-    fragility_rows,
     leaderboard_rows,
     matchup_columns,
     verdict_rows,
@@ -55,7 +54,7 @@ def write_snapshot(
             "votes": account_votes(fit_input, output),
             "rules": rules,
             "alarms": alarms,
-            "fragility": None if output.fragility is None else fragility_rows(output.fragility, names),
+            **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.refits.fragility`
             "verdicts": verdict_rows(output),
             "audit": audit_head(conn),
         },

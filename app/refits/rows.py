@@ -14,7 +14,6 @@ from app.rating.data.arrays import Floats
 from app.rating.detection.evidence import ABOUT_MODELS, Evidence
 from app.rating.inference.results import AnnotatorEstimates, ModelEstimates
 from app.rating.loop.rows import finite
-from app.rating.robustness.fragility import Fragility
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
@@ -148,22 +147,6 @@ def count_rules(annotators: AnnotatorEstimates) -> dict[str, dict[str, int]]:
         }
         for rule in np.unique(annotators.rule[marked])
     }
-
-
-def fragility_rows(fragility: Fragility, model_names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return neighbours and how many removals swap them; null where no number of removals is known to."""
-    columns = fragility.upper, fragility.lower, fragility.gap, fragility.votes, fragility.annotators, fragility.tied
-    return [
-        {
-            "above": model_names[upper],
-            "below": model_names[lower],
-            "gap": gap,
-            "votes": votes if votes >= 0 else None,
-            "annotators": annotators if annotators >= 0 else None,
-            "tied": tied,
-        }
-        for upper, lower, gap, votes, annotators, tied in zip(*(x.tolist() for x in columns), strict=True)
-    ]
 
 
 def _about(evidence: Evidence | None, test: str, annotator: int, model_names: Sequence[str]) -> str | None:

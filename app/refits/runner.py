@@ -84,8 +84,7 @@ class RefitRunner:
     Parameters
     ----------
     process : fits in a child process; several runners may share one
-    comparisons : also publish leaderboards by other methods and by tag, and how few votes decide the order of
-        neighbours
+    comparisons : also publish leaderboards by other methods and by tag
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""Published snapshots: written once, in the publishing transaction, and only read afterwards."""
+"""Published snapshots: written once, in the publishing transaction, and only read afterwards.
+
+Charts and fragility follow in tables of their own.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -12,6 +15,7 @@ from sqlalchemy import (
     Integer,
     Interval,
     RowMapping,
+    Select,
     func,
     insert,
     literal,
@@ -31,6 +35,7 @@ from app.database.tables import (
     snapshot_pair_weights,
     snapshots,
 )
+from app.snapshots.fragility import diagnostics_with_fragility
 
 _PAIR_TYPES: dict[str, TypeEngine[Any]] = {
     **{name: Integer() for name in ("model_a_id", "model_b_id")},
@@ -86,10 +91,15 @@ def read_pair_weights(conn: Connection, snapshot_id: UUID) -> Sequence[RowMappin
 
 def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:
     """Return the snapshot published last, or last up to a time; None before the first."""
-    statement = select(snapshots).order_by(snapshots.c.number.desc()).limit(1)
+    statement = _select_whole().order_by(snapshots.c.number.desc()).limit(1)
     if as_of is not None:
         statement = statement.where(snapshots.c.published_at <= as_of)
     return conn.execute(statement).mappings().one_or_none()
+
+
+def _select_whole() -> Select[Any]:
+    columns = [column for column in snapshots.c if column.name != "diagnostics"]
+    return select(*columns, diagnostics_with_fragility())
 
 
 def newest_number(conn: Connection) -> int:
@@ -107,12 +117,12 @@ def snapshot_is_older(conn: Connection, snapshot_id: UUID, than: timedelta) -> b
 def get_snapshot(conn: Connection, *, snapshot_id: UUID | None = None, number: int | None = None) -> RowMapping | None:
     """Return the snapshot with this id or this number, or None."""
     matches = or_(snapshots.c.id == snapshot_id, snapshots.c.number == number)
-    return conn.execute(select(snapshots).where(matches)).mappings().one_or_none()
+    return conn.execute(_select_whole().where(matches)).mappings().one_or_none()
 
 
 def list_snapshots(conn: Connection, *, limit: int, before: int | None) -> Sequence[RowMapping]:
     """Return snapshots, the newest first, those with a number below `before`."""
-    statement = select(snapshots).order_by(snapshots.c.number.desc()).limit(limit)
+    statement = _select_whole().order_by(snapshots.c.number.desc()).limit(limit)
     if before is not None:
         statement = statement.where(snapshots.c.number < before)
     return conn.execute(statement).mappings().all()

@@ -15,6 +15,7 @@ from app.imports.runner import ImportRunner
 from app.leaderboard.charts.service import draw_newest
 from app.policy.service import current_policy
 from app.refits.fit.process import FitProcess, FitResources
+from app.refits.fragility import measure_newest
 from app.refits.runner import RefitRunner
 from app.refits.schedule import work_waits
 from app.settings import Settings
@@ -28,7 +29,7 @@ _PRUNE_SECONDS = 300.0
 
 
 class Worker:
-    """Does the background work: refits, charts, webhooks, imports and exports, and the pruning of old snapshots.
+    """Does the background work: refits and what follows them, webhooks, imports, exports, pruning of old snapshots.
 
     Each kind of work has a thread, which looks at every tick whether there is something to do. Any number of workers
     may share one database.
@@ -37,11 +38,9 @@ class Worker:
     def __init__(self, database: Database, settings: Settings) -> None:
         worker, lease_seconds = settings.worker, settings.worker.lease_seconds
         self._database = database
-        self._refits = RefitRunner(
-            database,
-            lease_seconds=lease_seconds,
-            process=FitProcess(FitResources(worker.fit_seconds, worker.fit_memory_bytes, settings.fit.scheduler)),
-        )
+        self._lease_seconds = lease_seconds
+        self._process = FitProcess(FitResources(worker.fit_seconds, worker.fit_memory_bytes, settings.fit.scheduler))
+        self._refits = RefitRunner(database, lease_seconds=lease_seconds, process=self._process)
         self._webhooks = Deliverer(database, allow_private=settings.webhooks.allow_private_addresses)
         self._imports = ImportRunner(
             database, lease_seconds=lease_seconds, max_expanded_bytes=settings.imports.max_expanded_bytes
@@ -56,6 +55,8 @@ class Worker:
         # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
         self._run_every(worker.tick_seconds, self.run_refit)
+        # In the refits' thread, so that the two take turns with the one process that fits.
+        self._run_every(worker.tick_seconds, self.measure_fragility, thread="run_refit")
         self._run_every(worker.tick_seconds, self.draw_charts)
         self._run_every(worker.tick_seconds, self.deliver_webhooks)
         self._run_every(worker.tick_seconds, self.run_files)
@@ -96,6 +97,12 @@ class Worker:
 
     # The other jobs do not log that the database is unavailable: `run_refit` does.
 
+    def measure_fragility(self) -> bool:
+        """Find how few votes decide the newest leaderboard, if that is not known; return whether it was not."""
+        with suppress(UnavailableError):
+            return measure_newest(self._database, self._process, lease_seconds=self._lease_seconds)
+        return False
+
     def draw_charts(self) -> bool:
         """Draw the newest snapshot's charts if it has none; return whether there was something to draw."""
         with suppress(UnavailableError):
@@ -123,10 +130,14 @@ class Worker:
         with suppress(UnavailableError):
             self._pruner.prune()
 
-    def _run_every(self, seconds: float, job: Callable[[], object]) -> None:
-        """Run a job every so many seconds in a thread of its own; where it takes longer, ticks are left out."""
-        name = job.__name__
-        self._scheduler.add_executor(ThreadPoolExecutor(1), name)
+    def _run_every(self, seconds: float, job: Callable[[], object], *, thread: str | None = None) -> None:
+        """Run a job every so many seconds; where it takes longer, ticks are left out.
+
+        It has a thread of its own, or that of another job, after which it runs.
+        """
+        if thread is None:
+            self._scheduler.add_executor(ThreadPoolExecutor(1), job.__name__)
         self._scheduler.add_job(
-            job, "interval", seconds=seconds, executor=name, coalesce=True, max_instances=1, misfire_grace_time=None
-        )
+            job, "interval", seconds=seconds, executor=thread or job.__name__, coalesce=True, max_instances=1,
+            misfire_grace_time=None,
+        )  # fmt: skip

@@ -192,10 +192,13 @@ def test_the_fragility_command(run_lab: RunLab, arena_file: Path, tmp_path: Path
     document = json.loads(run_lab("fragility", arena_file, "--format", "json").stdout)
     assert len(document["pairs"]) == 19
     assert len(document["annotators"]) == 10
-    assert document["pairs"][0]["votes_verified"] is None
+    assert [row["k"] for row in document["best"]] == list(range(1, 11))
+    assert document["pairs"][0]["flipped_votes_verified"] is None
+    closest = min(document["pairs"], key=lambda pair: pair["gap"])
+    assert closest["flipped_votes"] <= closest["votes"]
     figure = tmp_path / "fragility.svg"
     checked = run_lab("fragility", arena_file, "--verify", "--figure", figure)
-    assert "Votes (refit)" in checked.stdout
+    assert "Flipped (refit)" in checked.stdout
     assert figure.exists()
 
 

@@ -4,12 +4,19 @@ from typing import Any
 
 import pytest
 
+from app.database.engine import Database
+from app.refits.fit.process import FitProcess
+from app.refits.fragility import measure_newest
+
 Ask = Callable[..., Any]
 
 
 @pytest.mark.comparisons
-def test_what_a_refit_publishes_fits_together(ask: Ask, crowd: list[str], refit: Ask) -> None:
+def test_what_a_refit_publishes_fits_together(
+    ask: Ask, crowd: list[str], refit: Ask, database: Database, fit_process: FitProcess
+) -> None:
     refit()
+    measure_newest(database, fit_process, lease_seconds=30)
     shown = ask("GET", "/snapshots/1").json()
     assert {"am-elo", "m-elo", "m-elo-all"} <= set(shown["boards"])
     board = ask("GET", "/leaderboard?compare=m-elo,m-elo-all").json()

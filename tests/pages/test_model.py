@@ -92,6 +92,21 @@ def test_what_is_known_of_a_model(client: Client, three: int, ask: Callable[...,
     assert "Its votes still count" in page.text(".//p[@class='notice warn']")
 
 
+def test_changes_that_would_swap_neighbours_in_words(client: Client, publish: Callable[..., int]) -> None:
+    counts = {"votes": 9, "flipped_votes": 5, "added_votes": 1, "annotators": None}
+    pair = {"above": "ant", "below": "bee", "gap": 2.0, "tied": False, **counts}
+    boards: dict[tuple[str, str], dict[str, Any]] = {("am-elo", ""): {"ant": {}, "bee": {}}}
+    publish(boards, diagnostics={"fragility": [pair]})
+    firm = ".//section[h2='How firm is its place?']/p"
+    (sentence,) = visit(client, "bee").texts(firm)
+    assert sentence == (
+        "ant is 2.0 points above. Without about 9 votes the two would swap, or with 5 votes turned round, "
+        "or with 1 more vote."
+    )
+    publish(boards, diagnostics={"fragility": None})
+    assert visit(client, "bee").texts(firm) == ["Not computed yet: it follows soon after each refit."]
+
+
 def test_a_model_without_votes_and_an_unknown_one(client: Client, three: int, ask: Callable[..., Any]) -> None:
     ask("POST", "/models", json={"name": "dog"})
     assert "enters with the first refit" in visit(client, "dog").text(".//div[@class='empty']")

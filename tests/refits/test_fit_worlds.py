@@ -5,6 +5,7 @@ import pytest
 
 from app.rating.settings import LoopSettings
 from app.refits.fit.fit import fit_snapshot
+from app.refits.fit.fragility import measure_fragility
 from app.refits.fit.interface import LeaderboardName
 from tests.fixtures.fit_inputs import make_fit_input
 
@@ -28,8 +29,11 @@ def test_no_model_has_a_score(world: str, exclude: bool) -> None:
     output = fit_snapshot(fit_input)
     assert not output.models.identified.any()
     assert np.isnan(output.leaderboards[LeaderboardName("am-elo")].score).all()
-    assert output.fragility is not None
-    assert not len(output.fragility.upper)
+    everything = np.ones(people, dtype=bool)
+    fragility = measure_fragility(fit_input, everything, np.ones(models, dtype=bool))
+    assert fragility is not None
+    assert not len(fragility.upper)
+    assert not len(fragility.best.dropped)
 
 
 def test_a_fit_without_comparisons_has_the_same_leaderboard() -> None:
@@ -42,5 +46,4 @@ def test_a_fit_without_comparisons_has_the_same_leaderboard() -> None:
     whole, quick = fit_snapshot(fit_input), fit_snapshot(fit_input, comparisons=False)
     assert list(quick.leaderboards) == [LeaderboardName("am-elo")]
     assert {name.method for name in whole.leaderboards} == {"am-elo", "m-elo", "m-elo-all", "elo"}
-    assert (quick.fragility is None, whole.fragility is None) == (True, False)
     np.testing.assert_array_equal(quick.models.score, whole.models.score)

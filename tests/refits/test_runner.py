@@ -34,7 +34,7 @@ def test_a_refit_publishes_everything_at_once(database: Database, stored_crowd: 
     done = run_refit()
     assert (done.state, done.detail, done.snapshot_number) == ("done", None, 1)
     assert set(done.seconds) == {
-        *("read", "aggregate", "fit", "intervals", "evidence", "other_boards", "fragility", "pair_weights"),
+        *("read", "aggregate", "fit", "intervals", "evidence", "other_boards", "pair_weights"),
         *("confidence", "publish"),
     }
     with database.read() as conn:

@@ -1,4 +1,4 @@
-"""What a refit publishes beside the board: other boards, boards by tag, pairs, evidence, how easily it gives way."""
+"""What a refit publishes beside the board: other boards, boards by tag, pairs, evidence."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,14 +16,12 @@ from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
 from app.rating.inference.rating import Rating
 from app.rating.loop.slices import HeldAbilities, fit_slice
-from app.rating.robustness.fragility import Fragility
 from app.rating.settings import LoopSettings
 from app.refits.fit import comparisons
 from app.refits.fit.fit import fit_main, fit_snapshot
 from app.refits.fit.interface import LeaderboardName
 from app.refits.load import load_fit_input
 from app.refits.reproduce import reproduce
-from app.refits.rows import fragility_rows
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 from app.votes.queries import most_voted_tags
@@ -231,31 +229,6 @@ def test_pairs_observed_and_predicted(database: Database, stored_crowd: None, ru
         assert pair.ties == seen.get((a, b, 2), 0) + seen.get((b, a, 2), 0)
         assert pair.predicted == pytest.approx(1 / (1 + 10 ** ((scores[b] - scores[a]) / 400)), abs=1e-9)
         assert pair.lower < pair.predicted < pair.upper
-
-
-@pytest.mark.comparisons
-def test_how_easily_the_board_gives_way_is_on_it(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
-    run_refit()
-    with database.read() as conn:
-        diagnostics = find_snapshot(conn).diagnostics
-        by_rank = sorted(board(conn, "am-elo").values(), key=lambda row: row.rank)
-    pairs = diagnostics["fragility"]
-    assert len(pairs) == 5
-    for pair, above, below in zip(pairs, by_rank[:-1], by_rank[1:], strict=True):
-        assert (pair["above"], pair["below"]) == (f"model {above.model_id - 1}", f"model {below.model_id - 1}")
-        assert pair["gap"] == pytest.approx(above.score - below.score)
-        assert pair["votes"] is None or pair["votes"] >= 1
-        assert pair["tied"] == (pair["votes"] is not None and pair["votes"] <= 5)
-    assert "attack_budget" not in diagnostics
-
-
-@pytest.mark.parametrize(("votes", "tied"), [(None, False), (1, True), (5, True), (6, False)])
-def test_a_handful_of_votes_is_five(votes: int | None, tied: bool) -> None:
-    one = np.array([0])
-    found = Fragility(one, one, one.astype(float), np.array([-1 if votes is None else votes]), one)
-    assert found.tied.tolist() == [tied]
-    row = fragility_rows(found, ["a"])[0]
-    assert (row["tied"], row["votes"]) == (tied, votes)
 
 
 def test_a_flag_says_why(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:

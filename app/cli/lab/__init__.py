@@ -60,7 +60,7 @@ EXPERIMENTS = {
     ),
     "fragility": Listed(
         "app.cli.lab.fragility:fragility",
-        "Find how few votes, and how few annotators, decide the order of each two neighbours on the leaderboard.",
+        "Find how few votes, dropped, flipped or added, and how few annotators change the order of the leaderboard.",
     ),
     "budget": Listed(
         "app.cli.lab.budget:budget",

@@ -14,23 +14,32 @@ from app.cli.progress import showing_stages
 from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
 from app.rating.inference.rating import Rating
-from app.rating.robustness.fragility import HANDFUL, Fragility, find_fragility, verify_annotators, verify_votes
+from app.rating.inference.vote_changes import ADDED, DROPPED, FLIPPED
+from app.rating.robustness.fragility import (
+    HANDFUL,
+    Fewest,
+    Fragility,
+    find_fragility,
+    verify_annotators,
+    verify_votes,
+)
 from app.rating.settings import LoopSettings, Method
 
 SHOWN_ANNOTATORS = 10
+WAYS = ("votes", "flipped_votes", "added_votes", "annotators")
 
 
 def fragility(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")],
     method: Annotated[Method, typer.Option(help="am-elo estimates annotators too; m-elo is Bradley-Terry.")] = "am-elo",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Fit again without the votes, and without the annotators.")
+        bool, typer.Option("--verify", help="Fit again with the votes changed, and without the annotators.")
     ] = False,
     min_votes: MinVotesOption = 50,
     output_format: FormatOption = "table",
     figure: FigureOption = None,
 ) -> None:
-    """Find how few votes, and how few annotators, decide the order of each two neighbours on the leaderboard."""
+    """Find how few votes, dropped, flipped or added, and how few annotators change the order of the leaderboard."""
     check_figure(figure)
     started = time.perf_counter()
     settings = LoopSettings(method=method, min_votes=min_votes, interval="none")
@@ -44,12 +53,13 @@ def fragility(
         found = find_fragility(result, influence)
         stages.stage("refitting")
         checked = _verify(result, settings, found, influence) if verify else None
-    pairs = _pairs(named, found, checked)
+    pairs, weights = _pairs(named, found, checked), _weights(named, result, influence)
+    best: list[Row] = [{"k": k, **counts} for k, counts in enumerate(_counts(found.best), start=1)]
     report = Report(
         experiment="fragility",
         settings={"source": file.name, "method": method, "min_votes": min_votes, "verify": verify},
-        results={"pairs": pairs, "annotators": _weights(named, result, influence)},
-        tables=_tables(pairs, _weights(named, result, influence), file.name, verify=verify),
+        results={"pairs": pairs, "best": best, "annotators": weights},
+        tables=_tables(pairs, best, weights, file.name, verify=verify),
         notes=[
             f"{int(found.tied.sum())} of {len(pairs)} pairs depend on {HANDFUL} votes or fewer: they count as tied.",
         ],
@@ -59,34 +69,37 @@ def fragility(
     publish(report, output_format, figure)
 
 
-def _verify(result: Rating, settings: LoopSettings, found: Fragility, influence: Influence) -> list[tuple[int, int]]:
-    both = zip(found.upper.tolist(), found.lower.tolist(), strict=True)
-    return [
-        (
-            verify_votes(result, settings, upper, lower, influence),
-            verify_annotators(result, settings, upper, lower, influence),
-        )
-        for upper, lower in both
-    ]
+def _verify(result: Rating, settings: LoopSettings, found: Fragility, influence: Influence) -> Fewest:
+    both = list(zip(found.upper.tolist(), found.lower.tolist(), strict=True))
+    dropped, flipped, added = (
+        np.array([verify_votes(result, settings, *pair, influence, change) for pair in both], dtype=np.int64)
+        for change in (DROPPED, FLIPPED, ADDED)
+    )
+    annotators = [verify_annotators(result, settings, *pair, influence) for pair in both]
+    return Fewest(dropped, flipped, added, np.array(annotators, dtype=np.int64))
 
 
-def _pairs(named: NamedCells, found: Fragility, checked: list[tuple[int, int]] | None) -> list[Row]:
-    rows: list[Row] = []
+def _pairs(named: NamedCells, found: Fragility, checked: Fewest | None) -> list[Row]:
+    counts, rows = _counts(found.swap), list[Row]()
+    verified = _counts(checked) if checked else [dict.fromkeys(WAYS)] * len(counts)
     for at, (upper, lower) in enumerate(zip(found.upper, found.lower, strict=True)):
-        votes, annotators = checked[at] if checked else (-1, -1)
         rows.append(
             {
                 "upper": named.models[upper],
                 "lower": named.models[lower],
                 "gap": float(found.gap[at]),
-                "votes": _known(int(found.votes[at])),
-                "annotators": _known(int(found.annotators[at])),
-                "votes_verified": _known(votes),
-                "annotators_verified": _known(annotators),
+                **counts[at],
+                **{f"{way}_verified": verified[at][way] for way in WAYS},
                 "tied": bool(found.tied[at]),
             }
         )
     return rows
+
+
+def _counts(fewest: Fewest) -> list[Row]:
+    columns = (fewest.dropped, fewest.flipped, fewest.added, fewest.annotators)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [{way: None if count < 0 else count for way, count in zip(WAYS, row, strict=True)} for row in rows]
 
 
 def _weights(named: NamedCells, result: Rating, influence: Influence) -> list[Row]:
@@ -106,25 +119,15 @@ def _weights(named: NamedCells, result: Rating, influence: Influence) -> list[Ro
     ]
 
 
-def _known(count: int) -> int | None:
-    return None if count < 0 else count
-
-
-def _tables(pairs: Rows, annotators: Rows, title: str, *, verify: bool) -> list[RenderableType]:
-    columns = {
-        "Model": word("upper"),
-        "Above": word("lower"),
-        "Points": number("gap", 1),
-        "Votes": number("votes", 0),
-        "Annotators": number("annotators", 0),
-    }
+def _tables(pairs: Rows, best: Rows, annotators: Rows, title: str, *, verify: bool) -> list[RenderableType]:
+    heads = dict(zip(WAYS, ("Dropped", "Flipped", "Added", "Annotators"), strict=True))
+    ways = {head: number(way, 0) for way, head in heads.items()}
+    columns = {"Model": word("upper"), "Above": word("lower"), "Points": number("gap", 1), **ways}
     if verify:
-        columns |= {
-            "Votes (refit)": number("votes_verified", 0),
-            "Annotators (refit)": number("annotators_verified", 0),
-        }
+        columns |= {f"{head} (refit)": number(f"{way}_verified", 0) for way, head in heads.items()}
     return [
-        table(f"Smallest removals that swap two neighbours · {title}", pairs, columns, text=["Model", "Above"]),
+        table(f"Fewest changes that swap two neighbours · {title}", pairs, columns, text=["Model", "Above"]),
+        table("Fewest changes that put another model among the best k", best, {"k": word("k"), **ways}),
         table(
             "Annotators whose removal changes scores most",
             annotators,
@@ -141,13 +144,13 @@ def _chart(pairs: Rows) -> Spec:
     rows = [
         {"place": place, "what": what, "count": pair[what]}
         for place, pair in enumerate(pairs, start=1)
-        for what in ("votes", "annotators")
+        for what in WAYS
         if pair[what] is not None
     ]
     return side_by_side(
         panel(
-            rows, "Removals that swap a model with the next", layer("point", filled=True, size=20),
-            x=axis("place", "place on the board"), y=axis("count", "removals", type="log"),
-            color=colours("what", "of", ("votes", "annotators")),
+            rows, "Changes that swap a model with the next", layer("point", filled=True, size=20),
+            x=axis("place", "place on the board"), y=axis("count", "changes", type="log"),
+            color=colours("what", "of", WAYS),
         )
     )  # fmt: skip

@@ -108,6 +108,15 @@ snapshot_charts = Table(
     Column("description", Text, nullable=False),
 )
 
+# Written after the publication. No row: not measured yet.
+snapshot_fragility = Table(
+    "snapshot_fragility",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("pairs", JSONB, nullable=False),  # of neighbours
+    Column("best", JSONB, nullable=False),  # the best k, by k
+)
+
 # How sure the order of a leaderboard is. `app.snapshots.confidence` reads the bytes.
 snapshot_confidence = Table(
     "snapshot_confidence",

@@ -89,7 +89,7 @@ class HeadToHead(BaseModel):
 
 
 class Neighbour(Gap):
-    """A model's neighbour on the am-elo leaderboard of all votes, and how few votes would swap the two."""
+    """A model's neighbour on the am-elo leaderboard of all votes, and how few changes of votes would swap the two."""
 
     model: str
 
@@ -103,6 +103,10 @@ class ModelDetail(Model):
     tie_share: float | None = Field(description="Share of ties in its votes, newest snapshot; null without votes.")
     above: Neighbour | None = Field(description="The model above it; null for the first model, and where unknown.")
     below: Neighbour | None = Field(description="The model below it; null for the last model, and where unknown.")
+    neighbours_computed: bool = Field(
+        description="Whether `above` and `below` are known for the newest snapshot. They are computed after its "
+        "publication, and null until then."
+    )
     history: list[PastFigures] = Field(
         description=f"In the snapshots that have the model, the newest first, at most {HISTORY_LENGTH}."
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard import queries as store
-from app.leaderboard.fragility import Gap, read_neighbours
+from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
 from app.leaderboard.matchups.schemas import Matchup
 from app.leaderboard.model_page.schemas import (
     CHART_LENGTH,
@@ -35,7 +35,7 @@ def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMetho
     newest = newest_snapshot(conn)
     places = [] if newest is None else store.list_places(conn, number, newest["id"])
     opponents = [] if newest is None else _opponents(conn, newest, number)
-    above, below = (None, None) if newest is None else _neighbours(conn, newest, number)
+    neighbours = Neighbours({}, {}) if newest is None else read_neighbours(conn, newest["diagnostics"])
     best, worst = _extremes(opponents)
     return ModelDetail(
         **model.public().model_dump(),
@@ -43,8 +43,9 @@ def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMetho
         newest=next((one for one in history[:1] if newest is not None and one.snapshot_id == newest["id"]), None),
         standings=[Standing.model_validate({**row, "tag": row["tag"] or None}) for row in places],
         tie_share=_tie_share(places, method),
-        above=above,
-        below=below,
+        above=_named(conn, neighbours.above.get(number)),
+        below=_named(conn, neighbours.below.get(number)),
+        neighbours_computed=neighbours.computed,
         history=history,
         chart=[Point(**row) for row in store.list_points(conn, number, method, most=CHART_LENGTH)],
         head_to_head=opponents,
@@ -57,11 +58,6 @@ def _opponents(conn: Connection, snapshot: RowMapping, model_id: int) -> list[He
     pairs = [(Matchup.of(row), row["model_b_id"]) for row in list_matchups(conn, snapshot["id"], model_id=model_id)]
     seen = [pair.swapped() if second == model_id else pair for pair, second in pairs]
     return sorted((HeadToHead.of(pair) for pair in seen), key=lambda one: one.opponent)
-
-
-def _neighbours(conn: Connection, snapshot: RowMapping, model_id: int) -> tuple[Neighbour | None, Neighbour | None]:
-    found = read_neighbours(conn, snapshot["diagnostics"])
-    return _named(conn, found.above.get(model_id)), _named(conn, found.below.get(model_id))
 
 
 def _named(conn: Connection, gap: Gap | None) -> Neighbour | None:

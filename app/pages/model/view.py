@@ -42,7 +42,7 @@ def describe_chart(model: ModelDetail, method: LeaderboardMethod) -> str:
 
 
 def describe_stability(model: ModelDetail) -> Iterator[tuple[str, str]]:
-    """Return each neighbour's name and how few votes would swap the two, in a sentence."""
+    """Return each neighbour's name and how few changes of votes would swap the two, in a sentence."""
     for neighbour, side in ((model.above, "above"), (model.below, "below")):
         if neighbour is not None:
             yield neighbour.model, _describe_gap(neighbour, side)
@@ -53,8 +53,17 @@ def _describe_gap(neighbour: Neighbour, side: str) -> str:
     if neighbour.votes is None:
         return f"{far} No small number of votes is known to swap the two."
     swap = f"{far} Without about {plural(neighbour.votes, 'vote')} the two would swap"
-    if neighbour.annotators is not None:
-        swap += f", or without {plural(neighbour.annotators, 'annotator')}"
+    others = [
+        f"{before} {plural(count, what)}{after}"
+        for before, count, what, after in (
+            ("with", neighbour.flipped_votes, "vote", " turned round"),
+            ("with", neighbour.added_votes, "more vote", ""),
+            ("without", neighbour.annotators, "annotator", ""),
+        )
+        if count is not None
+    ]
+    if others:
+        swap += f", or {', or '.join(others)}"
     return f"{swap}: as good as tied." if neighbour.tied else f"{swap}."
 
 

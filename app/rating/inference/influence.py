@@ -4,19 +4,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
 
 from app.rating.data.arrays import Floats, Indices
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts, one_blas_thread, split
-from app.rating.data.votes import WORTH_A_THREAD, Cells
+from app.rating.data.votes import WORTH_A_THREAD
 from app.rating.inference.influence_kernels import influence_by_vote, own_curvature
 from app.rating.inference.rating import Rating
 from app.rating.inference.unit import UnitFrame, fix_unit
+from app.rating.inference.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.kernels import fill_rows
 from app.rating.solver.observed import Observed, observe
-from app.rating.solver.result import FitResult
 from app.rating.solver.scale import WIDTH
 
 MAX_ROUNDS = 200
@@ -24,24 +23,6 @@ CONVERGED = 1e-8  # of the largest change, at which rounds stop
 DIVERGED = 1e-4  # of the largest change, above which the result is not used
 TINY = 1e-12
 CHUNK = 512  # annotators whose removals are computed together
-
-
-@dataclass(frozen=True)
-class VoteGroups:
-    """The votes of a fit, equal votes of a cell as one group: arrays of shape (n_groups,).
-
-    Attributes
-    ----------
-    cell : index of the cell
-    kind : 0 for model_a, 1 a tie, 2 for model_b
-    size : number of such votes in the cell, > 0
-    residual : W − p
-    """
-
-    cell: Indices
-    kind: Indices
-    size: Floats
-    residual: Floats
 
 
 @dataclass(frozen=True)
@@ -66,27 +47,33 @@ class Influence:
         return self.observed.likelihood.by_model(self.observed.point.cross, self.frame.share)
 
     @cached_property
-    def vote_groups(self) -> VoteGroups:
-        """The votes behind the scores."""
-        return _group_votes(self.rating.small.cells, self.rating.fit)
+    def _groups(self) -> dict[VoteChange, VoteGroups]:
+        return {}
+
+    def vote_groups(self, change: VoteChange = DROPPED) -> VoteGroups:
+        """Return the changes of one way that the votes behind the scores allow."""
+        if change not in self._groups:
+            self._groups[change] = group_changes(self.rating.small.cells, self.rating.fit, change)
+        return self._groups[change]
 
     @property
     def component(self) -> Indices:
         """Component of each model, shape (n_models,)."""
         return self.rating.components.label[self.rating.small.models]
 
-    def of_votes(self, contrast: Floats) -> Floats:
-        """Return the influence of one vote of each group on contrast·R: how far contrast·R falls without it.
+    def of_votes(self, contrast: Floats, change: VoteChange = DROPPED) -> Floats:
+        """Return the influence of one vote of each group on contrast·R: how far contrast·R falls once it is changed.
 
         Parameters
         ----------
         contrast : shape (n_models,), sums to 0 in each component
+        change : how the vote is changed
 
         Returns
         -------
-        float array, shape (n_groups,), in the solver's units
+        float array, shape (n_groups,), in the solver's units, in the order of `vote_groups`
         """
-        fit, cells, votes = self.rating.fit, self.rating.small.cells, self.vote_groups
+        fit, cells, votes = self.rating.fit, self.rating.small.cells, self.vote_groups(change)
         y = self.observed.solve(contrast)
         q = self.observed.arrow.project(self.observed.likelihood.times_rows(self.observed.point.cross, y))
         out = np.empty(len(votes.cell))
@@ -119,13 +106,6 @@ def find_influence(rating: Rating) -> Influence:
             prior_sd=fit.prior_sd, abilities=rating.has_abilities,
         )  # fmt: skip
     return Influence(rating, observed)
-
-
-def _group_votes(cells: Cells, fit: FitResult) -> VoteGroups:
-    size = np.stack([cells.wins_a, cells.ties, cells.wins_b], axis=1)
-    cell, kind = np.nonzero(size > 0)
-    p = expit(fit.theta[cells.annotator] * (fit.R[cells.model_a] - fit.R[cells.model_b]))
-    return VoteGroups(cell, kind, size[cell, kind], 1.0 - kind / 2.0 - p[cell])
 
 
 def leave_annotators_out(influence: Influence) -> Floats:

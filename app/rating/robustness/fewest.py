@@ -1,4 +1,4 @@
-"""The fewest votes, and the fewest annotators, whose removal swaps two models, for many pairs in one pass."""
+"""The fewest changes of votes, and the fewest annotators, that swap two models, for many pairs in one pass."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.threads import map_parts, split
 from app.rating.inference.influence import Influence
 from app.rating.inference.rating import Rating
+from app.rating.inference.vote_changes import DROPPED, VERDICTS, VoteChange
 from app.rating.robustness.kernels import collect_largest, times_columns
 from app.rating.robustness.strongest import enough, strongest_votes
 from app.rating.solver.gauge import ELO_PER_NATURAL
@@ -15,13 +16,16 @@ PAIRS_WORTH_A_THREAD = 32
 ROOM = 1024  # kinds of votes kept for a pair; a pair that needs more is examined alone
 
 
-def fewest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floats) -> Indices:
-    """Find for every pair the smallest number of votes whose influences on R_upper − R_lower exceed its gap.
+def fewest_votes(
+    influence: Influence, upper: Indices, lower: Indices, gap: Floats, change: VoteChange = DROPPED
+) -> Indices:
+    """Find for every pair the smallest number of changed votes whose influences on R_upper − R_lower exceed its gap.
 
     Parameters
     ----------
     upper, lower : of models, indices as in `influence.rating.small`, shape (n_pairs,)
     gap : R_upper − R_lower, shape (n_pairs,)
+    change : how a vote is changed
 
     Returns
     -------
@@ -36,13 +40,13 @@ def fewest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floa
     found = np.full(len(gap), -1)
     for first in range(0, len(gap), PAIRS_AT_ONCE):
         block = slice(first, first + PAIRS_AT_ONCE)
-        kept, size = _largest_votes(influence, upper[block], lower[block], gap[block])
+        kept, size = _largest_votes(influence, upper[block], lower[block], gap[block], change)
         order = np.argsort(-kept, axis=1)
         kept, size = np.take_along_axis(kept, order, axis=1), np.take_along_axis(size, order, axis=1)
         found[block] = [enough(*row) for row in zip(kept, size, gap[block], strict=True)]
     for pair in np.flatnonzero(found < 0):
-        kept, group = strongest_votes(influence, upper[pair], lower[pair], gap[pair])
-        found[pair] = enough(kept, influence.vote_groups.size[group], gap[pair])
+        kept, group = strongest_votes(influence, upper[pair], lower[pair], gap[pair], change)
+        found[pair] = enough(kept, influence.vote_groups(change).size[group], gap[pair])
     return found
 
 
@@ -65,8 +69,10 @@ def fewest_annotators(result: Rating, change: Floats, upper: Indices, lower: Ind
     return found
 
 
-def _largest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Floats) -> tuple[Floats, Floats]:
-    """Return the largest influences of a vote on each pair, and the numbers of such votes, with zeros at the end.
+def _largest_votes(
+    influence: Influence, upper: Indices, lower: Indices, gap: Floats, change: VoteChange
+) -> tuple[Floats, Floats]:
+    """Return the largest influences of a changed vote on each pair, and how many such votes there are; then zeros.
 
     They exceed the gap together, or are 0. Shape (n_pairs, ROOM).
     """
@@ -81,11 +87,11 @@ def _largest_votes(influence: Influence, upper: Indices, lower: Indices, gap: Fl
     )
     Q = np.ascontiguousarray(observed.arrow.project(product))
 
-    weight = fit.weights(cells)
+    weight, possible, residual = fit.weights(cells), change.possible(cells), change.outcome * VERDICTS + change.constant
     kept, size = np.zeros((len(gap), ROOM)), np.zeros((len(gap), ROOM))
     map_parts(
         lambda part: collect_largest(
-            *part, cells.annotator, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties, weight,
+            *part, cells.annotator, cells.model_a, cells.model_b, possible, residual, change.expected, weight,
             fit.R, fit.theta, Y, Q, gap, kept, size,
         ),
         split(len(gap), PAIRS_WORTH_A_THREAD),

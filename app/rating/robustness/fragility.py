@@ -1,4 +1,4 @@
-"""How few votes, and how few annotators, decide the order of two neighbours on the leaderboard."""
+"""How few votes, and how few annotators, decide the order of a leaderboard: dropped, flipped or added."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from app.rating.errors import RatingError
 from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
 from app.rating.inference.rating import Rating
+from app.rating.inference.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
 from app.rating.robustness.fewest import fewest_annotators, fewest_votes
 from app.rating.robustness.strongest import enough, strongest_annotators, strongest_votes
 from app.rating.settings import LoopSettings
@@ -20,45 +21,68 @@ from app.rating.solver.warm_start import Start
 
 HANDFUL = 5  # votes: a pair that so few votes decide counts as tied
 MOST_REFITS = 12
+MOST_BEST = 10  # for the best 1 to 10 models it is found how few changes put another among them
+NEAREST = 3  # models on either side of the line between the best k and the others that are looked at
+
+
+@dataclass(frozen=True)
+class Fewest:
+    """The fewest changes, as far as their influences add up; int arrays of one shape, −1 where no number is known.
+
+    Attributes
+    ----------
+    dropped, flipped : votes taken away, and votes with the opposite verdict (ties stay as they are)
+    added : new votes by the annotators who count, each at most as many on a pair as they cast there
+    annotators : taken away with all their votes
+    """
+
+    dropped: Indices
+    flipped: Indices
+    added: Indices
+    annotators: Indices
 
 
 @dataclass(frozen=True)
 class Fragility:
-    """Neighbours on the leaderboard, best first, arrays of shape (n_pairs,); −1 where no number of removals swaps them.
+    """How few changes of the votes change the order.
 
     Attributes
     ----------
-    upper, lower : the models, indices as in the votes
+    upper, lower : neighbours on the leaderboard, best first, indices as in the votes, shape (n_pairs,)
     gap : Elo points between them
-    votes, annotators : the fewest whose removal swaps the two, as far as influences add up (an upper bound)
+    swap : the fewest that swap two neighbours, shape (n_pairs,)
+    best : the fewest that change which models are the best k of the component with the most votes, at k = 1, 2, …; at
+        most 10, and fewer than its models
     """
 
     upper: Indices
     lower: Indices
     gap: Floats
-    votes: Indices
-    annotators: Indices
+    swap: Fewest
+    best: Fewest
 
     @property
     def tied(self) -> Mask:
         """Pairs that a handful of votes decides."""
-        tied: Mask = (self.votes >= 0) & (self.votes <= HANDFUL)
+        tied: Mask = (self.swap.dropped >= 0) & (self.swap.dropped <= HANDFUL)
         return tied
 
 
-def find_fragility(result: Rating, influence: Influence | None = None) -> Fragility:
-    """Find for every two neighbours the smallest set of votes, and of annotators, whose removal swaps them.
+def find_fragility(result: Rating, influence: Influence | None = None, *, ranked: Mask | None = None) -> Fragility:
+    """Find the smallest sets of changes that swap neighbours, and that change which models are the best.
 
-    The sets have the largest influences on the difference, taken until they add up to it.
+    The sets have the largest influences on the difference of two models, taken until they add up to it. The best k
+    change once one of them swaps with one of the others; of both the nearest three are looked at.
 
     Parameters
     ----------
     influence : of the same estimate; computed by default
+    ranked : models that have a rank, shape (n_models,); by default those with a score
 
     Notes
     -----
     Exact for small changes. Influences of large sets do not quite add up, and another set may be smaller:
-    `verify_votes` and `verify_annotators` fit again. Costs a `fewest_votes` and a `leave_annotators_out`.
+    `verify_votes` and `verify_annotators` fit again. Costs three `fewest_votes` and a `leave_annotators_out`.
 
     References
     ----------
@@ -66,19 +90,34 @@ def find_fragility(result: Rating, influence: Influence | None = None) -> Fragil
     (2025), Dropping just a handful of preferences can change top large language model rankings.
     """
     influence = influence or find_influence(result)
-    upper, lower = _neighbours(result)
+    small = result.small.models
+    order, label = _best_first(result, np.ones(len(small), dtype=bool) if ranked is None else ranked[small])
+    together = label[:-1] == label[1:]
+    neighbours = order[:-1][together], order[1:][together]
+    best = _candidates(order[label == 0])
+    upper, lower = (np.concatenate([near, *(pairs[side] for pairs in best)]) for side, near in enumerate(neighbours))
     gap = result.fit.scores[upper] - result.fit.scores[lower]
     with one_blas_thread():
-        votes = fewest_votes(influence, upper, lower, gap)
+        votes = [fewest_votes(influence, upper, lower, gap, change) for change in (DROPPED, FLIPPED, ADDED)]
         annotators = fewest_annotators(result, leave_annotators_out(influence), upper, lower, gap)
-    models = result.small.models
-    return Fragility(models[upper], models[lower], ELO_PER_NATURAL * result.unit[upper] * gap, votes, annotators)
+    found, ends = [*votes, annotators], np.cumsum([len(neighbours[0]), *(len(pairs[0]) for pairs in best)])
+    upper, lower = upper[: ends[0]], lower[: ends[0]]
+    return Fragility(
+        small[upper], small[lower], ELO_PER_NATURAL * result.unit[upper] * gap[: ends[0]],
+        Fewest(*(counts[: ends[0]] for counts in found)),
+        Fewest(*(_least(np.split(counts, ends)[1:-1]) for counts in found)),
+    )  # fmt: skip
 
 
 def verify_votes(
-    result: Rating, settings: LoopSettings, upper: int, lower: int, influence: Influence | None = None
+    result: Rating,
+    settings: LoopSettings,
+    upper: int,
+    lower: int,
+    influence: Influence | None = None,
+    change: VoteChange = DROPPED,
 ) -> int:
-    """Find by fitting again how many votes, in the order of their influence, must be removed to swap two models.
+    """Find by fitting again how many votes, in the order of their influence, must be changed to swap two models.
 
     −1 if no number of them swaps the two, or a fit fails on the way.
 
@@ -86,22 +125,24 @@ def verify_votes(
     ----------
     settings : of `result`, without intervals
     upper, lower : indices as in the votes, both with a score
+    change : how a vote is changed
 
     Notes
     -----
-    Up to 12 fits, each started from `result`: doubles the approximate number, then bisects. It assumes that removing
+    Up to 12 fits, each started from `result`: doubles the approximate number, then bisects. It assumes that changing
     more votes in this order brings the two closer.
     """
     influence = influence or find_influence(result)
     i, j = _places(result, upper, lower)
-    influences, group = strongest_votes(influence, i, j, np.inf)
-    size = influence.vote_groups.size[group]
+    influences, group = strongest_votes(influence, i, j, np.inf, change)
+    votes = influence.vote_groups(change)
+    size = votes.size[group]
     guess = enough(influences, size, float(result.fit.scores[i] - result.fit.scores[j]))
     each = np.repeat(group, size.astype(np.int64))
-    cell, kind = influence.vote_groups.cell[each], influence.vote_groups.kind[each]
+    cell, kind = votes.cell[each], votes.kind[each]
 
     def swapped(number: int) -> bool:
-        return _swapped(result, settings, without_votes(result.small.cells, cell[:number], kind[:number]), i, j)
+        return _swapped(result, settings, change.apply(result.small.cells, cell[:number], kind[:number]), i, j)
 
     return _smallest(swapped, guess, len(each))
 
@@ -125,14 +166,6 @@ def verify_annotators(
         return _swapped(result, settings, cells.where(~gone[cells.annotator]), i, j)
 
     return _smallest(swapped, guess, len(annotator))
-
-
-def without_votes(cells: Cells, cell: Indices, kind: Indices) -> Cells:
-    """Remove one vote for every entry of `cell`, of the kind in `kind`: 0 for model_a, 1 a tie, 2 for model_b."""
-    gone = np.zeros((len(cells.n), 3))
-    np.add.at(gone, (cell, kind), 1.0)
-    n, s = cells.n - gone.sum(axis=1), cells.s - gone[:, 0] - gone[:, 1] / 2.0
-    return replace(cells, n=n, s=s, ties=cells.ties - gone[:, 1]).where(n > 0)
 
 
 def _smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
@@ -167,9 +200,24 @@ def _places(result: Rating, *models: int) -> tuple[int, ...]:
     return tuple(int(np.searchsorted(result.small.models, model)) for model in models)
 
 
-def _neighbours(result: Rating) -> tuple[Indices, Indices]:
-    """Return models next to each other in each component, as indices in `small`: the better ones, the others."""
-    R, label = result.fit.scores, result.components.label[result.small.models]
-    order = np.lexsort((-R, label))
-    together = label[order[:-1]] == label[order[1:]]
-    return order[:-1][together], order[1:][together]
+def _best_first(result: Rating, ranked: Mask) -> tuple[Indices, Indices]:
+    """Return the models, best first in each component, as indices in `small`; and their components."""
+    label = result.components.label[result.small.models]
+    order = np.lexsort((-result.fit.scores, label))
+    order = order[ranked[order]]
+    return order, label[order]
+
+
+def _candidates(order: Indices) -> list[tuple[Indices, Indices]]:
+    """Return for k = 1, 2, … the pairs of one of the best k models and one of the others, of both the nearest three."""
+    pairs = []
+    for k in range(1, min(MOST_BEST, len(order) - 1) + 1):
+        inside, outside = order[max(0, k - NEAREST) : k], order[k : k + NEAREST]
+        pairs.append((np.repeat(inside, len(outside)), np.tile(outside, len(inside))))
+    return pairs
+
+
+def _least(parts: list[Indices]) -> Indices:
+    """Return the smallest known number of each part, −1 where none is."""
+    known = [part[part >= 0] for part in parts]
+    return np.array([part.min() if len(part) else -1 for part in known], dtype=np.int64)

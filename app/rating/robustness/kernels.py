@@ -25,10 +25,14 @@ def times_columns(
 
 @compiled
 def collect_largest(
-    first: int, last: int, annotator: Ints, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
-    weight: Floats, R: Floats, theta: Floats, Y: Floats, Q: Floats, gap: Floats, influence: Floats, size: Floats,
+    first: int, last: int, annotator: Ints, model_a: Ints, model_b: Ints, possible: Floats, residual: Floats,
+    expected: float, weight: Floats, R: Floats, theta: Floats, Y: Floats, Q: Floats, gap: Floats, influence: Floats,
+    size: Floats,
 ) -> None:  # fmt: skip
     """Set rows first … last−1 of influence and size to the largest influences of a vote on a pair, and their numbers.
+
+    A change of a vote of a kind, of which `possible` (n_cells, 3) counts how many there are, takes residual[kind] +
+    expected·p from the residual.
 
     The column of a pair in Y (n_models, n_pairs) and Q (n_annotators, n_pairs) is y and q of `influence_by_vote`. A row
     is a heap, the smallest influence first, with zeros after the last. It holds no more groups of votes than exceed the
@@ -43,16 +47,15 @@ def collect_largest(
         for p in range(pairs):
             moved[p] = weight[cell] * (ability * (y_a[p] - y_b[p]) - d * q[p])
         chance = 1.0 / (1.0 + math.exp(-ability * d))
-        won = s[cell] - ties[cell] / 2.0
         for kind in range(3):
-            count = won if kind == 0 else ties[cell] if kind == 1 else n[cell] - won - ties[cell]
+            count = possible[cell, kind]
             if count <= 0.0:
                 continue
-            residual, found = 1.0 - kind / 2.0 - chance, 0
+            taken, found = residual[kind] + expected * chance, 0
             for p in range(pairs):  # without a branch: nearly always none is found
-                found += residual * moved[p] > least[p]
+                found += taken * moved[p] > least[p]
             for p in range(pairs if found else 0):
-                value = residual * moved[p]
+                value = taken * moved[p]
                 if value <= least[p]:
                     continue
                 values, sizes = influence[first + p], size[first + p]

@@ -7,16 +7,19 @@ import numpy as np
 from app.rating.data.arrays import Floats, Indices
 from app.rating.inference.influence import Influence
 from app.rating.inference.rating import Rating
+from app.rating.inference.vote_changes import DROPPED, VoteChange
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 FIRST_LOOK = 1024  # vote groups that are sorted at first
 
 
-def strongest_votes(influence: Influence, i: int, j: int, gap: float) -> tuple[Floats, Indices]:
+def strongest_votes(
+    influence: Influence, i: int, j: int, gap: float, change: VoteChange = DROPPED
+) -> tuple[Floats, Indices]:
     """Return the influences on R_i − R_j and their vote groups, the largest first, until they add up to the gap."""
     contrast = np.zeros(influence.rating.small.cells.n_models)
     contrast[i], contrast[j] = 1.0, -1.0
-    influences, size = influence.of_votes(contrast), influence.vote_groups.size
+    influences, size = influence.of_votes(contrast, change), influence.vote_groups(change).size
     return _largest(influences, lambda top: float(np.maximum(influences[top], 0.0) @ size[top]) > gap)
 
 

@@ -10,7 +10,6 @@ from app.rating.inference.matchups import predict_matchups
 from app.rating.inference.rating import Rating
 from app.rating.inference.results import RatingNotice
 from app.rating.loop.round import run_round
-from app.rating.robustness.fragility import Fragility, find_fragility
 from app.rating.settings import LoopSettings
 from app.refits.fit.comparisons import fit_other_methods, fit_tags
 from app.refits.fit.confidence import measure_leaderboards
@@ -19,9 +18,6 @@ from app.refits.fit.pair_tables import tabulate_pairs
 
 MOST_PREDICTED = 200
 """Up to this many models every pair is predicted; beyond it only pairs with votes."""
-
-MOST_LOOKS = 1_000_000_000
-"""Fragility looks at every cell once per model. This many looks take about four seconds; beyond it is left out."""
 
 
 class _Stages:
@@ -46,8 +42,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
 
     Parameters
     ----------
-    comparisons : also compute what is compared with the main leaderboard: leaderboards by other methods and by tag,
-        and how few votes decide the order of neighbours
+    comparisons : also fit what is compared with the main leaderboard: leaderboards by other methods and by tag
 
     Raises
     ------
@@ -70,8 +65,6 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
         ratings |= tags
     matchups = tabulate_matchups(fitted, fit_input.settings)
     stages.end("other_boards")
-    fragility = _find_fragility(fitted) if comparisons else None
-    stages.end("fragility")
     pair_weights = tabulate_pairs(fit_input, ratings)
     stages.end("pair_weights")
     confidence = measure_leaderboards(fit_input, ratings, pair_weights)
@@ -79,7 +72,7 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     seconds = {**stages.seconds, **fitted.diagnostics.seconds}
     return FitOutput(
         leaderboards, fitted.annotators, fitted.evidence, fitted.diagnostics, fitted.votes_used, matchups, confidence,
-        fragility, votes_hash, seconds, notices, pair_weights,
+        votes_hash, seconds, notices, pair_weights,
     )  # fmt: skip
 
 
@@ -121,10 +114,3 @@ def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
         found.model_a, found.model_b, s - ties / 2.0, ties, n - s - ties / 2.0,
         found.probability, found.lower, found.upper,
     )  # fmt: skip
-
-
-def _find_fragility(fitted: Rating) -> Fragility | None:
-    models, cells = fitted.small.cells.n_models, len(fitted.small.cells.n)
-    if models * cells > MOST_LOOKS:
-        return None
-    return find_fragility(fitted)

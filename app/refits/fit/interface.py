@@ -12,7 +12,6 @@ from app.rating.decision.confidence import Confidence
 from app.rating.decision.verdict import DecisionRule
 from app.rating.detection.evidence import Evidence
 from app.rating.inference.results import AnnotatorEstimates, Diagnostics, ModelEstimates, RatingNotice
-from app.rating.robustness.fragility import Fragility
 from app.rating.sampling.pair_weights import PairWeights
 from app.rating.sampling.settings import SamplingSettings
 from app.rating.settings import LoopSettings
@@ -137,7 +136,6 @@ class FitOutput:
     matchups : of the votes that count in the main leaderboard
     confidence : how sure the order of the main leaderboard ("") and of each tag's is; without those that have no
         intervals, fewer than 2 or more than 500 models with a score
-    fragility : how few votes decide the order of neighbours; None where it was left out
     votes_hash : SHA-256 of the cells of every vote in the input
     seconds : stage → seconds
     notices : about the leaderboards by tag; those of the main leaderboard are in the rating
@@ -151,7 +149,6 @@ class FitOutput:
     votes_used: float
     matchups: MatchupTable
     confidence: dict[str, Confidence]
-    fragility: Fragility | None
     votes_hash: str
     seconds: dict[str, float] = field(default_factory=dict)
     notices: tuple[RatingNotice, ...] = ()

@@ -111,6 +111,11 @@ class FitProcess:
                 reason += f", or it ran out of memory: it may use {self._resources.memory_bytes:,} bytes"
             raise FitProcessLostError(reason) from error
 
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopped
+
     def start(self) -> None:
         """Start the child, which takes a second or two, before there is something to fit."""
         self._submit(os.getpid)

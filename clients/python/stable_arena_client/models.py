@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 24411250d8946b9d: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 5e514ffcbc7bf4d4: make docs.
 
 from __future__ import annotations
 
@@ -1001,7 +1001,7 @@ class LeaderboardRow(BaseModel):
     tied: Annotated[
         bool | None,
         Field(
-            description="Whether a handful of votes decides the order with the model above. Null for the first model, and on every leaderboard except am-elo of all votes."
+            description="Whether a handful of votes decides the order with the model above. Null for the first model, on every leaderboard except am-elo of all votes, and until it is computed, soon after the publication."
         ),
     ] = None
     tied_with: Annotated[str | None, Field(description="The model above, where `tied`.")] = None

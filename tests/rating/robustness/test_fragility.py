@@ -10,10 +10,12 @@ from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
 from app.rating.inference.rating import Rating
+from app.rating.inference.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
 from app.rating.robustness import fewest, fragility, strongest
 from app.rating.robustness.fewest import fewest_votes
 from app.rating.robustness.fragility import _smallest, find_fragility
 from app.rating.settings import LoopSettings
+from app.rating.solver.gauge import ELO_PER_NATURAL
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +35,16 @@ def smallest(held: np.ndarray, gap: float) -> int:
     return 1 + int(np.argmax(total > gap)) if len(total) and total[-1] > gap else -1
 
 
-def votes_by_sorting(influence: Influence, upper: np.ndarray, lower: np.ndarray, gap: np.ndarray) -> list[int]:
+def votes_by_sorting(
+    influence: Influence, upper: np.ndarray, lower: np.ndarray, gap: np.ndarray, change: VoteChange = DROPPED
+) -> list[int]:
     """Look at all votes for every pair."""
-    size = influence.vote_groups.size.astype(int)
+    size = influence.vote_groups(change).size.astype(int)
     found = []
     for pair, (i, j) in enumerate(zip(upper, lower, strict=True)):
         contrast = np.zeros(influence.rating.small.cells.n_models)
         contrast[i], contrast[j] = 1.0, -1.0
-        found.append(smallest(np.repeat(influence.of_votes(contrast), size), gap[pair]))
+        found.append(smallest(np.repeat(influence.of_votes(contrast, change), size), gap[pair]))
     return found
 
 
@@ -49,11 +53,41 @@ def test_the_smallest_sets_are_those_of_a_full_sort(result: Rating, influence: I
     change = leave_annotators_out(influence)
     gap = result.fit.scores[found.upper] - result.fit.scores[found.lower]
     assert len(found.upper) == 19
-    assert found.votes.tolist() == votes_by_sorting(influence, found.upper, found.lower, gap)
+    for way, how in (("dropped", DROPPED), ("flipped", FLIPPED), ("added", ADDED)):
+        expected = votes_by_sorting(influence, found.upper, found.lower, gap, how)
+        assert getattr(found.swap, way).tolist() == expected, way
     for pair, (i, j) in enumerate(zip(found.upper, found.lower, strict=True)):
         points = found.gap[pair] / gap[pair]
-        assert found.annotators[pair] == smallest((change[:, j] - change[:, i]) / points, gap[pair])
-    assert found.tied.tolist() == [0 <= votes <= 5 for votes in found.votes]
+        assert found.swap.annotators[pair] == smallest((change[:, j] - change[:, i]) / points, gap[pair])
+    assert found.tied.tolist() == [0 <= votes <= 5 for votes in found.swap.dropped]
+
+
+def test_the_best_change_with_the_easiest_pair_across_the_line(result: Rating, influence: Influence) -> None:
+    best_first, change = np.argsort(-result.fit.scores), leave_annotators_out(influence)
+    found = find_fragility(result, influence)
+    for k in range(1, 11):
+        inside, outside = best_first[max(0, k - 3) : k], best_first[k : k + 3]
+        upper, lower = np.repeat(inside, len(outside)), np.tile(outside, len(inside))
+        gap = result.fit.scores[upper] - result.fit.scores[lower]
+        for way, how in (("dropped", DROPPED), ("flipped", FLIPPED), ("added", ADDED)):
+            counts = [count for count in votes_by_sorting(influence, upper, lower, gap, how) if count >= 0]
+            assert getattr(found.best, way)[k - 1] == min(counts), (k, way)
+        pairs = zip(upper, lower, gap, strict=True)
+        points = ELO_PER_NATURAL * result.unit[0]
+        removed = [smallest((change[:, j] - change[:, i]) / points, far) for i, j, far in pairs]
+        assert found.best.annotators[k - 1] == min((count for count in removed if count >= 0), default=-1)
+    assert len(found.best.dropped) == 10
+
+
+def test_models_without_a_rank_are_no_neighbours(result: Rating, influence: Influence) -> None:
+    ranked = np.ones(20, dtype=bool)
+    second = int(np.argsort(-result.fit.scores)[1])
+    ranked[second] = False
+    found = find_fragility(result, influence, ranked=ranked)
+    assert second not in {*found.upper.tolist(), *found.lower.tolist()}
+    assert len(found.upper) == 18
+    whole = find_fragility(result, influence)
+    assert found.swap.dropped[1:].tolist() == whole.swap.dropped[2:].tolist()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +142,7 @@ def test_repeated_votes_are_counted_one_by_one() -> None:
     best_first = np.argsort(-R)
     upper, lower = best_first[:-1], best_first[1:]
     gap = R[upper] - R[lower]
-    assert influence.vote_groups.size.max() >= 3
+    assert influence.vote_groups().size.max() >= 3
     assert fewest_votes(influence, upper, lower, gap).tolist() == votes_by_sorting(influence, upper, lower, gap)
 
 
