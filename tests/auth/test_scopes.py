@@ -79,6 +79,11 @@ def expected_page(rule: set[str], caller: str) -> Verdict:
     return "in" if caller == "admin" or rule & {caller, *INCLUDED.get(caller, ())} else "403"
 
 
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return create_app(Settings())
+
+
 def is_page(path: str) -> bool:
     return not path.startswith(PREFIX) and path not in WITHOUT_PREFIX
 
@@ -99,11 +104,17 @@ def headers(database: Database) -> dict[str, dict[str, str]]:
 
 
 @pytest.fixture
-def cookies(database: Database, headers: dict[str, dict[str, str]]) -> Callable[[str, Client], dict[str, str]]:
-    """What the browser of each caller shows: a new session, if one can be opened with the key."""
+def cookies(database: Database, headers: dict[str, dict[str, str]]) -> Callable[..., dict[str, str]]:
+    """What the browser of each caller shows: a session, if one can be opened with the key.
 
-    def show(caller: str, client: Client) -> dict[str, str]:
-        secret = _open(caller)
+    Pages that are read share it. A form has a new one: it may end it.
+    """
+    opened: dict[str, str] = {}
+
+    def show(caller: str, client: Client, method: str = "GET") -> dict[str, str]:
+        if method == "GET" and caller not in opened:
+            opened[caller] = _open(caller)
+        secret = opened[caller] if method == "GET" else _open(caller)
         url = client.base_url
         cookie = {"Cookie": f"stable-arena-{url.port}={secret}"} if secret else {}
         return {**cookie, "Origin": str(url).rstrip("/"), CSRF_HEADER: make_token(secret)}
@@ -134,9 +145,11 @@ def verdict(client: Client, method: str, path: str, headers: dict[str, str]) -> 
     return str(answer.status_code) if answer.status_code in (401, 403) else "in"
 
 
-def test_every_route_accepts_the_callers_of_the_reference(client: Client, headers: dict[str, dict[str, str]]) -> None:
+def test_every_route_accepts_the_callers_of_the_reference(
+    app: FastAPI, client: Client, headers: dict[str, dict[str, str]]
+) -> None:
     rules, wrong = documented_rules(), []
-    for route in routes(create_app(Settings())):
+    for route in routes(app):
         if is_page(route[1]):
             continue
         if route not in rules:
@@ -150,29 +163,29 @@ def test_every_route_accepts_the_callers_of_the_reference(client: Client, header
 
 
 def test_every_page_accepts_the_visitors_of_the_reference(
-    client: Client, cookies: Callable[[str, Client], dict[str, str]]
+    app: FastAPI, client: Client, cookies: Callable[..., dict[str, str]]
 ) -> None:
     rules, wrong = documented_rules(), []
-    pages = [route for route in routes(create_app(Settings())) if is_page(route[1])]
+    pages = [route for route in routes(app) if is_page(route[1])]
     assert ("GET", "/console/sessions") in pages
     for route in pages:
         if route not in rules:
             wrong.append(f"{' '.join(route)}: no rule is declared")
             continue
         for caller in VISITORS:
-            found = verdict(client, *route, cookies(caller, client))
+            found = verdict(client, *route, cookies(caller, client, route[0]))
             if found != expected_page(rules[route], caller):
                 wrong.append(f"{' '.join(route)}: {caller} is {found}, not {expected_page(rules[route], caller)}")
     assert not wrong, "\n".join(wrong)
 
 
 def test_no_page_takes_a_form_without_its_token(
-    client: Client, cookies: Callable[[str, Client], dict[str, str]]
+    app: FastAPI, client: Client, cookies: Callable[..., dict[str, str]]
 ) -> None:
-    pages = [route for route in routes(create_app(Settings())) if is_page(route[1]) and route[0] != "GET"]
+    pages = [route for route in routes(app) if is_page(route[1]) and route[0] != "GET"]
     assert ("POST", "/console/sign-out") in pages
     for method, path in pages:
-        shown, where = cookies("admin", client), re.sub(r"{[\w:]+}", str(uuid4()), path)
+        shown, where = cookies("admin", client, method), re.sub(r"{[\w:]+}", str(uuid4()), path)
         forged = [{**shown, "Origin": "https://evil.example"}, {**shown, "Sec-Fetch-Site": "cross-site"}]
         if path != "/console/sign-in":  # there is no session yet that a token could belong to
             forged += [{**shown, CSRF_HEADER: make_token("another")}, {**shown, CSRF_HEADER: ""}]
@@ -181,8 +194,8 @@ def test_no_page_takes_a_form_without_its_token(
             assert (answer.status_code, "did not come from this page" in answer.text) == (403, True), (path, headers)
 
 
-def test_every_route_s_description_names_its_scopes() -> None:
-    paths = create_app(Settings()).openapi()["paths"]
+def test_every_route_s_description_names_its_scopes(app: FastAPI) -> None:
+    paths = app.openapi()["paths"]
     for (method, path), rule in documented_rules().items():
         if is_page(path):
             continue  # a page has no description
@@ -203,7 +216,7 @@ def test_a_closed_leaderboard_is_closed(
     settings: Settings,
     serving: Callable[[FastAPI], Any],
     headers: dict[str, dict[str, str]],
-    cookies: Callable[[str, Client], dict[str, str]],
+    cookies: Callable[..., dict[str, str]],
 ) -> None:
     closed = create_app(settings.model_copy(update={"public_leaderboard": False}))
     public = [route for route, rule in documented_rules().items() if "public" in rule]
