@@ -36,6 +36,7 @@ def without_ages(leaderboard: str) -> list[str]:
     return [line for line in leaderboard.splitlines() if "age_seconds" not in line]
 
 
+@pytest.mark.campaign
 @pytest.mark.arena
 def test_a_leaderboard_that_cannot_be_made_again_is_told(
     run_cli: RunCli,
@@ -57,6 +58,7 @@ def test_a_leaderboard_that_cannot_be_made_again_is_told(
     )
 
 
+@pytest.mark.campaign
 def test_an_embedded_database_moves_to_a_server(
     run_cli: RunCli, data_dir: Path, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

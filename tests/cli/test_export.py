@@ -33,7 +33,9 @@ def board_of(url: str) -> list[dict[str, Any]]:
         return read_leaderboard(conn, choose_leaderboard(conn)).rows()
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "xlsx"])
+@pytest.mark.parametrize(
+    "form", ["csv", *(pytest.param(form, marks=pytest.mark.campaign) for form in ("jsonl", "parquet", "xlsx"))]
+)
 def test_votes_exported_and_imported_elsewhere_give_the_same_board(
     run_cli: RunCli, use: Callable[[str], None], vote_file: Path, database_url: str, second_database_url: str, form: str
 ) -> None:

@@ -121,7 +121,7 @@ def test_rate_imports_what_rating_needs(vote_file: Path) -> None:
     }
 
 
-def test_a_command_starts_one_thread_of_the_linear_algebra(vote_file: Path) -> None:
+def test_a_command_starts_one_thread_of_the_linear_algebra() -> None:
     """The others would spin at the start; and garbage is not searched for while the command is imported."""
     code = (
         "import gc, sys\n"
@@ -133,7 +133,7 @@ def test_a_command_starts_one_thread_of_the_linear_algebra(vote_file: Path) -> N
         "import threadpoolctl\n"
         "print(at_import, gc.isenabled(), {one['num_threads'] for one in threadpoolctl.threadpool_info()})"
     )
-    arguments = [sys.executable, "-c", code, "rate", str(vote_file), "--output", os.devnull]
+    arguments = [sys.executable, "-c", code, "rate", "--help"]  # imports the command, and numpy with it
     variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     for given, threads in ({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, 2):
         ran = subprocess.run(arguments, env=variables | given, capture_output=True, text=True, check=True)

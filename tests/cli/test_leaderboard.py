@@ -44,7 +44,9 @@ def test_nothing_published_yet(arena: None, run_cli: RunCli) -> None:
 
 
 @pytest.mark.own_child
-@pytest.mark.parametrize("command", [["refit"], ["policy", "preview", "min_votes=20"]])
+@pytest.mark.parametrize(
+    "command", [["refit"], pytest.param(["policy", "preview", "min_votes=20"], marks=pytest.mark.campaign)]
+)
 def test_fits_obey_the_worker_s_limits(
     arena: None, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:

@@ -29,7 +29,6 @@ def test_show_and_set(run_cli: RunCli) -> None:
     assert changed.items() <= policy["settings"].items()
 
 
-@pytest.mark.own_child
 @pytest.mark.usefixtures("arena")
 def test_preview_changes_nothing(run_cli: RunCli) -> None:
     result = run_cli("policy", "preview", "min_votes=20", "on_low_ability=exclude")

@@ -130,14 +130,8 @@ def test_it_serves_and_stops_cleanly(data_dir: Path) -> None:
     assert postmasters(data_dir) == []
 
 
-@pytest.mark.parametrize(
-    ("workers", "how"),
-    [
-        pytest.param("1", signal.SIGHUP, marks=pytest.mark.campaign),
-        ("1", signal.SIGINT),
-        pytest.param("2", signal.SIGTERM, marks=pytest.mark.campaign),
-    ],
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize(("workers", "how"), [("1", signal.SIGHUP), ("1", signal.SIGINT), ("2", signal.SIGTERM)])
 def test_a_signal_to_all_its_processes_stops_it_cleanly(
     data_dir: Path, tmp_path: Path, workers: str, how: signal.Signals
 ) -> None:
@@ -320,7 +314,11 @@ def test_a_child_that_does_not_stop_in_time_is_killed(data_dir: Path) -> None:
     assert ended(server)
 
 
-@pytest.mark.parametrize("broken", ["importlib.import_module", "operator.truediv"])  # raises, is no application
+@pytest.mark.parametrize(
+    "broken",
+    ["importlib.import_module", pytest.param("operator.truediv", marks=pytest.mark.campaign)],
+    ids=["raises", "is no application"],
+)
 def test_a_server_that_cannot_start_ends_the_service(data_dir: Path, broken: str) -> None:
     with served(data_dir, "--no-worker", before=f"supervisor.make_application = {broken}") as (process, line):
         assert line == ""
@@ -328,6 +326,7 @@ def test_a_server_that_cannot_start_ends_the_service(data_dir: Path, broken: str
     assert postmasters(data_dir) == []
 
 
+@pytest.mark.campaign
 def test_a_database_of_pseudonyms_is_not_served_without_their_secret(data_dir: Path) -> None:
     with open_database(None, data_dir) as database, database.begin() as conn:
         conn.execute(

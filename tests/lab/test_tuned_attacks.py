@@ -110,7 +110,7 @@ def test_framing_in_a_niche(run_lab: RunLab) -> None:
 
 
 def test_the_commands(run_lab: RunLab) -> None:
-    small = ["--annotators", 20, "--votes-each", 51, "--repeats", 2, "--processes", 1, "--format", "json"]
+    small = ["--annotators", 20, "--votes-each", 51, "--repeats", 1, "--processes", 1, "--format", "json"]
     result = run_lab("places", "--attack", "able favourer", "--target", 10, *small)
     assert result.exit_code == 0, result.stderr
     rows = json.loads(result.stdout)["gains"]

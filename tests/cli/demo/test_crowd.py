@@ -67,6 +67,7 @@ def crowd_after(votes: int) -> tuple[Crowd, Arena]:
     return asyncio.run(vote()), arena
 
 
+@pytest.mark.campaign
 def test_all_bad_annotators_are_flagged_after_twenty_seconds() -> None:
     crowd, arena = crowd_after(4_000)
     sent = arena.votes

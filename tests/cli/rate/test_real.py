@@ -37,7 +37,7 @@ def test_llmfao_m_elo_has_the_known_likelihood(rate_real: Any) -> None:
 
 
 def test_numbers_stay_names_and_components_stay_apart(rate_real: Any) -> None:
-    document = rate_real("ukpconvarg1.csv")
+    document = rate_real("ukpconvarg1.csv", "--method", "m-elo")
     assert document["votes"]["read"] == 84445
     assert document["diagnostics"]["components"] == len({row["component"] for row in document["models"]}) > 1
     assert "580" in {row["model"] for row in document["models"]}

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ENTER = "from app.cli.command import run; run()"
 
 
@@ -38,6 +40,7 @@ def test_a_watcher_sees_the_stages_and_the_document_stays_clean(vote_file: Path)
     assert "rating" in shown
 
 
+@pytest.mark.campaign
 def test_a_watcher_sees_the_table(vote_file: Path) -> None:
     _, shown = run_watched("rate", str(vote_file), watch_stdout=True)
     assert "[red]dog" in shown

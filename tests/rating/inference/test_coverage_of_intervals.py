@@ -106,6 +106,7 @@ def test_intervals_hold_the_truth_in_points_of_the_typical_annotator() -> None:
     assert 0.92 < found.wins < 0.98
 
 
+@pytest.mark.campaign
 def test_intervals_of_few_annotators_with_tastes_hold_the_truth() -> None:
     found = coverage(annotators=10, votes_each=400, arenas=60, taste=70.0)
     assert 0.92 < found.every < 0.98
@@ -119,6 +120,7 @@ def test_intervals_hold_the_truth_where_few_annotators_cast_most_votes() -> None
     assert 0.92 < found.wins < 0.985
 
 
+@pytest.mark.campaign
 def test_intervals_hold_the_truth_where_earlier_votes_choose_the_battles() -> None:
     found = coverage(annotators=40, votes_each=84, arenas=25, policy="mixed")
     assert 0.91 < found.every < 0.985

@@ -197,6 +197,7 @@ def test_flipping_and_adding_votes_of_a_cell() -> None:
     assert (added.n.tolist(), added.s.tolist(), added.ties.tolist()) == ([7.0], [3.5], [1.0])
 
 
+@pytest.mark.campaign
 def test_influence_agrees_with_refits_on_real_votes(real_cells: Callable[[str], Cells]) -> None:
     cells = real_cells("llmfao.csv")
     settings = LoopSettings(interval="none")

@@ -115,7 +115,7 @@ def test_a_model_that_only_lost_mirrors_it_and_what_hangs_on_it_has_no_bound() -
 )
 def test_a_bound_holds_the_truth_where_the_opponents_are_estimated_too(advantage: float) -> None:
     """A newcomer with two battles: how often its lower bound, where it has one, lies above its score."""
-    generator, wrong, arenas = np.random.default_rng(int(advantage) + 500), 0, 150
+    generator, wrong, arenas = np.random.default_rng(int(advantage) + 500), 0, 60
     truth = np.append(np.linspace(-150, 150, 4), advantage)
     a, b = np.triu_indices(4, 1)
     for _ in range(arenas):

@@ -52,7 +52,7 @@ def test_the_loop_flags_the_four_and_stays_within_the_caps_range(real_cells: Rea
     "name",
     [
         "llmfao.csv",
-        "lightfield.csv",
+        pytest.param("lightfield.csv", marks=pytest.mark.campaign),
         "pandalm_test.csv",
         pytest.param("ukpconvarg1.csv", marks=pytest.mark.soak),  # 1,052 models: minutes
     ],
