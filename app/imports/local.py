@@ -19,8 +19,10 @@ from app.imports.recognition import Recogniser, recognise_again
 from app.imports.schemas import ImportCounts, ImportFault
 from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, refuse_faulty, survey_file
+from app.imports.turns import awaited_turn
 
 MAX_CONFLICTS_LISTED = 1_000
+_TURN_SECONDS = 10.0  # how long the next import waits after this one was killed
 
 
 class ImportBrokenError(StableArenaError):
@@ -65,10 +67,11 @@ def import_file(
 ) -> ImportReceipt:
     """Store the votes of a file in chunks that each commit; owns its transactions.
 
-    The file is read twice: nothing is written before every record was checked. A file with the same SHA-256 as an
-    earlier one is not imported again unless `options.again`; an interrupted import of it continues with its own
-    options. A vote of an annotator on a battle that has a stored vote is a duplicate or, with another outcome, a
-    conflict; neither changes the stored vote, unless the policy lets later votes replace earlier ones.
+    The file is read twice: nothing is written before every record was checked. Meanwhile other imports wait. A file
+    with the same SHA-256 as an earlier one is not imported again unless `options.again`; an interrupted import of it
+    continues with its own options. A vote of an annotator on a battle that has a stored vote is a duplicate or, with
+    another outcome, a conflict; neither changes the stored vote, unless the policy lets later votes replace earlier
+    ones.
 
     Parameters
     ----------
@@ -86,6 +89,20 @@ def import_file(
     if options.dry_run:
         return replace(_tried(_surveyed(database, reader, progress, None)), notes=tuple(reader.notes))
     sha256 = file_sha256(path)
+    with awaited_turn(database, _TURN_SECONDS, lambda: stage("Waiting for another import")):
+        return _import(database, reader, sha256, options, requested_by=requested_by, stage=stage, progress=progress)
+
+
+def _import(
+    database: Database,
+    reader: VoteReader,
+    sha256: bytes,
+    options: ImportOptions,
+    *,
+    requested_by: str,
+    stage: Callable[[str], None],
+    progress: Callable[[float], None] | None,
+) -> ImportReceipt:
     with database.read() as conn:
         earlier = store.find_import(conn, sha256)
     if earlier is not None and earlier["state"] == "done" and not options.again:
@@ -96,12 +113,12 @@ def import_file(
     survey = recorded = None
     if not resumed:  # before anything is stored
         survey, recorded = _checked(database, reader, options, progress)
-    found = _open(database, path.name, sha256, options, requested_by)
+    found = _open(database, reader.path.name, sha256, options, requested_by)
     if found["state"] == "done":
         return ImportReceipt(found["id"], ImportCounts(**found["counts"]), already_imported=True)
     began = ImportOptions(**{name: found["options"][name] for name in asdict(options) if name in found["options"]})
     if began.reading() != options.reading():
-        reader = VoteReader(path, began.reading())
+        reader = VoteReader(reader.path, began.reading())
     load = ImportLoad(database, found["id"], progress=progress)
     if found["rows_total"] is None:
         if survey is None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,6 +28,7 @@ from app.imports.recognised import refuse_recorded
 from app.imports.recognition import Recogniser, recognise_again
 from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, refuse_faulty, survey_file
+from app.imports.turns import import_turn
 
 log = structlog.get_logger()
 
@@ -37,7 +39,7 @@ _UPLOAD_TAKES_AT_MOST = timedelta(hours=24)
 
 
 class ImportRunner:
-    """Runs one import at a time. Any number of runners may share a database: each import has a lease of its own.
+    """Runs one import at a time. Any number of runners may share a database: they take turns.
 
     It owns its transactions. `max_expanded_bytes` bounds what a compressed file may become.
     """
@@ -58,7 +60,14 @@ class ImportRunner:
         """
         with self._database.read() as conn:
             waiting = store.runnable_imports(conn)
-        for import_id in () if self.stopped else waiting:
+        if not waiting or self.stopped:
+            return None
+        with import_turn(self._database, self._lease_seconds) as mine:
+            return self._run_first(waiting) if mine else None
+
+    def _run_first(self, waiting: Sequence[UUID]) -> UUID | None:
+        """Run the first of these imports that no other process is at."""
+        for import_id in waiting:
             job = LeasedJob(self._database, f"import:{import_id}", self._lease_seconds, one_off=True)
             row = job.claim(partial(self._begin, import_id))
             if row is not None:

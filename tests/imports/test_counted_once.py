@@ -1,7 +1,9 @@
 """No vote of a file counts twice by accident."""
 
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,13 @@ from typer.testing import CliRunner
 
 from app.cli.command import application
 from app.database.engine import Database
+from app.errors import BadInputError
 from app.imports.local import import_file
+from app.imports.recognised import Recognised
+from app.imports.recognition import Recogniser
 from app.imports.runner import ImportRunner
 from app.imports.service import ImportOptions
+from app.imports.turns import import_turn
 from app.models.schemas import NewAlias
 from app.models.service import add_alias
 from app.votes import bulk as vote_loading
@@ -311,3 +317,40 @@ def test_a_running_import_that_is_undone_begins_anew(database: Database, monkeyp
     receipt = import_file(database, path, ImportOptions(), requested_by="a test")
     assert (receipt.resumed, receipt.counts.created) == (False, 50)
     assert counting(database) == 50
+
+
+def test_files_of_the_same_votes_at_once_count_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [write("votes.csv", ROWS), write("reversed.csv", ROWS[::-1])]
+    compared = threading.Event()
+    really = Recogniser.finish
+
+    def finish(self: Recogniser) -> Recognised:
+        found = really(self)
+        compared.wait(0 if compared.is_set() else 1)  # both are compared meanwhile, if nothing prevents it
+        compared.set()
+        return found
+
+    monkeypatch.setattr(Recogniser, "finish", finish)
+
+    def load(path: Path) -> int | str:
+        try:
+            return import_file(database, path, ImportOptions(), requested_by="a test").counts.created
+        except BadInputError as error:
+            return error.detail
+
+    with ThreadPoolExecutor(2) as pool:
+        results = sorted(pool.map(load, paths), key=str)
+    assert results[0] == len(ROWS)
+    assert "on record already" in str(results[1])
+    assert counting(database) == len(ROWS)
+
+
+def test_an_uploaded_file_waits_for_one_that_is_imported(
+    post: Post, ask: Post, database: Database, import_runner: ImportRunner
+) -> None:
+    import_id = post(HEADER + "\n".join(ROWS)).json()["id"]
+    with import_turn(database, 30) as mine:
+        assert mine
+        assert import_runner.run_next() is None
+    assert str(import_runner.run_next()) == import_id
+    assert ask("GET", f"/imports/{import_id}").json()["counts"]["created"] == len(ROWS)
