@@ -18,7 +18,7 @@ from app.leaderboard.schemas import PublishedLeaderboard
 from app.leaderboard.service import choose_leaderboard, read_published
 from app.snapshots.vote_sets import read_vote_set
 
-EVALUATION_SCHEMA = "0.2.1"
+EVALUATION_SCHEMA = "0.3.0"
 """Version of Every Eval Ever's eval.schema.json."""
 
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
@@ -67,7 +67,9 @@ def write_dataset(database: Database, filters: ExportFilters, folder: Path) -> E
         names = first.with_columns(named=pl.format("annotator-{}", "n")).drop("n").collect()
         votes = pl.scan_parquet(raw)
         numbered = votes.with_columns(
-            pl.col("annotator").replace_strict(names["annotator"], names["named"], return_dtype=pl.String)
+            pl.col("annotator").replace_strict(names["annotator"], names["named"], return_dtype=pl.String),
+            pl.col("sealed") == "true",
+            pl.col("propensity").cast(pl.Float64),
         )
         numbered.sink_parquet(data / "train-00000-of-00001.parquet", row_group_size=100_000)
         models = pl.concat([votes.select(pl.col(side).alias("model")) for side in ("model_a", "model_b")])
@@ -98,29 +100,28 @@ def write_evaluations(database: Database, filters: ExportFilters, folder: Path) 
         )
         published, vote_set = read_published(conn, version), read_vote_set(conn)
     rows = [row for row in published.rows() if row["score"] is not None]
-    ends = [row[name] for row in rows for name in ("lower", "score", "upper") if row[name] is not None]
     now = int(time.time())
     for row in rows:
         place = folder / _part(row["organization"] or "unknown") / _part(row["model"])
         place.mkdir(parents=True, exist_ok=True)
-        evaluation = _evaluation(row, published, now, (min(ends), max(ends)))
+        evaluation = _evaluation(row, published, now)
         text = json.dumps(evaluation, indent=2, ensure_ascii=False, allow_nan=False)
         (place / f"{uuid4()}.json").write_text(f"{text}\n", encoding="utf-8")
     return Exported(len(rows), vote_set)
 
 
-def _evaluation(
-    row: Mapping[str, Any], published: PublishedLeaderboard, now: int, bounds: tuple[float, float]
-) -> dict[str, Any]:
+def _evaluation(row: Mapping[str, Any], published: PublishedLeaderboard, now: int) -> dict[str, Any]:
     head = published.snapshot
     developer = row["organization"] or "unknown"
     model = row["model"] if "/" in row["model"] else f"{developer}/{row['model']}"
     uncertainty: dict[str, Any] = {"num_samples": row["votes"]}
     if row["se"] is not None:
-        uncertainty["standard_error"] = {"value": row["se"], "method": "clustered by annotator"}
+        uncertainty["standard_error"] = {"value": row["se"]}
     if row["lower"] is not None and row["upper"] is not None:
-        uncertainty["confidence_interval"] = {"lower": row["lower"], "upper": row["upper"]}
-    counts = {name: str(row[name]) for name in ("rank", "votes", "wins", "ties", "losses")}
+        uncertainty["confidence_interval"] = {
+            "lower": row["lower"], "upper": row["upper"], "confidence_level": 0.95,
+        }  # fmt: skip
+    details = {name: str(row[name]) for name in ("rank", "votes", "wins", "ties", "losses") if row[name] is not None}
     named = {"snapshot": str(head.number), "votes_hash": head.votes_hash, "tag": published.tag or "all votes"}
     return {
         "schema_version": EVALUATION_SCHEMA,
@@ -134,7 +135,12 @@ def _evaluation(
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "stable-arena", "version": app.__version__},
-        "model_info": {"name": row["model"], "id": model, "developer": developer},
+        "model_info": {
+            "name": row["model"],
+            "id": model,
+            "developer": developer,
+            "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
+        },
         "evaluation_results": [
             {
                 "evaluation_name": f"arena votes, {published.method}",
@@ -142,14 +148,16 @@ def _evaluation(
                     "dataset_name": "arena votes", "source_type": "other", "additional_details": named,
                 },
                 "metric_config": {
-                    "evaluation_description": "Score in Elo points from pairwise votes: 100 points are a 64 % chance "
-                    "to win. It has no bounds: min_score and max_score are the range of this leaderboard.",
+                    "evaluation_description": "Score from pairwise votes: 100 points are a 64 % chance to win.",
+                    "metric_id": f"stable-arena.{published.method}",
+                    "metric_kind": "elo",
+                    "metric_unit": "points",
                     "lower_is_better": False,
                     "score_type": "continuous",
-                    "min_score": bounds[0],
-                    "max_score": bounds[1],
+                    "min_score": "-Infinity",
+                    "max_score": "Infinity",
                 },
-                "score_details": {"score": row["score"], "details": counts, "uncertainty": uncertainty},
+                "score_details": {"score": row["score"], "details": details, "uncertainty": uncertainty},
             }
         ],
     }  # fmt: skip

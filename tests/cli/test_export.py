@@ -3,6 +3,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import polars as pl
 import pytest
 import yaml
@@ -118,6 +119,7 @@ def test_a_dataset_for_hugging_face(
     votes = pl.read_parquet(path)
     assert votes.height == 1503
     assert set(votes["annotator"]) == {f"annotator-{i}" for i in range(1, 27)}
+    assert (votes["sealed"].unique().to_list(), votes["propensity"].dtype) == ([False], pl.Float64())
     assert sorted(p.name for p in Path("dataset").iterdir()) == ["README.md", "data"]
     assert "exists" in run_cli("export", "votes", "--format", "huggingface", "--output", "dataset").stderr
     assert "--output" in run_cli("export", "votes", "--format", "huggingface").stderr
@@ -127,6 +129,8 @@ def test_a_dataset_for_hugging_face(
 def test_evaluations_for_every_eval_ever(
     run_cli: RunCli, use: Callable[[str], None], vote_file: Path, database_url: str
 ) -> None:
+    """They hold to the project's own schema, version 0.3.0 (MIT licence, beside it)."""
+    schema = json.loads((Path(__file__).parent / "every_eval_ever" / "eval.schema.json").read_text(encoding="utf-8"))
     use(database_url)
     run_cli("import", vote_file)
     assert run_cli("refit").exit_code == 0
@@ -137,11 +141,12 @@ def test_evaluations_for_every_eval_ever(
     assert len(files) == len(rows) == 5
     for path in files:
         found = json.loads(path.read_text())
-        assert {"schema_version", "evaluation_id", "retrieved_timestamp", "eval_library"} < found.keys()
+        jsonschema.validate(found, schema)
+        assert found["schema_version"] == schema["version"]
         row, (result_,) = rows[found["model_info"]["name"]], found["evaluation_results"]
         details = result_["score_details"]
         assert details["score"] == row["score"]
-        assert details["uncertainty"]["confidence_interval"] == {"lower": row["lower"], "upper": row["upper"]}
-        config = result_["metric_config"]
-        assert config["min_score"] <= row["lower"] < row["upper"] <= config["max_score"]
-        assert all(isinstance(value, str) for value in details["details"].values())
+        assert details["uncertainty"]["confidence_interval"] == {
+            "lower": row["lower"], "upper": row["upper"], "confidence_level": 0.95,
+        }  # fmt: skip
+        assert details["details"]["rank"] == str(row["rank"])
