@@ -101,10 +101,8 @@ def test_a_worker_killed_in_mid_fit_does_no_harm(
     assert worker.wait(120) == 0
 
 
-@pytest.mark.parametrize(
-    ("how", "level", "told"),
-    [(signal.SIGINT, "info", True), pytest.param(signal.SIGHUP, "error", False, marks=pytest.mark.campaign)],
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize(("how", "level", "told"), [(signal.SIGINT, "info", True), (signal.SIGHUP, "error", False)])
 def test_a_worker_logs_as_much_as_is_set_and_is_stopped(
     database: Database,
     start_worker: StartWorker,

@@ -66,6 +66,7 @@ def board(database: Database) -> Board:
         return {name: (rank, score, votes) for name, rank, score, votes in rows}
 
 
+@pytest.mark.campaign
 def test_dump_restore_ingest_refit(
     database: Database,
     database_url: str,

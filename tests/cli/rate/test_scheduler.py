@@ -15,6 +15,7 @@ from app.rating.solver.executors import Message
 RunCli = Callable[..., Result]
 
 
+@pytest.mark.campaign
 def test_the_leaderboard_is_that_of_one_machine(
     run_cli: RunCli, vote_file: Path, cluster: LocalCluster, remote_messages: list[list[Message]]
 ) -> None:

@@ -178,6 +178,7 @@ def test_killed_user_does_not_count(folder: ServerFolder) -> None:
     assert not is_alive(folder)
 
 
+@pytest.mark.campaign
 def test_committed_row_survives_killing_everything(folder: ServerFolder) -> None:
     holder = Holder(folder)
     url = holder.url()
@@ -197,7 +198,7 @@ def test_start_again_brings_back_a_dead_server(folder: ServerFolder) -> None:
     assert not is_alive(folder)
 
 
-@pytest.mark.parametrize("name", ["sleep", "postgres"])
+@pytest.mark.parametrize("name", [pytest.param("sleep", marks=pytest.mark.campaign), "postgres"])
 def test_unrelated_process_with_the_recorded_pid_is_left_alone(folder: ServerFolder, place: Path, name: str) -> None:
     program = place / name
     shutil.copy(shutil.which("sleep") or "sleep", program)
@@ -286,7 +287,9 @@ def test_several_processes_start_it_at_once(fresh: ServerFolder) -> None:
     assert not is_alive(fresh)
 
 
-@pytest.mark.parametrize("name", ["long" * 30, "with space, $(comma): 'quotes\" and é"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("long" * 30, marks=pytest.mark.campaign), "with space, $(comma): 'quotes\" and é"]
+)
 @pytest.mark.usefixtures("programs_in_reach")
 def test_path_unfit_for_a_socket(fresh: ServerFolder, name: str) -> None:
     folder = ServerFolder(fresh.path.parent / name)
@@ -332,6 +335,7 @@ def test_failed_start_names_the_log(folder: ServerFolder) -> None:
         configuration.write_text(text)
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(not ROOT, reason="only root runs the server as another user")
 def test_programs_closed_to_the_servers_user_are_copied_once(
     fresh: ServerFolder, place: Path, monkeypatch: pytest.MonkeyPatch

@@ -82,15 +82,17 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, messages: int, victims: list[Exe
     monkeypatch.setattr(RemoteParts, "run", counted)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("messages", [1, 12])
 def test_a_process_that_dies_is_survived(
     remote_cells: Cells,
     local_fit: FitResult,
     processes: Start,
+    two: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
     messages: int,
 ) -> None:
-    mortal, lasting = processes(1), processes(1)
+    mortal, lasting = processes(1), two[0]
     kill_after(monkeypatch, messages, [mortal])
     executors = Executors([mortal, lasting], worth=1)
     with fitting_on(executors):
@@ -99,17 +101,19 @@ def test_a_process_that_dies_is_survived(
         assert_same(fit(remote_cells), local_fit)
 
 
+@pytest.mark.campaign
 def test_a_fit_without_processes_fails_and_the_next_one_works(
     remote_cells: Cells,
     local_fit: FitResult,
     processes: Start,
+    two: list[Executor],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mortal = processes(1)
     kill_after(monkeypatch, 5, [mortal])
     with fitting_on(Executors([mortal], worth=1)), pytest.raises(ClusterError, match="every process"):
         fit(remote_cells)
-    with fitting_on(Executors([processes(1)], worth=1)):
+    with fitting_on(Executors(two, worth=1)):
         assert_same(fit(remote_cells), local_fit)
 
 
