@@ -34,6 +34,9 @@ CALLERS = (*WITHOUT_A_KEY, *SCOPES, "token")
 VISITORS = ("no key", "revoked", "read", "review:read", "review", "admin")
 """Of pages: there is no session for keys and tokens that may only send votes."""
 
+REFUSALS = {401: "not-authenticated", 403: "scope-missing"}
+"""The problem of an API's answer."""
+
 INCLUDED = {"admin": {*SCOPES}, "review": {"review:read"}}
 
 Verdict = str  # "in", or the status that keeps the caller out
@@ -140,6 +143,9 @@ def verdict(client: Client, method: str, path: str, headers: dict[str, str]) -> 
         if not answer.headers.get("content-type", "").startswith("text/event-stream"):  # which would not end
             answer.read()
     assert answer.status_code < 500 or answer.status_code == 503, (method, path, answer.text)
+    if answer.status_code in (401, 403) and not is_page(path):
+        assert answer.json()["type"] == f"/problems/{REFUSALS[answer.status_code]}", (method, path, answer.text)
+        assert ("WWW-Authenticate" in answer.headers) == (answer.status_code == 401), (method, path)
     if answer.headers.get("location", "").startswith("/console/sign-in?after="):
         return "401"
     return str(answer.status_code) if answer.status_code in (401, 403) else "in"
