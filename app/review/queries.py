@@ -135,13 +135,15 @@ def read_times_of_others(conn: Connection, annotator_id: int) -> list[tuple[NDAr
 def read_leaderboard(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
     """Return a snapshot's am-elo leaderboard of all votes, archived models included, by number.
 
-    `model_id, model, score, se, lower, upper, rank, votes, ties, component, archived`.
+    `model_id, model, score, se, lower, upper, place, rank, votes, ties, component, archived`. A provisional model's
+    rank is null; its place is for order alone.
     """
     c = snapshot_models.c
+    rank = case((c.provisional.is_(False), c.rank)).label("rank")
     statement = (
         select(
-            c.model_id, models.c.name.label("model"), c.score, c.se, c.lower, c.upper, c.rank, c.votes, c.ties,
-            c.component, models.c.archived_at.is_not(None).label("archived"),
+            c.model_id, models.c.name.label("model"), c.score, c.se, c.lower, c.upper, c.rank.label("place"), rank,
+            c.votes, c.ties, c.component, models.c.archived_at.is_not(None).label("archived"),
         )
         .join_from(snapshot_models, models)
         .where(c.snapshot_id == snapshot_id, c.method == "am-elo", c.tag == "")

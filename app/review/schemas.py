@@ -140,11 +140,11 @@ class ModelImpact(BaseModel):
     score_before: float | None
     score_after: float | None
     change: float | None = Field(description="Elo points.")
-    rank_before: int | None = Field(description="1 is best, within the component.")
+    rank_before: int | None = Field(description="1 is best, within the component; null for a provisional model.")
     rank_after: int | None
     place_change: float | None = Field(
-        description="Change of the expected place: 1 plus, for every other model, the probability that it is above. "
-        "Negative is up."
+        description="Change of the expected place: 1 plus, for every other ranked model, the probability that it is "
+        "above. Negative is up; null for a provisional model."
     )
     beyond_interval: bool | None = Field(description="Whether the later score lies outside the published interval.")
 

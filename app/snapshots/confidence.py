@@ -39,6 +39,7 @@ def confidence_rows(measured: Mapping[str, Confidence], model_ids: NDArray[np.in
             "votes": round(found.votes),
             "unscored": found.unscored.number,
             "unscored_ceiling": found.unscored.ceiling,
+            "provisional": found.unscored.provisional,
             "confidence": found.rule.confidence,
             "margin": found.rule.margin,
         }
@@ -63,7 +64,7 @@ def find_confidence(conn: Connection, snapshot_id: UUID, tag: str = "") -> Confi
         within=np.frombuffer(row["within"], dtype=_SHARES).reshape(n, -1) / _STEPS,
         forecasts=np.array(row["forecasts"]),
         votes=row["votes"],
-        unscored=Unscored(row["unscored"], row["unscored_ceiling"]),
+        unscored=Unscored(row["unscored"], row["unscored_ceiling"], row["provisional"]),
         rule=DecisionRule(row["confidence"], row["margin"]),
     )
 

@@ -91,8 +91,11 @@ def test_the_policy_sets_margin_and_confidence(ask: Ask, crowd: list[str], refit
     assert "equal" not in strict
 
 
-def test_a_model_without_a_score_leaves_the_verdict_open(ask: Ask, gather: Ask, refit: Ask, vote: Ask) -> None:
+def test_a_model_without_a_score_leaves_the_verdict_open(
+    ask: Ask, gather: Ask, refit: Ask, change_policy: Ask, vote: Ask
+) -> None:
     gather(honest=30)
+    change_policy(min_model_votes=0, min_model_annotators=0)
     vote(model_a="newcomer", model_b="model 0", winner="model_a")
     refit()
     found = confidence(ask, k=5)
@@ -102,10 +105,34 @@ def test_a_model_without_a_score_leaves_the_verdict_open(ask: Ask, gather: Ask, 
     assert found["sentence"] == sentence
 
 
+def test_a_provisional_model_is_no_part_of_the_verdict(ask: Ask, gather: Ask, refit: Ask, change_policy: Ask) -> None:
+    """It counts as a model, so that the error rate holds when it gets a rank."""
+    gather(honest=30)
+    refit()
+    alone = confidence(ask, k=1)
+    pair = {"model_a": "newcomer", "model_b": "model 0"}
+    votes = [{**pair, "winner": ("model_a", "model_b")[i % 6 == 0], "annotator": f"honest {i}"} for i in range(24)]
+    assert ask("POST", "/votes/batch", json={"votes": votes}).status_code == 200
+    change_policy(min_model_votes=30)
+    refit()
+    board = {row["model"]: row for row in ask("GET", "/leaderboard").json()["models"]}
+    assert (board["newcomer"]["provisional"], board["newcomer"]["rank"]) == (True, None)
+    assert board["newcomer"]["score"] > board[alone["leaders"][0]]["score"]
+    found = confidence(ask, k=1)
+    assert (found["provisional"], found["unscored"], found["leaders"]) == (1, 0, alone["leaders"])
+    assert "newcomer" not in [row["model"] for row in found["models"]]
+    assert sum(row["p_best"] for row in found["models"]) == pytest.approx(1.0, abs=1e-3)
+    change_policy(min_model_votes=0)
+    refit()
+    ranked = confidence(ask, k=1)
+    assert (ranked["provisional"], ranked["leaders"]) == (0, ["newcomer"])
+
+
 def test_a_model_that_only_lost_leaves_it_open_until_its_losses_rule_it_out(
-    ask: Ask, gather: Ask, refit: Ask, vote: Ask
+    ask: Ask, gather: Ask, refit: Ask, change_policy: Ask, vote: Ask
 ) -> None:
     annotators = gather(honest=30)
+    change_policy(min_model_votes=0, min_model_annotators=0)
     for losses, verdict in ((1, "not-yet"), (60, "decided")):
         for number in range(losses):
             vote(model_a="last", model_b="model 5", winner="model_b", annotator=annotators[number % 30])

@@ -72,6 +72,32 @@ def test_an_annotator_outside_the_fit_is_let_in(ask: Ask, crowd: list[str], refi
     )
 
 
+@pytest.mark.parametrize("policy", [{"min_model_votes": 30}, {"min_model_votes": 0, "max_interval_width": 120}])
+def test_only_ranked_models_are_counted(
+    ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask, monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any]
+) -> None:
+    """A newcomer amid the others has a score and no rank: it takes no rank of theirs, whichever way it is computed."""
+    monkeypatch.setattr(leave_one_out, "LARGEST_SHARE", 0.1)
+    pair = {"model_a": "newcomer", "model_b": "model 3"}
+    batch = [{**pair, "winner": ("model_a", "model_b")[i % 2], "annotator": f"honest {i % 12}"} for i in range(24)]
+    assert ask("POST", "/votes/batch", json={"votes": batch}).status_code == 200
+    change_policy(**policy)
+    refit()
+    provisional = [name for name, row in board(ask, 1).items() if row["provisional"]]
+    assert provisional == ["newcomer"]
+    ranked = [name for name in board(ask, 1) if name != "newcomer"]
+    for exact in (False, True):
+        seen = ask("GET", f"/annotators/honest 1/impact?exact={exact}").json()
+        assert seen["how"] == ("refit" if exact else "influence")
+        assert [row["model"] for row in seen["models"]] == [*ranked, "newcomer"]
+        *others, new = seen["models"]
+        assert (new["rank_before"], new["rank_after"], new["place_change"]) == (None, None, None)
+        assert new["change"] is not None
+        for when in ("rank_before", "rank_after"):
+            assert sorted(row[when] for row in others) == list(range(1, len(ranked) + 1))
+        assert all(row["place_change"] is not None for row in others)
+
+
 def test_an_annotator_without_votes_moves_nothing(ask: Ask, crowd: list[str], refit: Ask, vote: Ask) -> None:
     refit()
     vote(annotator="late")
@@ -168,9 +194,12 @@ def test_an_annotator_of_models_without_a_score_counts_and_moves_nothing(
         assert not [line for line in other["summary"] if line.startswith("P")]
 
 
-def test_models_without_a_score_have_none_to_lose(ask: Ask, pair_apart: list[str], refit: Ask) -> None:
+def test_models_without_a_score_have_none_to_lose(
+    ask: Ask, pair_apart: list[str], refit: Ask, change_policy: Ask
+) -> None:
+    change_policy(min_model_annotators=1)
     for key in pair_apart[1:]:
         ask("POST", f"/annotators/{key}/decisions", json={"action": "exclude", "reason": "a test"})
     refit()
     summary = ask("GET", "/annotators/pp0/impact?exact=true").json()["summary"]
-    assert summary == [f"{name}, which has no score, would have no counted votes left." for name in ("P1", "P2")]
+    assert summary == [f"{name}, which has no score, would have no rank." for name in ("P1", "P2")]

@@ -130,5 +130,6 @@ snapshot_confidence = Table(
     Column("votes", BigInteger, nullable=False),
     Column("unscored", Integer, nullable=False),
     Column("unscored_ceiling", Double, nullable=False, server_default="Infinity"),
+    Column("provisional", Integer, nullable=False, server_default="0"),  # models
     *(Column(name, Double, nullable=False) for name in ("confidence", "margin")),
 )

@@ -67,8 +67,11 @@ class LeaderboardConfidence(BaseModel):
         description="Models that only won or only lost, so that they have no score. While one of them may belong among "
         "the best k, the verdict is `not-yet`."
     )
+    provisional: int = Field(
+        description="Models that have too few votes for a rank. The verdict is on the ranked models only."
+    )
     models: list[ModelConfidence] = Field(
-        description="The largest component's models, best first, without archived ones."
+        description="The largest component's ranked models, best first, without archived ones."
     )
     undecided_pairs: int = Field(description="How many pairs are not certain.")
     undecided: list[UndecidedPair] = Field(description="At most 100 of them, the closest first.")

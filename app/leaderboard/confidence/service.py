@@ -38,12 +38,12 @@ class _Board:
 def describe_confidence(
     conn: Connection, snapshot: SnapshotHead, *, k: int = 1, tag: str | None = None
 ) -> LeaderboardConfidence:
-    """Say whether the votes of a snapshot are enough to know the best k models.
+    """Say whether the votes of a snapshot are enough to know the best k of the ranked models.
 
     Raises
     ------
     BadInputError
-        k is not below the number of models with a score, or above 50.
+        k is not below the number of ranked models with a score, or above 50.
     NoSuchLeaderboardError
     NoConfidenceError
         An old snapshot, a leaderboard without intervals, or too few or too many models.
@@ -69,6 +69,7 @@ def describe_confidence(
         votes=round(known.votes),
         more_votes=more,
         unscored=known.unscored.number,
+        provisional=known.unscored.provisional,
         models=[
             ModelConfidence(**row, p_best=within[0], p_top_k=within[k - 1])
             for row, within in zip(board.places, known.within.tolist(), strict=True)
@@ -95,7 +96,7 @@ def _read_board(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Board:
     if known is None:
         raise NoConfidenceError(
             f"snapshot {snapshot.number} does not say how sure its order is: old snapshots drop it, early versions of "
-            f"the service did not compute it, and it needs intervals and 2 to {MOST_MODELS} models with a score"
+            f"the service did not compute it, and it needs intervals and 2 to {MOST_MODELS} ranked models with a score"
         )
     model_ids = known.joint.models.tolist()
     places = store.read_places(conn, snapshot.id, tag, model_ids)
@@ -109,9 +110,11 @@ def _undecided(board: _Board, decision: Decision) -> list[UndecidedPair]:
     order = np.argsort((decision.gap / np.maximum(decision.half, np.finfo(float).tiny))[i, j], kind="stable")[:_LISTED]
     i, j = i[order], j[order]
     pair = (i, j + k)
+    models = n + known.unscored.count
+    costs = order_cost(known.rule, k, models), equality_cost(known.rule, n + known.unscored.provisional)
     ahead = forecast_pairs(
         decision.gap[i, j], known.joint.errors[pair], known.doubled[pair], known.joint.contrast_freedom[pair],
-        votes=known.votes, costs=(order_cost(known.rule, k, n + known.unscored.number), equality_cost(known.rule, n)),
+        votes=known.votes, costs=costs,
         margin=known.rule.margin,
     )  # fmt: skip
     points = np.stack([ahead.low, ahead.median, ahead.high], axis=1)

@@ -19,7 +19,7 @@ MOST_RANKS = 50
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure the order of a leaderboard's largest component is.
+    """How sure the order of the ranked models of a leaderboard's largest component is.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Confidence:
     forecasts : more votes until the best k are decided or practically equal, k = 1 … 50 or n − 1: the 10 %, 50 % and
         90 % points, shape (most, 3)
     votes : between these models
-    unscored : the models of the component without a score
+    unscored : the other models of the component: those without a score, and provisional ones
     rule : what the forecasts ask for
     """
 
@@ -53,9 +53,9 @@ class Confidence:
 
 
 def measure_confidence(rating: Rating, rule: DecisionRule, design: Floats | None = None) -> Confidence | None:
-    """Return how sure the order of the largest component is.
+    """Return how sure the order of the largest component is. Provisional models are left out.
 
-    None without intervals, and with fewer than 2 or more than 500 models with a score.
+    None without intervals, and with fewer than 2 or more than 500 ranked models with a score.
 
     Parameters
     ----------
@@ -84,11 +84,12 @@ def _bound_unscored(rating: Rating, rule: DecisionRule, most: int, n: int) -> Un
     stays 1 on average while battles come, and so ever reaches 1/α with probability α. The exact bound of a model that
     only lost is therefore valid at every look as it is.
     """
-    rest = (rating.components.label == 0) & ~rating.identified
+    here, provisional = rating.components.label == 0, rating.models.provisional
+    rest, later = here & ~rating.identified & ~provisional, int((here & provisional).sum())
     number = int(rest.sum())
     if number == 0:
-        return Unscored()
-    level = unscored_level(rule, min(most, n - 1), n + number)
+        return Unscored(provisional=later)
+    level = unscored_level(rule, min(most, n - 1), n + number + later)
     lower, upper = unscored_bounds(rating, 1.0 - level)
     lost = np.isneginf(lower[rest])
-    return Unscored(number, float(upper[rest].max()) if lost.all() else math.inf)
+    return Unscored(number, float(upper[rest].max()) if lost.all() else math.inf, later)

@@ -66,17 +66,25 @@ class Decision:
 
 @dataclass(frozen=True)
 class Unscored:
-    """The models of the component that have no score, because they only won or only lost.
+    """The models of the component that the others cannot be compared with.
 
     Attributes
     ----------
-    number : of these models
+    number : of the models that have no score, because they only won or only lost
     ceiling : Elo points, as the scores, that none of them ever exceeds, with probability `unscored_level`; ∞ where one
         of them has no such bound
+    provisional : number of the models without a rank. The verdict does not speak of them. They count as models, so that
+        the error rate holds when they get a rank.
     """
 
     number: int = 0
     ceiling: float = -math.inf
+    provisional: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many models there are beside those that are compared."""
+        return self.number + self.provisional
 
 
 NONE = Unscored()
@@ -101,18 +109,18 @@ def decide(joint: JointScores, k: int, rule: DecisionRule, unscored: Unscored = 
     S_j ≥ S_i. So only the k(n − k) pairs of a model that is truly among the best k and one that is not can make
     "decided" wrong, and only on one side. Each is tested at α/(k(n − k)) (Bonferroni). That two models are within the
     margin is tested at α/(n(n − 1)/2), because any two may be wrongly called equal. The intervals are those of
-    `sequential_half_widths`. Models without a score count in n.
+    `sequential_half_widths`. Models without a score and provisional ones count in n, these also among any two.
     """
     n = len(joint.score)
     if not 1 <= k < n:
         raise ValueError(f"k must be from 1 to {n - 1}: {n} models have a score")
     errors, freedom = joint.errors[:k, k:], joint.contrast_freedom[:k, k:]
     gap = joint.score[:k, None] - joint.score[k:]
-    half = sequential_half_widths(errors, freedom, order_cost(rule, k, n + unscored.number))
+    half = sequential_half_widths(errors, freedom, order_cost(rule, k, n + unscored.count))
     above = (gap > half) & (errors > 0)
-    wider = sequential_half_widths(errors, freedom, equality_cost(rule, n))
+    wider = sequential_half_widths(errors, freedom, equality_cost(rule, n + unscored.provisional))
     equal = (gap + wider <= rule.margin) & (errors > 0) & ~above
-    may_lead = unscored.number > 0 and _floor(joint, k, rule, n + unscored.number) <= unscored.ceiling
+    may_lead = unscored.number > 0 and _floor(joint, k, rule, n + unscored.count) <= unscored.ceiling
     verdict: Verdict = "not-yet"
     if (above | equal).all() and not may_lead:
         verdict = "decided" if above.all() else "equal"

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from sqlalchemy import RowMapping
 
 from app.rating.loop.rows import finite
-from app.review.impact.leave_one_out import Floats, ScoreChange
+from app.review.impact.leave_one_out import Floats, Mask, ScoreChange
 from app.review.schemas import ModelImpact
 
 _CLEAR = 0.2  # places from which a change gets a sentence
@@ -19,15 +19,16 @@ def compare_models(
 ) -> list[ModelImpact]:
     """Compare a published leaderboard with the changed one, in the order of the published one.
 
-    Ranks count archived models, but no row shows them. A model that is not on the published leaderboard has no row.
+    Ranks count archived models, but no row shows them. They do not count provisional ones, which have none. A model
+    that is not on the published leaderboard has no row. A model whose interval is too wide stays provisional.
 
     Parameters
     ----------
     model_ids : of the models in `change`
     published : the published leaderboard, as `read_leaderboard` returns it
     """
-    rows = _compare(change, {int(number): at for at, number in enumerate(model_ids)}, published)
-    return sorted(rows, key=lambda row: (row.rank_before is None, row.rank_before or row.rank_after or 0, row.model))
+    shown = sorted(published, key=lambda row: (row["rank"] is None, row["place"] or 0, row["model"]))
+    return list(_compare(change, {int(number): at for at, number in enumerate(model_ids)}, shown))
 
 
 def _compare(change: ScoreChange, place: dict[int, int], published: Sequence[RowMapping]) -> Iterator[ModelImpact]:
@@ -36,40 +37,56 @@ def _compare(change: ScoreChange, place: dict[int, int], published: Sequence[Row
     points = change.after[at] - change.before[at]
     after = np.where(np.isnan(before), change.after[at], before + points)
     se = np.array([np.nan if row["se"] is None else row["se"] for row in published], dtype=np.float64)
+    rank = np.array([row["rank"] or 0 for row in published], dtype=np.int64)
     component = np.array([row["component"] for row in published], dtype=np.int64)
-    passed, moved = _passed(before, after, component), _moved(before, after, se, component)
+    rivals = (component[:, None] == component) & (rank[:, None] > 0) & (rank > 0)
+    passed, moved = _passed(before, after, rivals), _moved(before, after, se, rivals)
+    later = _ranks(change, at, component, rank, passed)
     for i, row in enumerate(published):
         if row["archived"]:
             continue
-        rank = row["rank"] + int(passed[i]) if change.rank is None else int(change.rank[at[i]]) or None
         yield ModelImpact(
             model=row["model"],
             score_before=row["score"],
             score_after=finite(after[i]),
             change=finite(points[i]),
             rank_before=row["rank"],
-            rank_after=rank,
+            rank_after=int(later[i]) or None,
             place_change=finite(moved[i]),
             beyond_interval=_outside(row, finite(after[i])),
         )
 
 
-def _passed(before: Floats, after: Floats, component: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count, for each model, the models that are newly above it, minus those that no longer are."""
-    together = component[:, None] == component
+def _ranks(
+    change: ScoreChange,
+    at: NDArray[np.int64],
+    component: NDArray[np.int64],
+    before: NDArray[np.int64],
+    passed: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the later ranks, 0 for none. A model whose interval is too wide now is not among those of a refit."""
+    if change.rank is None:
+        return np.where(before > 0, before + passed, 0)
+    wide, rank = (before == 0) & ~change.few[at], change.rank[at]
+    above = (component[:, None] == component) & wide & (rank > 0) & (rank < rank[:, None])
+    return np.where(wide | (rank == 0), 0, rank - above.sum(axis=1))
+
+
+def _passed(before: Floats, after: Floats, rivals: Mask) -> NDArray[np.int64]:
+    """Count, for each model, the rivals that are newly above it, minus those that no longer are."""
     above_before, above_after = before > before[:, None], after > after[:, None]  # never of those without a score
-    passed: NDArray[np.int64] = ((above_after.astype(np.int64) - above_before) * together).sum(axis=1)
+    passed: NDArray[np.int64] = ((above_after.astype(np.int64) - above_before) * rivals).sum(axis=1)
     return passed
 
 
-def _moved(before: Floats, after: Floats, se: Floats, component: NDArray[np.int64]) -> Floats:
-    """Return the change of the expected place; NaN for a model without a score or a standard error."""
+def _moved(before: Floats, after: Floats, se: Floats, rivals: Mask) -> Floats:
+    """Return the change of the expected place; NaN for a model without a score, a standard error or a rank."""
     spread = np.hypot(se[:, None], se)
-    together = (component[:, None] == component) & ~np.eye(len(se), dtype=bool)
+    others = rivals & ~np.eye(len(se), dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore"):
         change = ndtr((after - after[:, None]) / spread) - ndtr((before - before[:, None]) / spread)
-    known = np.isfinite(before) & np.isfinite(after) & np.isfinite(se)
-    moved: Floats = np.where(together & np.isfinite(change), change, 0.0).sum(axis=1)
+    known = np.isfinite(before) & np.isfinite(after) & np.isfinite(se) & np.diag(rivals)
+    moved: Floats = np.where(others & np.isfinite(change), change, 0.0).sum(axis=1)
     return np.where(known, moved, np.nan)
 
 
@@ -80,18 +97,23 @@ def _outside(row: RowMapping, score: float | None) -> bool | None:
 
 
 def describe_impact(models: Sequence[ModelImpact], *, inside: bool, votes: int) -> Iterator[str]:
-    """Describe the models that would change their rank or expected place, the largest change first."""
+    """Describe the models that would get or lose a score or change their rank or place, the largest change first."""
     if votes == 0:
         yield "The annotator has no votes in this snapshot: nothing would change."
         return
     if not inside:
         yield "The annotator does not count in this snapshot; this is the effect of counting their votes."
-    moved = [one for one in models if one.rank_after != one.rank_before or abs(one.place_change or 0.0) >= _CLEAR]
+    moved = [one for one in models if _is_moved(one)]
     for one in sorted(moved, key=lambda m: -abs(m.change or 0.0)):
         yield _describe_model(one)
     if not moved:
         largest = max((abs(one.change) for one in models if one.change is not None), default=0.0)
         yield f"No model would change its rank; the largest change would be {largest:.1f} points."
+
+
+def _is_moved(one: ModelImpact) -> bool:
+    scored = (one.score_before is None) == (one.score_after is None)
+    return not scored or one.rank_after != one.rank_before or abs(one.place_change or 0.0) >= _CLEAR
 
 
 def _describe_model(one: ModelImpact) -> str:
@@ -109,7 +131,7 @@ def _describe_model(one: ModelImpact) -> str:
 
 def _place(one: ModelImpact) -> str:
     if one.rank_after is None:
-        return "have no counted votes left"
+        return "stay without a rank" if one.rank_before is None else "have no rank"
     if one.rank_before is None:
         return f"enter at rank {one.rank_after}"
     if one.rank_after == one.rank_before:

@@ -31,12 +31,15 @@ class ScoreChange:
     ----------
     how : by influence, or by a true refit
     before, after : Elo points of each model, NaN without a score, shape (n_models,)
-    rank : after a refit; None for influence, which gives only scores
+    few : models that are provisional before for few votes or annotators, shape (n_models,)
+    rank : after a refit, 0 for a model that is then provisional for few votes or annotators; None for influence, which
+        gives only scores
     """
 
     how: How
     before: Floats
     after: Floats
+    few: Mask
     rank: NDArray[np.int64] | None = None
 
 
@@ -60,19 +63,19 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
     cells = fit_input.cells()
     settings = replace(fit_input.settings, interval="none")
     base = estimate(cells.where(in_fit[cells.annotator]), settings)
-    before = base.models.score
+    before, few = base.models.score, base.models.provisional  # without intervals none is too wide
     if not (cells.annotator == annotator).any():
-        return ScoreChange("influence", before, before)
+        return ScoreChange("influence", before, before, few)
     if not exact and in_fit[annotator] and _is_small_change(base, annotator):
         after = before + _newton_step(base, annotator)
         if np.isfinite(after[base.identified]).all():
-            return ScoreChange("influence", before, after)
+            return ScoreChange("influence", before, after, few)
     other = in_fit.copy()
     other[annotator] = ~other[annotator]
     if not other[cells.annotator].any():
         raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard")
     refitted = estimate(cells.where(other[cells.annotator]), settings, base.optimum).models
-    return ScoreChange("refit", before, refitted.score, refitted.rank)
+    return ScoreChange("refit", before, refitted.score, few, np.where(refitted.provisional, 0, refitted.rank))
 
 
 def _is_small_change(base: Rating, annotator: int) -> bool:

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 5e514ffcbc7bf4d4: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 93ab0f0e6a2a9c3c: make docs.
 
 from __future__ import annotations
 
@@ -928,9 +928,13 @@ class LeaderboardConfidence(BaseModel):
             description="Models that only won or only lost, so that they have no score. While one of them may belong among the best k, the verdict is `not-yet`."
         ),
     ]
+    provisional: Annotated[
+        int,
+        Field(description="Models that have too few votes for a rank. The verdict is on the ranked models only."),
+    ]
     models: Annotated[
         list[ModelConfidence],
-        Field(description="The largest component's models, best first, without archived ones."),
+        Field(description="The largest component's ranked models, best first, without archived ones."),
     ]
     undecided_pairs: Annotated[int, Field(description="How many pairs are not certain.")]
     undecided: Annotated[
