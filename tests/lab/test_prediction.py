@@ -66,6 +66,7 @@ def test_a_model_without_a_score_is_predicted_one_half_and_counted() -> None:
     assert 0.01 < split.unpredicted < 0.05
 
 
+@pytest.mark.campaign
 def test_the_number_of_processes_changes_nothing(arena: Arena) -> None:
     source = partial(_same, arena)
     assert predict(source, [0, 1], shuffles=2, processes=2) == predict(source, [0, 1], shuffles=2)

@@ -70,6 +70,7 @@ def test_a_dead_database_is_logged_once_and_outlived(
     assert events == ["database_unavailable", "database_available_again"]
 
 
+@pytest.mark.campaign
 @pytest.mark.own_child
 def test_stopping_cuts_a_fit_short(
     database: Database, stored_crowd: None, worker: Worker, monkeypatch: pytest.MonkeyPatch

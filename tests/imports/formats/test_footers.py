@@ -87,7 +87,7 @@ def test_a_file_without_a_footer_is_refused(write: Write, content: bytes) -> Non
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_whatever_a_footer_holds_it_is_read_or_refused(
     whole: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
