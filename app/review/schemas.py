@@ -11,6 +11,7 @@ from app.leaderboard.diff.schemas import RowChange
 from app.policy.schemas import Policy
 from app.rating.settings import Standing
 from app.review.evidence.schemas import Agreement, Case
+from app.review.impact.leave_one_out import How
 from app.snapshots.schemas import SnapshotHead
 
 
@@ -126,9 +127,6 @@ class Rewards(BaseModel):
             {**row.model_dump(exclude={"id", "amount"}), "id": str(row.id), "amount": f"{row.amount:.2f}"}
             for row in self.rewards
         ]
-
-
-How = Literal["influence", "refit"]
 
 
 class ModelImpact(BaseModel):

@@ -1,6 +1,7 @@
 """The scores without one annotator, or with one more. The child process runs this."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,8 @@ from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import find_influence, leave_annotators_out
 from app.rating.inference.rating import Rating
 from app.refits.fit.interface import FitInput
-from app.review.schemas import How
 
+How = Literal["influence", "refit"]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -41,6 +42,30 @@ class ScoreChange:
     after: Floats
     few: Mask
     rank: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The computed part of an impact.
+
+    Attributes
+    ----------
+    change : of the models in `model_ids`
+    inside : whether the annotator was in the fit
+    votes : of the annotator that the snapshot read
+    """
+
+    change: ScoreChange
+    model_ids: NDArray[np.int32]
+    inside: bool
+    votes: int
+
+
+def compute_impact(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool) -> Computed:
+    """Compute an impact, as `leave_out` does; the child process, which imports this module alone, calls this."""
+    change = leave_out(fit_input, in_fit, annotator, exact=exact)
+    votes = int((fit_input.annotator == annotator).sum())
+    return Computed(change, fit_input.model_ids, bool(in_fit[annotator]), votes)
 
 
 def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool) -> ScoreChange:

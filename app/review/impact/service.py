@@ -1,24 +1,21 @@
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
 import numpy as np
 from cachetools import LRUCache
-from numpy.typing import NDArray
 from sqlalchemy import RowMapping
 
 from app.annotators.schemas import FoundAnnotator
 from app.annotators.service import find_annotator
 from app.database.engine import Database
 from app.errors import UnavailableError
-from app.refits.fit.interface import FitInput
 from app.refits.fit.on_demand import OnDemandFits
 from app.refits.fit.process import FitResources
 from app.refits.load import load_past_fit_input
 from app.review.impact.impact_table import compare_models, describe_impact
-from app.review.impact.leave_one_out import Mask, ScoreChange, leave_out
+from app.review.impact.leave_one_out import Computed, compute_impact
 from app.review.queries import read_fitted, read_leaderboard
 from app.review.schemas import Impact
 from app.snapshots.schemas import Snapshot
@@ -34,30 +31,13 @@ class ImpactBusyError(UnavailableError):
     title = "Another impact is being computed"
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """The computed part of an impact.
-
-    Attributes
-    ----------
-    change : of the models in `model_ids`
-    inside : whether the annotator was in the fit
-    votes : of the annotator that the snapshot read
-    """
-
-    change: ScoreChange
-    model_ids: NDArray[np.int32]
-    inside: bool
-    votes: int
-
-
 class Impacts:
     """Computes how the newest leaderboard depends on an annotator, one at a time, and caches the answers."""
 
     def __init__(self, database: Database, resources: FitResources | None = None) -> None:
         self._database = database
         self._fits = OnDemandFits(resources, busy=ImpactBusyError)
-        self._answers: LRUCache[tuple[UUID, int, bool], _Answer] = LRUCache(MOST_CACHED)
+        self._answers: LRUCache[tuple[UUID, int, bool], Computed] = LRUCache(MOST_CACHED)
         self._lock = threading.Lock()  # of the cache
 
     def impact(self, reference: str, *, exact: bool = False) -> Impact:
@@ -82,6 +62,7 @@ class Impacts:
             answer = self._answers.get(key)
         if answer is None:
             with self._fits.process() as process:
+                process.start()  # while the votes are read
                 answer = process.run(self._prepare(snapshot, annotator, exact=exact))
             with self._lock:
                 self._answers[key] = answer
@@ -92,21 +73,15 @@ class Impacts:
         """End a fit under way."""
         self._fits.stop()
 
-    def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> Callable[[], _Answer]:
+    def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> Callable[[], Computed]:
         with self._database.read() as conn:
             fit_input = load_past_fit_input(conn, snapshot)
             in_fit = np.isin(fit_input.annotator_ids, read_fitted(conn, snapshot.id))
         position = int(np.searchsorted(fit_input.annotator_ids, annotator.annotator_id))
-        return partial(_compute, fit_input, in_fit, position, exact=exact)
+        return partial(compute_impact, fit_input, in_fit, position, exact=exact)
 
 
-def _compute(fit_input: FitInput, in_fit: Mask, position: int, *, exact: bool) -> _Answer:
-    """Compute an impact. The child process runs this."""
-    change = leave_out(fit_input, in_fit, position, exact=exact)
-    return _Answer(change, fit_input.model_ids, bool(in_fit[position]), int((fit_input.annotator == position).sum()))
-
-
-def _report(annotator: FoundAnnotator, snapshot: Snapshot, answer: _Answer, published: Sequence[RowMapping]) -> Impact:
+def _report(annotator: FoundAnnotator, snapshot: Snapshot, answer: Computed, published: Sequence[RowMapping]) -> Impact:
     models = compare_models(answer.change, answer.model_ids, published)
     return Impact(
         id=annotator.id,
