@@ -25,6 +25,7 @@ from app.pages.console.imports import endpoints as imports_page
 from app.pages.console.keys import endpoints as keys_page
 from app.pages.console.policy import endpoints as policy_page
 from app.pages.console.refits import endpoints as refits_page
+from app.pages.console.retractions import endpoints as retractions_page
 from app.pages.console.reviews import endpoints as reviews_page
 from app.pages.console.sessions import endpoints as sessions_page
 from app.pages.console.sign_in import endpoints as sign_in_page
@@ -95,6 +96,7 @@ def install_routes(app: FastAPI) -> None:
         imports_page.router,
         health_page.router,
         keys_page.router,
+        retractions_page.router,
         webhooks_page.router,
         audit_page.router,
         reviews_page.router,

@@ -60,7 +60,7 @@ class ImportLoad:
         with self._database.begin() as conn:
             row = store.lock_import(conn, self._id)
             if row["rows_total"] is None:
-                store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts)
+                store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts, notes=survey.notes)
                 store.add_faults(conn, self._id, [_fault(r, f.pointer, f.detail) for r, f in survey.faults])
 
     def run(self, reader: VoteReader, recorded: pl.DataFrame) -> bool:

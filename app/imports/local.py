@@ -1,7 +1,7 @@
 """Imports a file of this machine; an interrupted import continues when the same file is imported again."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -87,7 +87,7 @@ def import_file(
     stage("Reading")
     reader = VoteReader(path, options.reading())
     if options.dry_run:
-        return replace(_tried(_surveyed(database, reader, progress, None)), notes=tuple(reader.notes))
+        return _tried(_surveyed(database, reader, progress, None))
     sha256 = file_sha256(path)
     with awaited_turn(database, _TURN_SECONDS, lambda: stage("Waiting for another import")):
         return _import(database, reader, sha256, options, requested_by=requested_by, stage=stage, progress=progress)
@@ -129,7 +129,7 @@ def _import(
         assert recorded is not None  # noqa: S101  it is not stopped
     stage("Recording")
     load.run(reader, recorded)
-    return replace(_receipt(database, found["id"], resumed=resumed), notes=tuple(reader.notes))
+    return _receipt(database, found["id"], resumed=resumed)
 
 
 def _checked(
@@ -182,11 +182,12 @@ def _receipt(database: Database, import_id: UUID, *, resumed: bool) -> ImportRec
     if row["state"] != "done":
         raise ImportBrokenError(f"another process failed to import the same file: {row['detail']}")
     conflicts = tuple(ImportFault(**fault) for fault in rows)
-    return ImportReceipt(import_id, ImportCounts(**row["counts"]), resumed=resumed, conflicts=conflicts)
+    counts, notes = ImportCounts(**row["counts"]), tuple(row["notes"])
+    return ImportReceipt(import_id, counts, resumed=resumed, conflicts=conflicts, notes=notes)
 
 
 def _tried(survey: Survey) -> ImportReceipt:
     unknown = dict.fromkeys(OF_THE_RECORD)
     counts = ImportCounts(rows=survey.rows, rejected=survey.rejected, skipped=survey.skipped, **unknown)
     faults = [ImportFault(record=r, place=f.pointer, kind="invalid", detail=f.detail) for r, f in survey.faults]
-    return ImportReceipt(None, counts, faults=tuple(faults[:MAX_CONFLICTS_LISTED]))
+    return ImportReceipt(None, counts, faults=tuple(faults[:MAX_CONFLICTS_LISTED]), notes=tuple(survey.notes))

@@ -190,7 +190,7 @@ def _forget_claims(conn: Connection, import_id: UUID) -> None:
 
 def _figures(survey: Survey) -> dict[str, Any]:
     counts = {"rows": survey.rows, "rejected": survey.rejected, "skipped": survey.skipped}
-    return {"rows_total": survey.rows, "counts": counts}
+    return {"rows_total": survey.rows, "counts": counts, "notes": survey.notes}
 
 
 def _records(survey: Survey) -> list[dict[str, object]]:

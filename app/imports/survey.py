@@ -22,6 +22,7 @@ class Survey:
     unreadable : invalid records.
     unknown : records on models that could not be stored now.
     faults : record number and error of the first 100,000 invalid or unknown records.
+    notes : what was assumed about the times in the file.
     """
 
     rows: int
@@ -29,6 +30,7 @@ class Survey:
     unreadable: int
     unknown: int
     faults: list[tuple[int, FieldError]]
+    notes: list[str]
 
     @property
     def rejected(self) -> int:
@@ -74,7 +76,7 @@ def survey_file(
     places = reader.places([row for row, _ in first_unknown])
     faults += [(row, FieldError(places[row], detail)) for row, detail in first_unknown]
     faults.sort(key=lambda fault: fault[0])
-    return Survey(rows, skipped, unreadable, len(unknown), faults[:MAX_FAULTS_STORED])
+    return Survey(rows, skipped, unreadable, len(unknown), faults[:MAX_FAULTS_STORED], list(reader.notes))
 
 
 def refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:

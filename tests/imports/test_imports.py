@@ -17,6 +17,7 @@ from app.database.engine import Database
 from app.imports.runner import ImportRunner
 from app.main import create_app
 from app.settings import ImportSettings, Settings, WorkerSettings
+from tests.fixtures.console import SignIn
 from tests.imports.uploads import HEADER, TABLES, count, wait_until
 
 Ask = Callable[..., Any]
@@ -118,6 +119,19 @@ def test_a_faulty_file_is_refused_whole_and_says_why(
     assert post(HEADER + rows, skip_invalid=True).json()["id"] != import_id
     import_runner.run_next()
     assert count(database) == 1
+
+
+def test_what_was_assumed_about_times_is_on_its_record(
+    post: Ask, ask: Ask, import_runner: ImportRunner, sign_in: SignIn
+) -> None:
+    content = "annotator,model_a,model_b,winner,timestamp\nk,a,b,tie,1700000000000\nk,a,b,tie,1700000001000\n"
+    note = "times such as 1700000000000 are read as milliseconds since 1970"
+    for dry_run in ("true", "false"):
+        sent = post(content.encode(), dry_run=dry_run)
+        assert ask("GET", f"/imports/{sent.json()['id']}").json()["notes"] == []
+        import_runner.run_next()
+        assert ask("GET", f"/imports/{sent.json()['id']}").json()["notes"] == [note]
+    assert f"T{note[1:]}." in sign_in("admin").get(f"/console/imports/{sent.json()['id']}").text
 
 
 def test_a_dry_run(post: Ask, ask: Ask, import_runner: ImportRunner, database: Database) -> None:

@@ -17,6 +17,7 @@ imports = Table(
     Column("rows_done", BigInteger, nullable=False, server_default="0"),
     Column("rows_total", BigInteger),
     Column("counts", JSONB, nullable=False),
+    Column("notes", JSONB, nullable=False, server_default="[]"),
     Column("detail", Text),
     Column("requested_by", Text, nullable=False),
     timestamp("created_at"),

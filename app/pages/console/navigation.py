@@ -18,6 +18,7 @@ SECTIONS = (
     Section("/console/appeals", "Appeals", "review:read"),
     Section("/console/annotators", "Annotators", "review:read"),
     Section("/console/abilities", "Abilities", "review:read"),
+    Section("/console/retractions", "Retractions", "review:read"),
     Section("/console/policy", "Policy", "admin"),
     Section("/console/refits", "Refits", "review:read"),
     Section("/console/imports", "Imports", "ingest"),

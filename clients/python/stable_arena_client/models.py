@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 93ab0f0e6a2a9c3c: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 6e51b0331143f2b1: make docs.
 
 from __future__ import annotations
 
@@ -838,6 +838,10 @@ class Import(BaseModel):
         Field(description="Records in the file; null before they are counted."),
     ]
     counts: ImportCounts
+    notes: Annotated[
+        list[str],
+        Field(description="What was assumed about the times in the file, once it is checked."),
+    ] = []
     detail: Annotated[str | None, Field(description="Why it failed.")]
     undone_by: Annotated[
         UUID | None,
@@ -869,6 +873,10 @@ class ImportDetails(BaseModel):
         Field(description="Records in the file; null before they are counted."),
     ]
     counts: ImportCounts
+    notes: Annotated[
+        list[str],
+        Field(description="What was assumed about the times in the file, once it is checked."),
+    ] = []
     detail: Annotated[str | None, Field(description="Why it failed.")]
     undone_by: Annotated[
         UUID | None,
