@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from app.rating.solver.result import FitResult
 from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import find_scale
 from app.rating.solver.sqp import Optimum, minimise
+from app.rating.solver.weights import vote_worth, weigh_votes
 
 CERTAIN = 2.0  # standard errors from 0, beyond which the sign of an ability is certain
 FIRST_UPDATES = 3  # Newton steps on each ability alone, from 1
@@ -94,9 +96,13 @@ def fit_am_elo(
     *,
     prior_sd: float | None = 1.0,
     ability_cap: float | None = 1.75,
+    influence_limit: float | None = None,
     start: tuple[Floats, Floats] | None = None,
 ) -> FitResult:
     """Maximise ℓ(R, θ) − Σ_k (θ_k − 1)²/(2 sd²) with P = σ(θ_k (R_a − R_b)), θ_k ≤ cap and typical θ = 1.
+
+    With a limit of influence the abilities of this maximum give the votes their weights (`solver.weights`), and the
+    result is the maximum with the weights that is reached from it, or from `start`.
 
     Parameters
     ----------
@@ -104,6 +110,7 @@ def fit_am_elo(
     component : component of each model, shape (n_models,)
     prior_sd : None is the paper's estimator (plain maximum likelihood)
     ability_cap : in units of the typical ability, greater than 1; None for none
+    influence_limit : of `weigh_votes`; None for none
     start : (R, θ); default m-ELO and the abilities at its scores. With a prior and fewer than 20 annotators the highest
         of several maxima is taken, from starts that believe each annotator more in turn
 
@@ -140,19 +147,25 @@ def fit_am_elo(
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
     likelihood = Likelihood(cells, prior_sd)
     with Partitions.of(cells, component, find_scale(cells), prior_sd=prior_sd, cap=ability_cap) as partitions:
+        climb = _Climb(likelihood, partitions, ability_cap)
         if start is not None:
             partitions.begin(start[1])
-            return _climb(likelihood, partitions, start[0], ability_cap)
-        fits, failures = list[FitResult](), list[NotConvergedError | NoCommonRankingError]()
-        for R in _starts(cells, partitions, prior_sd):
-            partitions.each(Partition.update_abilities, R, steps=FIRST_UPDATES, furthest=FURTHEST_START)
-            try:
-                fits.append(_climb(likelihood, partitions, R, ability_cap))
-            except (NotConvergedError, NoCommonRankingError) as failure:
-                failures.append(failure)
-    if not fits:
-        raise failures[0]
-    return _choose(likelihood, fits)
+            optimum = climb.search(start[0])
+        else:
+            optimum = climb.search_from_all(_starts(cells, partitions, prior_sd))
+        if influence_limit is None:
+            return climb.finish(optimum)
+        weighted = weigh_votes(cells, vote_worth(partitions.abilities()), influence_limit)
+        if weighted is None:
+            return climb.finish(optimum)
+        partitions.recount(weighted.cells)
+        climb = _Climb(Likelihood(weighted.cells, prior_sd), partitions, ability_cap)
+        if start is None:
+            optimum = climb.search(optimum.R, near=True)
+        else:  # an earlier result, which had weights too
+            partitions.begin(start[1])
+            optimum = climb.search(start[0])
+        return replace(climb.finish(optimum), weighted=weighted)
 
 
 def _starts(cells: Cells, partitions: Partitions, prior_sd: float | None) -> Iterator[Floats]:
@@ -189,35 +202,64 @@ def _choose(likelihood: Likelihood, fits: list[FitResult]) -> FitResult:
     return best
 
 
-def _climb(likelihood: Likelihood, partitions: Partitions, R: Floats, ability_cap: float | None) -> FitResult:
-    """Search from R and the abilities in the partitions, and refuse a result that is none."""
-    plain, cap = likelihood.precision == 0.0, np.inf if ability_cap is None else ability_cap
-    try:
-        optimum = minimise(partitions, R)
-    except NotConvergedError as failure:
-        if plain:
-            _refuse_unbounded(likelihood.rows, failure.R)
-        own = profile_abilities(likelihood.rows, failure.R, failure.theta, precision=likelihood.precision).theta
-        typical_ability(np.minimum(own, cap))
-        raise
-    theta, point = partitions.abilities(), _curvature(partitions, optimum)
-    if plain:
-        _refuse_unbounded(likelihood.rows, optimum.R)
-        _refuse_outgrown(theta)
-    else:
-        _refuse_opposed(theta, point)
-    log_likelihood = likelihood.prior(theta) - point.value
-    end = Problem(likelihood, partitions.component, partitions.scale), point
-    undecided = np.zeros(len(theta), dtype=bool)
-    return FitResult(optimum.R, theta, theta >= cap, log_likelihood, optimum.iterations, undecided, end)
+class _Climb:
+    """The search for a maximum from where the abilities in the partitions are."""
 
+    def __init__(self, likelihood: Likelihood, partitions: Partitions, ability_cap: float | None) -> None:
+        self.likelihood, self.partitions = likelihood, partitions
+        self.plain, self.cap = likelihood.precision == 0.0, np.inf if ability_cap is None else ability_cap
 
-def _curvature(partitions: Partitions, optimum: Optimum) -> Curvature:
-    """Return the last derivatives, those of the abilities and cells gathered from the partitions."""
-    gradient, D, cross = (np.concatenate(x) for x in zip(*partitions.each(Partition.derivatives), strict=True))
-    point = optimum.point
-    A = laplacian(point.stiffness, partitions.n_models)
-    return Curvature(point.value, point.gradient, gradient, A, cross, D)
+    def search(self, R: Floats, *, near: bool = False) -> Optimum:
+        """Search from these scores; `near` as for `minimise`. A failure is explained where the votes explain it."""
+        try:
+            return minimise(self.partitions, R, near=near)
+        except NotConvergedError as failure:
+            rows, precision = self.likelihood.rows, self.likelihood.precision
+            if self.plain:
+                _refuse_unbounded(rows, failure.R)
+            own = profile_abilities(rows, failure.R, failure.theta, precision=precision).theta
+            typical_ability(np.minimum(own, self.cap))
+            raise
+
+    def search_from_all(self, starts: Iterator[Floats]) -> Optimum:
+        """Search from all these scores, with the abilities that they suggest, and go to the highest maximum."""
+        fits, failures = list[FitResult](), list[NotConvergedError | NoCommonRankingError]()
+        several = list(starts)
+        for R in several:
+            self.partitions.each(Partition.update_abilities, R, steps=FIRST_UPDATES, furthest=FURTHEST_START)
+            if len(several) == 1:
+                return self.search(R)
+            try:
+                fits.append(self.finish(self.search(R)))
+            except (NotConvergedError, NoCommonRankingError) as failure:
+                failures.append(failure)
+        if not fits:
+            raise failures[0]
+        best = _choose(self.likelihood, fits)
+        self.partitions.begin(best.theta)
+        return Optimum(best.R, best.iterations)
+
+    def finish(self, optimum: Optimum) -> FitResult:
+        """Return the result with its derivatives, and refuse one that is none."""
+        theta, point = self.partitions.abilities(), self._expand(optimum.R)
+        if self.plain:
+            _refuse_unbounded(self.likelihood.rows, optimum.R)
+            _refuse_outgrown(theta)
+        else:
+            _refuse_opposed(theta, point)
+        log_likelihood = self.likelihood.prior(theta) - point.value
+        end = Problem(self.likelihood, self.partitions.component, self.partitions.scale), point
+        undecided = np.zeros(len(theta), dtype=bool)
+        return FitResult(optimum.R, theta, theta >= self.cap, log_likelihood, optimum.iterations, undecided, end)
+
+    def _expand(self, R: Floats) -> Curvature:
+        """Return the derivatives by the observed Hessian; those of abilities and cells come from the partitions."""
+        no_multiplier = np.zeros(self.partitions.scale.number)
+        point = self.partitions.total(Partition.expand, R, no_multiplier, exact=True)
+        derivatives = zip(*self.partitions.each(Partition.derivatives), strict=True)
+        gradient, D, cross = (np.concatenate(each) for each in derivatives)
+        A = laplacian(point.stiffness, self.partitions.n_models)
+        return Curvature(point.value, point.gradient, gradient, A, cross, D)
 
 
 def _refuse_unbounded(rows: CellRows, R: Floats) -> None:

@@ -1,6 +1,6 @@
 """Some annotators of a fit, with everything of the size of their votes: the work that runs beside the data."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
@@ -9,6 +9,7 @@ from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 from app.rating.solver.kernels import balance_pairs, expand_cells, update_abilities
+from app.rating.solver.profile_abilities import profile_annotators
 from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import LEAST_CURVATURE, WIDTH
 
@@ -16,6 +17,8 @@ BEYOND = 1e-12  # a step that passes the cap by less than this does so by roundi
 MOST_DEPARTURES = 3  # from the cap in one step, so that the search for those it holds ends
 LEAVES = 1e-9  # gradient, relative to the likelihood's, below which an ability at the cap stays there
 NO_CURVATURE = 1e-300  # its inverse is finite
+LONG = 10.0  # times the average squared length of a step in standard errors; for shorter ones Newton's method is quick
+NEAR = 1e-6  # step of an ability after which its error is of the square of it
 
 
 class Sums:
@@ -136,9 +139,14 @@ class Partition:
         self.theta = np.minimum(theta, self.cap)
         self.held: Mask = np.zeros(len(theta), dtype=bool)
 
-    def count(self) -> int:
-        """Return the number of annotators."""
-        return len(self.theta)
+    def recount(self, n: Floats, s: Floats) -> None:
+        """Set n and s of the cells; the abilities stay."""
+        self.cells = replace(self.cells, n=n, s=s)
+        self.rows = CellRows(self.cells, 1)
+
+    def count(self) -> tuple[int, int]:
+        """Return the number of annotators and of cells."""
+        return len(self.theta), len(self.cells.n)
 
     def abilities(self) -> Floats:
         """Return θ, shape (n_annotators,)."""
@@ -238,6 +246,25 @@ class Partition:
     def move(self, length: float) -> None:
         """Move the abilities by this share of their step."""
         self.theta = np.minimum(self.origin + length * self.step, self.cap)
+
+    def refine(self, scores: Floats, multiplier: Floats, average: float) -> None:
+        """Move the abilities that had a long step on to the end: the minimum of their own terms at these scores.
+
+        An ability with few votes can need several Newton steps after all others and the scores have converged.
+
+        Parameters
+        ----------
+        average : squared length of a score's or ability's step
+        """
+        who = np.flatnonzero(self.curvature * self.step**2 > LONG * average)
+        c, theta = self.cells, self.theta.copy()
+        unused = np.empty((4, len(theta)))
+        profile_annotators(
+            who, self.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties,
+            scores, 1.0, self.precision, multiplier[self.group], self.cap, NEAR, False, theta, *unused,
+        )  # fmt: skip
+        self.theta, self.held = theta, self.held.copy()
+        self.held[who] = theta[who] >= self.cap
 
     def _eliminate(self, free: Floats, held: Floats, *, products: bool = True) -> Eliminated:
         """Return the sums, each ability counted `free` times as a free one and `held` times as a held one."""

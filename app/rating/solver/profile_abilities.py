@@ -11,6 +11,7 @@ from app.rating.data.threads import map_parts
 from app.rating.solver.kernels import pair_of
 from app.rating.solver.residuals import moments, squared_residual
 from app.rating.solver.rows import CellRows
+from app.rating.solver.scale import LEAST_CURVATURE, WIDTH
 
 MOST_STEPS = 100
 
@@ -64,12 +65,12 @@ def profile_abilities(
     Newton's method within a bracket, which always converges. Annotators are independent of each other.
     """
     c, theta = rows.cells, start.copy()
-    value, information, third, noise = (np.zeros(len(theta)) for _ in range(4))
+    value, information, third, noise, free = (np.zeros(len(theta)) for _ in range(5))
 
     def profile_part(part: tuple[int, int]) -> None:
         profile_annotators(
-            *part, rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties,
-            R, weight, precision, near, valued, theta, value, information, third, noise,
+            np.arange(*part), rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties,
+            R, weight, precision, free, np.inf, near, valued, theta, value, information, third, noise,
         )  # fmt: skip
 
     map_parts(profile_part, rows.parts)
@@ -78,12 +79,16 @@ def profile_abilities(
 
 @compiled
 def profile_annotators(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
-    R: Floats, weight: float, precision: float, near: float, valued: bool,
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, weight: float, precision: float, multiplier: Floats, cap: float, near: float, valued: bool,
     theta: Floats, value: Floats, information: Floats, third: Floats, noise: Floats,
 ) -> None:  # fmt: skip
-    """Set the arrays of `ProfiledAbilities` for annotators first … last−1, starting from theta."""
-    for k in range(first, last):
+    """Set the arrays of `ProfiledAbilities` for the annotators listed, starting from theta, which is at most `cap`.
+
+    Of the objective λ_k 0.3 tanh((θ_k − 1)/0.3) is taken off, λ_k the multiplier of the constraint on the scale. Where
+    it makes an objective convex, the step is that of the objective without it.
+    """
+    for k in who:
         low, high = -np.inf, np.inf
         for _ in range(MOST_STEPS):
             ability, own, slope, bend, skewness, squares = theta[k], 0.0, 0.0, 0.0, 0.0, 0.0
@@ -104,7 +109,13 @@ def profile_annotators(
             information[k], third[k], noise[k] = weight * bend, weight * skewness, squares
             gradient = weight * slope - precision * (ability - 1.0)
             curvature = weight * bend + precision
-            if gradient == 0.0 or curvature <= 0.0:
+            if multiplier[k] != 0.0:
+                t = math.tanh((ability - 1.0) / WIDTH)
+                v = 1.0 - t * t
+                gradient -= multiplier[k] * v
+                whole = curvature - 2.0 / WIDTH * multiplier[k] * t * v
+                curvature = whole if whole > LEAST_CURVATURE * curvature else curvature
+            if gradient == 0.0 or curvature <= 0.0 or (ability >= cap and gradient > 0.0):
                 break
             if gradient > 0.0:
                 low = ability
@@ -112,8 +123,8 @@ def profile_annotators(
                 high = ability
             furthest = 2.0 + abs(ability)
             step = min(max(gradient / curvature, -furthest), furthest)
-            ability += step
-            if abs(step) <= near:
+            ability = min(ability + step, cap)
+            if abs(ability - theta[k]) <= near:
                 theta[k] = ability
                 break
             theta[k] = ability if low < ability < high else 0.5 * (low + high)

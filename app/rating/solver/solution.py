@@ -16,15 +16,13 @@ from app.rating.solver.observed import observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
-from app.rating.solver.weights import Weighted, scale_votes, vote_worth, weigh_votes
+from app.rating.solver.weights import Weighted, scale_votes
 
 
 def fit_with_settings(
     cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None, *, leave: bool = True
 ) -> FitResult:
     """Fit the settings' method to the compact cells of identified models.
-
-    With a limit of influence, votes get their weights by the abilities of a first fit, whose prior the second keeps.
 
     Parameters
     ----------
@@ -39,56 +37,52 @@ def fit_with_settings(
         return FitResult(nothing, nothing, no_annotator, 0.0, 0, no_annotator)
     if settings.method == "m-elo":
         return fit_m_elo(cells, component, start and start[0])
-    fit, sd, prior = _fit(cells, component, settings, start)
-    votes, weighted = cells, None
-    if settings.influence_limit is not None and sd is not None:
-        weighted = weigh_votes(cells, vote_worth(fit.theta), settings.influence_limit)
-    if weighted is not None:
-        cells = weighted.cells
-        fit, _, _ = _fit(cells, component, replace(settings, prior_sd=sd), start or (fit.R, fit.theta))
-        fit = replace(fit, weighted=weighted)
+    fit, sd, prior = _fit(cells, component, settings, start, settings.influence_limit)
     try:
-        return _published(cells, component, fit, settings, sd, prior, votes)
+        return _published(fit.counted(cells), component, fit, settings, sd, prior, cells)
     except SaddlePointError as saddle:
         if not leave or cells.n_annotators < FEW or find_scale(cells).number > 1:
             raise
-        higher = _leave_saddle(saddle, cells, component, settings, votes, weighted)
+        higher = _leave_saddle(saddle, cells, component, settings, fit.weighted)
     if settings.influence_limit is None:
         return higher
     # the weights were those of the abilities at the saddle point
-    return fit_with_settings(votes, component, settings, (higher.R, higher.theta), leave=False)
+    return fit_with_settings(cells, component, settings, (higher.R, higher.theta), leave=False)
 
 
 def _fit(
-    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
+    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None, limit: float | None
 ) -> tuple[FitResult, float | None, PriorSpread | None]:
-    """Fit am-ELO; return the fit, the prior's sd, and how it was estimated."""
-    cap, sd = settings.ability_cap, settings.prior_sd
-    if sd != "estimated":
-        return fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start), sd, None
-    fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
-    return fit, prior.sd, prior
+    """Fit am-ELO; return the fit, the prior's sd, and how it was estimated: from votes that all weigh 1."""
+    cap, sd, prior = settings.ability_cap, settings.prior_sd, None
+    if sd == "estimated":
+        fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
+        if limit is None:
+            return fit, prior.sd, prior
+        sd, start = prior.sd, (fit.R, fit.theta)
+    limit = None if sd is None else limit
+    fit = fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, influence_limit=limit, start=start)
+    return fit, sd, prior
 
 
 def _leave_saddle(
-    saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings, votes: Cells,
-    weighted: Weighted | None,
-) -> FitResult:  # fmt: skip
+    saddle: SaddlePointError, votes: Cells, component: Indices, settings: LoopSettings, weighted: Weighted | None
+) -> FitResult:
     """Fit from both sides of a saddle point, and take the higher maximum.
 
     Parameters
     ----------
-    cells, votes : with their weights, and without
+    weighted : the votes with their weights at the saddle point
 
     Raises
     ------
     SaddlePointError
         Both maxima are as good: the votes do not decide.
     """
-    ends = []
+    ends, cells = [], votes if weighted is None else weighted.cells
     for side in (1.0, -1.0):
         try:
-            fit, sd, prior = _fit(cells, component, settings, (saddle.R + side * saddle.direction, saddle.theta))
+            fit, sd, prior = _fit(cells, component, settings, (saddle.R + side * saddle.direction, saddle.theta), None)
             fit = _published(cells, component, replace(fit, weighted=weighted), settings, sd, prior, votes)
         except (NotConvergedError, NoCommonRankingError):
             continue

@@ -33,17 +33,15 @@ class Optimum:
     Attributes
     ----------
     R : shape (n_models,)
-    point : value and derivatives there; the partitions have those of the observed Hessian
     iterations : of which each is a pass over the votes
     """
 
     R: Floats
-    point: Point
     iterations: int
 
 
 @one_blas_thread()
-def minimise(partitions: Partitions, R: Floats) -> Optimum:
+def minimise(partitions: Partitions, R: Floats, *, near: bool = False) -> Optimum:
     """Minimise −ℓ + prior over R and θ ≤ cap, typical θ = 1, by sequential quadratic programming.
 
     Each iteration solves the quadratic problem at a point (`solver.quadratic`), moves along its step, and brings the
@@ -54,6 +52,7 @@ def minimise(partitions: Partitions, R: Floats) -> Optimum:
     ----------
     partitions : with the abilities to start from
     R : scores to start from, shape (n_models,)
+    near : whether the start is so near that the observed Hessian serves
 
     Raises
     ------
@@ -64,9 +63,10 @@ def minimise(partitions: Partitions, R: Floats) -> Optimum:
     Notes
     -----
     The Hessian is Fisher's expected one, which is never indefinite, until the squared length of a step in standard
-    errors is below 0.1 for each score and ability, and the observed one from there: convergence is quadratic. It stops
-    after the step that, at that rate, leaves a squared length below 1e-18. The last step, where it can be foreseen,
-    eliminates the abilities with the Σ BᵀB/D of the one before, which saves the most expensive sum.
+    errors is below 0.1 for each score and ability, and the observed one from there: convergence is quadratic. From
+    there each ability whose own step was long is also moved to the end by itself, which needs no pass over the votes of
+    the others. It stops after the step that, at that rate, leaves a squared length below 1e-18. The last step, where it
+    can be foreseen, eliminates the abilities with the Σ BᵀB/D of the one before, which saves the most expensive sum.
 
     References
     ----------
@@ -74,8 +74,8 @@ def minimise(partitions: Partitions, R: Floats) -> Optimum:
     """
     widest = max(DIVERGED, WIDER * float(np.ptp(R)))
     R = partitions.normalise(R)
-    terms = len(R) + len(partitions.scale.annotators)
-    penalty, last, exact, product = 0.0, np.inf, False, None
+    terms = partitions.unknowns
+    penalty, last, exact, product = 0.0, np.inf, near, None
     multiplier = np.zeros(partitions.scale.number)
     point = partitions.total(Partition.expand, R, multiplier, exact=exact)
     while np.abs(point.violation).max(initial=0.0) > OFF_SCALE * terms:  # the cap leaves too little room above
@@ -91,7 +91,7 @@ def minimise(partitions: Partitions, R: Floats) -> Optimum:
         if left <= CONVERGED or step.size <= ENOUGH:
             partitions.each(Partition.move, 1.0)
             R = partitions.normalise(R + step.scores, furthest=MOST_RESCALED)
-            return Optimum(R, partitions.total(Partition.expand, R, step.multiplier, exact=True), iteration + 1)
+            return Optimum(R, iteration + 1)
         # large enough that a step towards the constraint always decreases the merit function
         penalty = max(penalty, 2.0 * WIDTH * float(np.abs(step.multiplier).max()))
         exact, last = step.size < NEAR_EACH * terms, step.size
@@ -119,6 +119,8 @@ def _search(
     length = 1.0
     for _ in range(MAX_HALVINGS):
         partitions.each(Partition.move, length)
+        if exact and length == 1.0:
+            partitions.each(Partition.refine, R + step.scores, step.multiplier, step.size / partitions.unknowns)
         new_R = partitions.normalise(R + length * step.scores, furthest=MOST_RESCALED)
         new = partitions.total(Partition.expand, new_R, step.multiplier, exact=exact)
         value = new.value + penalty * float(np.abs(new.violation).sum())

@@ -47,7 +47,8 @@ def solve(cells: Cells, cap: float | None, *start: np.ndarray, component: np.nda
     R, theta = start or (np.linspace(-0.5, 0.5, cells.n_models), np.ones(cells.n_annotators))
     partitions.begin(theta)
     optimum = sqp.minimise(partitions, R)
-    return Ending(optimum.R, partitions.abilities(), optimum.point.value, partitions)
+    point = partitions.total(Partition.expand, optimum.R, np.zeros(partitions.scale.number), exact=True)
+    return Ending(optimum.R, partitions.abilities(), point.value, partitions)
 
 
 def textbook(cells: Cells, cap: float, R: np.ndarray, theta: np.ndarray) -> float:
@@ -236,3 +237,45 @@ def test_small_worlds_end_one_way_or_the_other() -> None:
         assert optimum.theta.max() <= 1.3
     assert ended["settled"] > 200
     assert ended["unsettled"] > 5
+
+
+def long_tail(seed: int) -> Cells:
+    """Draw the votes of 200 annotators, most of whom have few; one in ten votes at random, and one in ten opposes."""
+    generator = np.random.default_rng(seed)
+    share = np.arange(1.0, 201.0) ** -0.8
+    k = generator.choice(200, 8_000, p=share / share.sum())
+    theta = np.where(np.arange(200) % 10 == 0, 0.0, np.where(np.arange(200) % 10 == 5, -1.0, 1.0))
+    a = generator.integers(0, 12, len(k))
+    b = (a + generator.integers(1, 12, len(k))) % 12
+    R = np.linspace(-1.5, 1.5, 12)
+    won = (generator.random(len(k)) < expit(theta[k] * (R[a] - R[b]))).astype(float)
+    return aggregate(k, a, b, won, n_annotators=200, n_models=12)
+
+
+def test_annotators_with_few_votes_do_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, label = long_tail(0), np.zeros(12, dtype=np.int64)
+    together = fit_am_elo(cells, label)
+    monkeypatch.setattr("app.rating.solver.partition.LONG", np.inf)
+    alone = fit_am_elo(cells, label)
+    np.testing.assert_allclose(together.R, alone.R, atol=1e-9)
+    assert together.iterations < alone.iterations
+
+
+def test_an_ability_that_had_a_long_step_goes_to_the_minimum_of_its_own_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.rating.solver.partition.LONG", 0.0)
+    cells, R = long_tail(1), np.linspace(-1, 1, 12)
+    partitions = Partitions.of(cells, np.zeros(12, dtype=np.int64), find_scale(cells), prior_sd=1.0, cap=1.5)
+    partitions.begin(np.ones(200))
+    multiplier = np.array([-0.4])
+    point = partitions.total(Partition.expand, R, multiplier, exact=True)
+    assert quadratic.solve_quadratic(partitions, point) is not None
+    partitions.each(Partition.move, 1.0)
+    partitions.each(Partition.refine, R, multiplier, 1.0)
+    partitions.total(Partition.expand, R, multiplier, exact=True)
+    theta = partitions.abilities()
+    gradient, *_ = (np.concatenate(x) for x in zip(*partitions.each(Partition.derivatives), strict=True))
+    gradient = gradient + multiplier * (1.0 - np.tanh((theta - 1.0) / 0.3) ** 2)
+    held = theta >= 1.5
+    assert 0 < held.sum() < 100
+    assert np.all(gradient[held] < 0.0)
+    np.testing.assert_allclose(gradient[~held], 0.0, atol=1e-6)
