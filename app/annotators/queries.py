@@ -25,6 +25,7 @@ from sqlalchemy.sql import Select
 from app.annotators.standings import standing_of
 from app.database.ids import new_id
 from app.database.tables import annotators, decisions, snapshot_annotators, snapshots, votes
+from app.models.contestants import read_contestants
 from app.snapshots.vote_sets import is_retracted, seen_by
 
 _LAST_CHARACTER: Final = "\U0010ffff"
@@ -88,7 +89,8 @@ def summarise_votes(conn: Connection, annotator_id: int) -> RowMapping:
     """Count the annotator's votes: by outcome, models, retracted votes; with the times of the first and the last."""
     c = votes.c
     mine = c.annotator_id == annotator_id
-    sides = union(select(c.model_a_id.label("model_id")).where(mine), select(c.model_b_id).where(mine)).subquery()
+    model_a, model_b = read_contestants(conn).sides()
+    sides = union(select(model_a.label("model_id")).where(mine), select(model_b).where(mine)).subquery()
     counts = [
         func.count().filter(c.outcome == code).label(name)
         for code, name in enumerate(("model_a", "model_b", "tie", "tie_bothbad"))

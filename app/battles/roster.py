@@ -8,6 +8,7 @@ from uuid import UUID
 
 from app.battles.queries import ModelIds, add_candidate_sets
 from app.database.engine import Database
+from app.models.contestants import read_unoffered_ids
 from app.models.queries import read_archived, read_model_names
 from app.naming.known_names import FORGET_SECONDS
 from app.policy.schemas import PolicyVersion
@@ -28,7 +29,7 @@ class Roster:
     ----------
     names : number → name of every model
     archived : the numbers of the archived models
-    active : the numbers of the others, in order
+    active : the numbers of the models that battles may show, in order
     snapshot_id : None before the first snapshot
     tables : the snapshot's tables of pairs by tag, "" for battles without one; none before the first snapshot
     drawn_by : name of the policy that made the tables
@@ -96,7 +97,7 @@ class Rosters:
             return Roster(
                 names=names,
                 archived=archived,
-                active=tuple(sorted(names.keys() - archived)),
+                active=tuple(sorted(names.keys() - read_unoffered_ids(conn))),
                 policy=policy,
                 snapshot_id=snapshot_id,
                 tables=tables,

@@ -78,7 +78,7 @@ def find_candidates(
 
     Parameters
     ----------
-    names : as the request lists them; None for every model that is not archived
+    names : as the request lists them; None for every model that battles may show
     numbers : name → number, for the models on record
     """
     if names is None:
@@ -89,6 +89,10 @@ def find_candidates(
             errors.append(FieldError(f"/candidates/{place}", "is not the name of a model"))
         elif numbers[name] in roster.archived:
             errors.append(FieldError(f"/candidates/{place}", "is archived"))
+        elif numbers[name] not in roster.active:
+            errors.append(
+                FieldError(f"/candidates/{place}", "is merged into another model, or what a model was before")
+            )
     chosen = tuple(sorted({numbers[name] for name in names if name in numbers}))
     if not errors and len(chosen) < _FEWEST:
         errors.append(FieldError("/candidates", "must name two different models"))

@@ -58,7 +58,9 @@ COMMANDS = {
         "app.cli.battles:battles", "See the battles that the service drew, and simulate other ways to draw them."
     ),
     "policy": Listed("app.cli.policy:policy", "Show the policy in force, change it, or see what a change would do."),
-    "models": Listed("app.cli.models:models", "List, add, rename and archive models, and record facts about them."),
+    "models": Listed(
+        "app.cli.models:models", "List, add, rename, merge and archive models, and record facts about them."
+    ),
     "audit": Listed("app.cli.audit:audit", "Show and verify the audit log."),
     "serve": Listed(
         "app.cli.serve:serve",

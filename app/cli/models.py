@@ -1,4 +1,4 @@
-"""The command `stable-arena models`: list, add, rename and archive models."""
+"""The command `stable-arena models`: list, add, rename, merge and archive models."""
 
 from datetime import datetime
 from typing import Annotated
@@ -12,7 +12,8 @@ from app.cli.session import changing, reading
 from app.cli.tables import make_table
 from app.cli.texts import one_line
 from app.errors import BadInputError
-from app.models.schemas import Model, ModelChange, NewAlias, NewModel
+from app.models.merges import merge_model, unmerge_model
+from app.models.schemas import Merge, Model, ModelChange, NewAlias, NewModel, Unmerge
 from app.models.service import add_alias, add_model, change_model, list_models
 
 _ALL = 2**31 - 1
@@ -24,8 +25,10 @@ License = Annotated[str | None, typer.Option(help="Its licence; empty removes th
 Link = Annotated[str | None, typer.Option(help="Where to read more, http or https; empty removes the entry.")]
 Released = Annotated[str | None, typer.Option(help="Release date, as 2026-01-31; empty removes the entry.")]
 
+Reason = Annotated[str | None, typer.Option(help="Why; name no person here, reasons are kept for ever.")]
+
 models = typer.Typer(
-    help="List, add, rename and archive models, and record facts about them.",
+    help="List, add, rename, merge and archive models, and record facts about them.",
     add_completion=False,
     no_args_is_help=True,
 )
@@ -79,6 +82,27 @@ def archive(
 
 
 @models.command()
+def merge(
+    name: Name,
+    into: Annotated[str, typer.Option(help="The model for which its votes are to count.")],
+    reason: Reason = None,
+) -> None:
+    """Let a model's votes count for another model: two spellings of one model. Votes keep their names."""
+    body = read_form(Merge, {"into": into, "reason": reason})
+    with changing() as conn:
+        merged = merge_model(conn, name, body, merged_by=_BY)
+    typer.echo(one_line(f"Votes on {merged.name} count for {merged.merged_into} from the next refit on."))
+
+
+@models.command()
+def unmerge(name: Name, reason: Reason = None) -> None:
+    """Take a merge back: the model's votes count for itself again."""
+    with changing() as conn:
+        found = unmerge_model(conn, name, reason=read_form(Unmerge, {"reason": reason}).reason, unmerged_by=_BY)
+    typer.echo(one_line(f"Votes on {found.name} count for itself from the next refit on."))
+
+
+@models.command()
 def alias(
     name: Name,
     alias: Annotated[str, typer.Argument(help="Another name of the model.")],
@@ -124,12 +148,13 @@ def _period(begin: datetime | None, end: datetime | None) -> str:
 
 
 def _table(found: list[Model]) -> Table:
-    table = make_table("Model", "Organization", "License", "Link", "Released", "Archived")
+    table = make_table("Model", "Organization", "License", "Link", "Released", "Archived", "Merged into")
     for one in found:
         texts = (one.name, one.organization or "", one.license or "", one.link or "")
         table.add_row(
             *(one_line(value) for value in texts),
             f"{one.released or ''}",
             f"{one.archived_at:%Y-%m-%d}" if one.archived_at else "",
+            one_line(one.merged_into or ""),
         )
     return table

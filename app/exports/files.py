@@ -12,9 +12,10 @@ from app.exports import queries as store
 from app.exports.schemas import ExportFilters, Format, What
 from app.leaderboard.row_files import frame_xlsx, rows_csv, rows_parquet
 from app.leaderboard.service import choose_leaderboard, read_published
+from app.models.contestants import read_contestants
 from app.models.service import find_model
 from app.snapshots.service import find_snapshot
-from app.snapshots.vote_sets import read_vote_set
+from app.snapshots.vote_sets import contestants_of, read_vote_set
 
 _TIMESTAMPS = ("timestamp", "received_at")
 _NUMBERS = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
@@ -47,7 +48,13 @@ def write_export(database: Database, what: What, form: Format, filters: ExportFi
         else:
             seen = None if filters.snapshot is None else find_snapshot(conn, filters.snapshot).vote_set
             model = None if filters.model is None else find_model(conn, filters.model).model_id
-            rows = store.votes_query(since=filters.since, until=filters.until, model_id=model, vote_set=seen)
+            rows = store.votes_query(
+                since=filters.since,
+                until=filters.until,
+                model_id=model,
+                vote_set=seen,
+                contestants=read_contestants(conn) if seen is None else contestants_of(conn, seen),
+            )
         if form != "parquet":
             with path.open("wb") as file:
                 return Exported(store.copy_rows(conn, rows, "safe csv" if form == "csv" else "jsonl", file), vote_set)

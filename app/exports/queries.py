@@ -42,6 +42,7 @@ from app.database.tables import (
     votes,
 )
 from app.leaderboard.row_files import FORMULA
+from app.models.contestants import Contestants
 from app.snapshots.vote_sets import is_retracted, seen_by
 from app.votes.queries import battle_of
 from app.votes.rules import WINNERS
@@ -53,10 +54,19 @@ _AS_LINES = r"(FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
 
 
 def votes_query(
-    *, since: datetime | None, until: datetime | None, model_id: int | None, vote_set: str | None
+    *,
+    since: datetime | None,
+    until: datetime | None,
+    model_id: int | None,
+    vote_set: str | None,
+    contestants: Contestants,
 ) -> Select[Any]:
-    """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set."""
-    v, side_a, side_b = votes.c, models.alias(), models.alias()
+    """Select the votes that count, oldest first: not retracted, received in [since, until), seen by the vote set.
+
+    Those on a model are those recorded under it, and those that count for it.
+    """
+    v, side_a, side_b, counts_a, counts_b = votes.c, *(models.alias() for _ in range(4))
+    contestant_a, contestant_b = contestants.sides()
     conditions = [not_(is_retracted(v.id, vote_set))]
     if vote_set is not None:
         conditions.append(seen_by(v.recorded_in, vote_set))
@@ -65,7 +75,8 @@ def votes_query(
     if until is not None:
         conditions.append(v.received_at < until)
     if model_id is not None:
-        conditions.append(or_(v.model_a_id == model_id, v.model_b_id == model_id))
+        sides = (v.model_a_id, v.model_b_id, contestant_a, contestant_b)
+        conditions.append(or_(*(side == model_id for side in sides)))
     return (
         select(
             v.id.label("vote_id"),
@@ -80,11 +91,15 @@ def votes_query(
             _iso(v.received_at).label("received_at"),
             v.sealed_battle_id.is_not(None).label("sealed"),
             battles.c.propensity,
+            counts_a.c.name.label("contestant_a"),
+            counts_b.c.name.label("contestant_b"),
         )
         .join_from(votes, annotators, annotators.c.id == v.annotator_id)
         .outerjoin(battles, battles.c.id == v.sealed_battle_id)
         .join(side_a, side_a.c.id == v.model_a_id)
         .join(side_b, side_b.c.id == v.model_b_id)
+        .join(counts_a, counts_a.c.id == contestant_a)
+        .join(counts_b, counts_b.c.id == contestant_b)
         .where(*conditions)
         .order_by(v.id)
     )

@@ -21,7 +21,7 @@ from app.leaderboard.model_page.schemas import ModelDetail
 from app.leaderboard.model_page.service import describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
-from app.models.service import find_model
+from app.models.merges import find_contestant
 from app.rating.decision.confidence import MOST_RANKS
 from app.services import Services
 from app.snapshots.schemas import LeaderboardMethod
@@ -246,7 +246,7 @@ def list_matchups(
     version = matchups.choose_matchups(conn, position[0] if paged and position else snapshot, None if paged else as_of)
     if position is not None and position[0] != version.snapshot.id:
         raise BadInputError("the cursor is from another list", (FieldError("/cursor", "is from another snapshot"),))
-    model_id = None if model is None else find_model(conn, model).model_id
+    model_id = None if model is None else find_contestant(conn, model).model_id
     key = (version.snapshot.id, version.models_hash, model_id, format)
     digest = hashlib.sha256(repr((*key, limit, position)).encode()).hexdigest()[:32]
     if format == "json":
@@ -276,14 +276,14 @@ def get_model(
         LeaderboardMethod, Query(description="Which leaderboard `newest`, `history` and `chart` are from.")
     ] = "am-elo",
 ) -> ModelDetail:
-    """Show a model, by its name or an alias: scores, history, results against each other model, other names.
+    """Show a model: scores, history, results against each other model, other names.
 
-    The answer has the model's place on every leaderboard of the newest snapshot, its earlier places, its results
-    against each other model in the votes that this snapshot counts, and how few votes would swap it with its
-    neighbours. Needs scope `read`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an
-    unknown method.
+    `name` is its name, an alias, or the name of a model that was merged into it. The answer has the model's place on
+    every leaderboard of the newest snapshot, its earlier places, its results against each other model in the votes that
+    this snapshot counts, and how few votes would swap it with its neighbours. Needs scope `read`. Problems:
+    `not-authenticated`, `scope-missing`, `not-found`; `invalid` for an unknown method.
     """
-    return describe_model(conn, find_model(conn, name), method)
+    return describe_model(conn, find_contestant(conn, name), method)
 
 
 @router.get("/snapshots/{before}/diff/{after}", responses=problem_responses(401, 403, 404, 422, 503))

@@ -1,12 +1,13 @@
 """Models on record: their names and what is known of them."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from app.database.tables import models
+from app.database.tables import model_merges, models
 
 # One change of names at a time, so that a checked name is still free. The number must differ from other locks' numbers.
 _NAMES_LOCK = 20_250_305
@@ -18,9 +19,9 @@ def lock_names(conn: Connection) -> None:
 
 
 def list_models(conn: Connection, *, archived: bool, limit: int, after: str | None) -> Sequence[RowMapping]:
-    """Return models by name, those after a name; archived models only with `archived`."""
+    """Return models by name, those after a name, with `merged_into`; archived models only with `archived`."""
     name = models.c.name.collate("C")
-    statement = select(models).order_by(name).limit(limit)
+    statement = select(models, _merged_into()).order_by(name).limit(limit)
     if not archived:
         statement = statement.where(models.c.archived_at.is_(None))
     if after is not None:
@@ -31,13 +32,6 @@ def list_models(conn: Connection, *, archived: bool, limit: int, after: str | No
 def read_model_ids(conn: Connection) -> Sequence[int]:
     """Return the id of every model, in order."""
     return conn.execute(select(models.c.id).order_by(models.c.id)).scalars().all()
-
-
-def read_archived_ids(conn: Connection) -> Sequence[int]:
-    """Return the ids of the archived models, in order."""
-    return (
-        conn.execute(select(models.c.id).where(models.c.archived_at.is_not(None)).order_by(models.c.id)).scalars().all()
-    )
 
 
 def read_model_names(conn: Connection) -> dict[int, str]:
@@ -51,8 +45,8 @@ def read_archived(conn: Connection) -> set[int]:
 
 
 def get_model(conn: Connection, model_id: int) -> RowMapping:
-    """Return the model with this number, which must exist."""
-    return conn.execute(select(models).where(models.c.id == model_id)).mappings().one()
+    """Return the model with this number, which must exist, with `merged_into`."""
+    return conn.execute(select(models, _merged_into()).where(models.c.id == model_id)).mappings().one()
 
 
 def insert_model(conn: Connection, values: Mapping[str, Any]) -> int | None:
@@ -79,3 +73,25 @@ def set_archived(conn: Connection, model_id: int, *, archived: bool) -> None:
     """Archive a model or show it again. A model that is archived already keeps its time."""
     moment = func.coalesce(models.c.archived_at, func.clock_timestamp()) if archived else None
     conn.execute(update(models).where(models.c.id == model_id).values(archived_at=moment))
+
+
+def insert_merge(
+    conn: Connection,
+    model_id: int,
+    before: datetime | None,
+    into_id: int | None,
+    *,
+    reason: str | None,
+    recorded_by: str,
+) -> None:
+    """Record for which model the votes on a model, cast before a time, count from now on; None for all, for itself."""
+    values = {"model_id": model_id, "before": before, "into_id": into_id, "reason": reason, "recorded_by": recorded_by}
+    conn.execute(insert(model_merges).values(**values, recorded_at=func.clock_timestamp()))
+
+
+def _merged_into() -> ColumnElement[str | None]:
+    """Select the name of the model that a model was merged into."""
+    c, other = model_merges.c, models.alias("other")
+    last = select(c.into_id).where(c.model_id == models.c.id, c.before.is_(None)).order_by(c.id.desc()).limit(1)
+    named = select(other.c.name).where(other.c.id == last.correlate(models).scalar_subquery())
+    return named.correlate(models).scalar_subquery().label("merged_into")

@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.database.timestamps import Day, StorableTimestamp
+from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH, name_error
 
 MAX_LINK_LENGTH = 2_000
@@ -58,6 +59,7 @@ class Model(BaseModel):
     released: date | None
     created_at: datetime
     archived_at: datetime | None = Field(description="When it was archived; null for a model that is shown.")
+    merged_into: str | None = Field(description="The model for which its votes count; null where they count for it.")
 
 
 class FoundModel(Model):
@@ -120,3 +122,20 @@ class NewAlias(BaseModel):
         if self.valid_from is not None and self.valid_until is not None and self.valid_from >= self.valid_until:
             raise ValueError("valid_from must be before valid_until")
         return self
+
+
+class Merge(BaseModel):
+    """Let a model's votes count for another model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    into: ModelName = Field(description="Name of the model for which they count.")
+    reason: Reason | None = None
+
+
+class Unmerge(BaseModel):
+    """Let a model's votes count for itself again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Reason | None = None

@@ -74,6 +74,7 @@ def what_became_of_votes(figures: ServiceFigures) -> Iterator[tuple[str, int]]:
         "excluded": "of excluded annotators",
         "retracted": "retracted",
         "over_quota": "over the daily limit",
+        "same_model": "between two names of one model",
     }
     votes = {} if figures.newest is None else figures.newest.votes
     yield from ((words.get(name, name), number) for name, number in votes.items() if number or name == "used")

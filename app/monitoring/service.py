@@ -29,7 +29,8 @@ class SnapshotFigures:
     Attributes
     ----------
     published_at, age_seconds : by the database's clock
-    votes : votes read, by what became of them: used, pending, excluded, retracted, unsealed, over_quota
+    votes : votes read, by what became of them: used, pending, excluded, retracted, unsealed, over_quota,
+        same_model
     rules : rule → annotators that it flags or excludes, and their share of the votes read
     alarms : rules whose share had jumped at publication
     """

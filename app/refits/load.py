@@ -9,7 +9,8 @@ from app.annotators.queries import last_actions
 from app.annotators.service import OVERRIDES
 from app.annotators.standings import read_standings
 from app.errors import ConflictError, StableArenaError
-from app.models.queries import read_archived_ids, read_model_ids
+from app.models.contestants import read_contestants, read_unoffered_ids
+from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, past_policy
 from app.rating.data.arrays import OUTCOME_VALUES, Mask
@@ -17,7 +18,7 @@ from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held
 from app.snapshots.schemas import Snapshot
-from app.snapshots.vote_sets import count_retracted, holds_foreign_rows, read_vote_set
+from app.snapshots.vote_sets import contestants_of, count_retracted, holds_foreign_rows, read_vote_set
 from app.votes.arrays import NO_DAY, VoteArrays, VoteDates, read_votes
 from app.votes.queries import any_sealed_vote, most_voted_tags
 
@@ -132,7 +133,7 @@ def _load(
     vote_set: str,
     past: bool,
 ) -> FitInput:
-    """Read the votes that count: not retracted, sealed if the policy asks for it, within the quota.
+    """Read the votes that count: not retracted, on two models, sealed if the policy asks for it, within the quota.
 
     `past` asks for those of the vote set alone.
     """
@@ -146,16 +147,21 @@ def _load(
         tags=tags,
         vote_set=only,
         any_retracted=retracted > 0,
+        contestants=read_contestants(conn) if only is None else contestants_of(conn, only),
     )
     read = len(votes.outcome)
+    one_model = votes.model_a_id == votes.model_b_id
+    if one_model.any():
+        votes = votes.take(~one_model)
     if policy.settings.sealed_only:
         votes = votes.take(_sealed(votes))
-    unsealed = read - len(votes.outcome)
+    same_model = int(one_model.sum())
+    unsealed = read - same_model - len(votes.outcome)
     if per_day is not None and votes.dates is not None:
         votes = votes.take(~over_quota(votes.annotator_id, votes.dates, per_day))
     annotator = _positions(votes.annotator_id, annotator_ids, "annotator")
     model_ids = _ids(read_model_ids(conn))
-    archived = _ids(read_archived_ids(conn))
+    unoffered = _ids(sorted(read_unoffered_ids(conn)))
     return FitInput(
         annotator=annotator,
         model_a=_positions(votes.model_a_id, model_ids, "model"),
@@ -171,11 +177,12 @@ def _load(
         vote_set=vote_set,
         retracted=retracted,
         unsealed=unsealed,
-        over_quota=read - unsealed - len(votes.outcome),
+        over_quota=read - same_model - unsealed - len(votes.outcome),
+        same_model=same_model,
         sealed=np.bincount(annotator[_sealed(votes)], minlength=len(annotator_ids)),
         tags=tuple(tags),
         tag_bits=None if votes.tags is None else votes.tags,
-        archived=archived,
+        unoffered=unoffered,
         sampling=policy.settings.sampling_settings(),
         decision_rule=policy.settings.decision_rule(),
     )

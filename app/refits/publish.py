@@ -94,7 +94,7 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
 
     pending: of annotators with δ votes or fewer. excluded: of annotators excluded by the rule or a decision.
     retracted. unsealed: left out because the policy counts sealed votes alone. over_quota: beyond the policy's votes
-    per day.
+    per day. same_model: between two names of one model.
     """
     used, votes = round(output.votes_used), output.annotators.votes
     pending = int(votes[(votes <= fit_input.settings.min_votes) & ~fit_input.keep_never].sum())
@@ -106,6 +106,7 @@ def account_votes(fit_input: FitInput, output: FitOutput) -> dict[str, int]:
         "retracted": fit_input.retracted,
         "unsealed": fit_input.unsealed,
         "over_quota": fit_input.over_quota,
+        "same_model": fit_input.same_model,
     }
 
 

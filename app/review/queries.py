@@ -40,6 +40,7 @@ from app.database.tables import (
     snapshot_models,
     votes,
 )
+from app.models.contestants import AS_RECORDED, Contestants
 from app.snapshots.vote_sets import is_retracted
 from app.votes.queries import battle_of
 
@@ -52,20 +53,30 @@ _OTHERS, _VOTES_OF_OTHERS = 100, 200  # annotators whose pace is compared, and h
 _fitted = snapshot_annotators.c.standing.not_in(("pending", "excluded"))
 
 
-def list_votes(conn: Connection, annotator_id: int, *, limit: int, before: UUID | None) -> Sequence[RowMapping]:
+def list_votes(
+    conn: Connection,
+    annotator_id: int,
+    *,
+    limit: int,
+    before: UUID | None,
+    contestants: Contestants = AS_RECORDED,
+) -> Sequence[RowMapping]:
     """Return the annotator's votes, the one recorded last first, those with an id below `before`.
 
     `id, battle_id, model_a_id, model_b_id, model_a, model_b, outcome, voted_at, received_at, imported, retracted,
-    replaced`, with the models' current names. Never the metadata, which may name a person.
+    replaced`, with the models' current names, and the numbers of the models for which the votes count. Never the
+    metadata, which may name a person.
     """
     model_a, model_b = models.alias("model_a"), models.alias("model_b")
     c = votes.c
+    counts_a, counts_b = contestants.sides()
     replaced = select(retracted_votes.c.vote_id).where(
         retracted_votes.c.vote_id == c.id, retracted_votes.c.replaced_by.is_not(None)
     )
     statement = (
         select(
-            c.id, battle_of(), c.model_a_id, c.model_b_id, c.outcome, c.voted_at, c.received_at,
+            c.id, battle_of(), counts_a.label("model_a_id"), counts_b.label("model_b_id"), c.outcome, c.voted_at,
+            c.received_at,
             model_a.c.name.label("model_a"),
             model_b.c.name.label("model_b"),
             c.import_id.is_not(None).label("imported"),
@@ -83,16 +94,17 @@ def list_votes(conn: Connection, annotator_id: int, *, limit: int, before: UUID 
     return conn.execute(statement).mappings().all()
 
 
-def read_votes(conn: Connection, annotator_id: int, *, most: int) -> Sequence[Row[Any]]:
+def read_votes(conn: Connection, annotator_id: int, *, most: int, contestants: Contestants) -> Sequence[Row[Any]]:
     """Return the annotator's votes that are not retracted, the last `most` on record, from one index.
 
-    `id, model_a_id, model_b_id, outcome, voted, received`: when it was cast, as its sender said, and when a live vote
-    arrived, in seconds since 1970; null where unknown.
+    `id, model_a_id, model_b_id, outcome, voted, received`: the models for which the vote counts; when it was cast, as
+    its sender said, and when a live vote arrived, in seconds since 1970; null where unknown.
     """
     c = votes.c
+    model_a, model_b = contestants.sides()
     statement = (
         select(
-            c.id, c.model_a_id, c.model_b_id, c.outcome,
+            c.id, model_a.label("model_a_id"), model_b.label("model_b_id"), c.outcome,
             _seconds(c.voted_at).label("voted"),
             case((c.import_id.is_(None), _seconds(c.received_at))).label("received"),
         )

@@ -7,12 +7,13 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, cast, distinct, 
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import UserDefinedType
 
-from app.database.tables import decisions, policies, retracted_votes, votes, withdrawn_retractions
+from app.database.tables import decisions, model_merges, policies, retracted_votes, votes, withdrawn_retractions
+from app.models.contestants import Contestants, read_contestants
 
 MOST_COUNTED = 1_000_000
 """Before the first snapshot votes are counted no further: the count is read often and has to be cheap."""
 
-_WATCHED = (votes, retracted_votes, withdrawn_retractions, decisions, policies)
+_WATCHED = (votes, retracted_votes, withdrawn_retractions, model_merges, decisions, policies)
 
 
 class _PgSnapshot(UserDefinedType[str]):
@@ -85,9 +86,14 @@ def count_votes(conn: Connection, *, at_most: int) -> int:
 
 
 def anything_new_since(conn: Connection, vote_set: str) -> bool:
-    """Whether a vote, a retraction, a decision or a policy is on record that `vote_set` did not see."""
+    """Whether anything that refits read is on record that `vote_set` did not see, such as a vote or a policy."""
     news = [select(t.c.recorded_in).where(unseen_by(t.c.recorded_in, vote_set)).exists() for t in _WATCHED]
     return bool(conn.execute(select(or_(*news))).scalar_one())
+
+
+def contestants_of(conn: Connection, vote_set: str) -> Contestants:
+    """Return for which models votes counted when the set was read."""
+    return read_contestants(conn, seen_by(model_merges.c.recorded_in, vote_set))
 
 
 def seconds_since_first_vote(conn: Connection) -> float | None:

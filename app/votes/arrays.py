@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from psycopg.pq.abc import PGconn
 from sqlalchemy import Connection
 
+from app.models.contestants import AS_RECORDED, Contestants
 from app.policy.schemas import MOST_TAGS
 from app.snapshots.vote_sets import is_retracted_sql
 
@@ -21,7 +22,7 @@ NO_DAY = np.iinfo(np.int32).max
 
 _COPY_VOTES = """
 COPY (
-    SELECT v.annotator_id, v.model_a_id, v.model_b_id, v.outcome {sealed} {tags} {dates}
+    SELECT v.annotator_id, {model_a}, {model_b}, v.outcome {sealed} {tags} {dates}
     FROM votes AS v
     WHERE {conditions}
 ) TO STDOUT (FORMAT BINARY)
@@ -110,6 +111,7 @@ def read_votes(
     tags: Sequence[str] = (),
     vote_set: str | None = None,
     any_retracted: bool = True,
+    contestants: Contestants = AS_RECORDED,
 ) -> VoteArrays:
     """Read the votes that `conn` sees and that are not retracted.
 
@@ -122,6 +124,7 @@ def read_votes(
     vote_set : an earlier result of `read_vote_set`. Then the votes of that time are read: votes that were retracted
         later are included
     any_retracted : False where no vote of the set is retracted: looking each up takes as long as sending it
+    contestants : for which models the votes count. Both models of a vote may then be one
     """
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
@@ -134,9 +137,11 @@ def read_votes(
         conditions += f" AND NOT ({is_retracted_sql('v.id', vote_set)})"
     bits = " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags)))
     tagged = _TAGS.format(bits=bits) if tags else ""
+    model_a, model_b = contestants.sides_sql("v")
     statement = _COPY_VOTES.format(
-        sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "", conditions=conditions
-    )
+        model_a=model_a, model_b=model_b,
+        sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "", conditions=conditions,
+    )  # fmt: skip
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
     with driver.cursor() as cursor, cursor.copy(statement, values or None) as copy:
         return parse_copied_votes(_received(copy, driver.pgconn), sealed=sealed, tagged=bool(tags), dated=dated)

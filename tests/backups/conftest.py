@@ -14,7 +14,7 @@ ReadContents = Callable[[Database], Contents]
 Transactions = dict[str, dict[str, int]]
 CountSeen = Callable[[Database], Transactions]
 
-COUNTING = {"votes", "retracted_votes", "withdrawn_retractions", "decisions", "policies"}
+COUNTING = {"votes", "retracted_votes", "withdrawn_retractions", "model_merges", "decisions", "policies"}
 """The tables that say in which transaction a row was written."""
 
 

@@ -15,6 +15,9 @@ from app.backups.restore import refit_newest, restore_backup
 from app.database.engine import Database
 from app.database.schema import require_current
 from app.database.tables import metadata
+from app.models.merges import merge_model
+from app.models.schemas import Merge
+from app.models.service import find_model
 from app.refits.reproduce import reproduce
 from app.refits.schedule import refit_is_due
 from app.snapshots.queries import newest_snapshot
@@ -117,6 +120,27 @@ def test_votes_that_came_beside_a_refit_stay_new(
     made = refit_newest(another)
     assert made is not None
     assert made.reproduced
+
+
+def test_snapshots_before_and_after_a_merge_are_made_again(
+    database: Database, another: Database, stored_crowd: None, run_refit: Callable[..., Any], tmp_path: Path
+) -> None:
+    run_refit()
+    with database.begin() as conn:
+        merge_model(conn, "model 0", Merge(into="model 1"), merged_by="a test")
+    run_refit()
+    come_from_elsewhere(database)
+    path, _ = write_backup(database, tmp_path)
+    restore_backup(another, path)
+    with another.read() as conn:
+        assert not refit_is_due(conn)
+        assert find_model(conn, "model 0").merged_into == "model 1"
+    for number in ("1", "2"):
+        made = reproduce(another, number)
+        assert (made.same_votes, made.largest_difference) == (True, 0.0), made.differences
+    with another.read() as conn:
+        models = text("SELECT count(*) FROM snapshot_models JOIN snapshots ON id = snapshot_id GROUP BY number, method")
+        assert set(conn.execute(models).scalars()) == {6, 5}
 
 
 def test_a_backup_under_traffic_is_of_one_moment(

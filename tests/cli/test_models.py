@@ -52,10 +52,22 @@ def test_a_model_s_life(told: Callable[..., str], database: Database) -> None:
         assert [one.name for one in list_aliases(conn, find_model(conn, "ant"))] == ["ant", "latest"]
 
 
+def test_two_spellings_of_one_model(told: Callable[..., str]) -> None:
+    for name in ("ant", "Ant", "bee"):
+        told("add", name)
+    assert told("merge", "Ant", "--into", "ant", "--reason", "spelling") == (
+        "Votes on Ant count for ant from the next refit on.\n"
+    )
+    assert {one["name"]: one["merged_into"] for one in listed(told)} == {"Ant": "ant", "ant": None, "bee": None}
+    assert told("unmerge", "Ant") == "Votes on Ant count for itself from the next refit on.\n"
+    assert not any(one["merged_into"] for one in listed(told))
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
         (["rename", "nothing", "x"], 1, "there is no model 'nothing'"),
+        (["merge", "ant", "--into", "ant"], 1, "'ant' cannot be merged into itself"),
         (["rename", "ant", "bee"], 1, "there is a model 'bee' already"),
         (["add", "ant"], 1, "there is a model 'ant' already"),
         (["add", " "], 2, "name: must not be blank"),

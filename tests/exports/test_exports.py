@@ -18,7 +18,7 @@ AssertProblem = Callable[..., dict[str, Any]]
 
 COLUMNS = [
     "vote_id", "annotator", "model_a", "model_b", "winner", "battle_id", "timestamp", "tags", "metadata", "received_at",
-    "sealed", "propensity",
+    "sealed", "propensity", "contestant_a", "contestant_b",
 ]  # fmt: skip
 VOTES = [
     {"annotator": "=k", "model_a": "-a", "model_b": "b%b", "winner": "model_a", "battle_id": "'1"},
@@ -248,3 +248,15 @@ def test_old_files_are_forgotten(ask: Ask, export_runner: ExportRunner, database
         files = conn.execute(text("SELECT DISTINCT file_id FROM file_chunks")).scalars().all()
     assert left == files
     assert old not in left
+
+
+def test_votes_have_the_names_of_record_and_of_the_models_they_count_for(
+    ask: Ask, export: Ask, crowd: list[str]
+) -> None:
+    assert ask("POST", "/models/model 0/merge", json={"into": "model 1"}).status_code == 200
+    rows = list(csv.DictReader(io.StringIO(export("votes", "csv", model="model 1").read_text())))
+    assert {row[side] for row in rows for side in ("model_a", "model_b")} == {f"model {i}" for i in range(6)}
+    assert all("model 1" in (row["contestant_a"], row["contestant_b"]) for row in rows)
+    assert {row["contestant_a"] for row in rows if row["model_a"] == "model 0"} == {"model 1"}
+    alone = list(csv.DictReader(io.StringIO(export("votes", "csv", model="model 0").read_text())))
+    assert all("model 0" in (row["model_a"], row["model_b"]) for row in alone)

@@ -139,7 +139,7 @@ def test_every_vote_is_accounted_for(
     # Two of the 14 vote against the truth; of the honest, ten are cut to 115 votes, one keeps 110, one has 20.
     assert account == {
         "read": 1680, "used": 10 * 115 + 110, "pending": 20, "excluded": 2 * 115,
-        "retracted": 110, "unsealed": 0, "over_quota": 12 * 5,
+        "retracted": 110, "unsealed": 0, "over_quota": 12 * 5, "same_model": 0,
     }  # fmt: skip
     assert (snapshot.votes_read, snapshot.votes_used) == (account["read"], account["used"])
     assert account["read"] == sum(account.values()) - account["read"]

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from app.database.tables import battles, candidate_sets, models, snapshot_models, snapshot_pair_weights
+from app.models.contestants import read_unoffered_ids
 
 MOST_TAGS = 100
 
@@ -72,7 +73,10 @@ def count_all(conn: Connection, chosen: Chosen) -> RowMapping:
 
 
 def count_by_model(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:
-    """Return `model_id, model, organization, archived`, the counts, and `compared`, for every model on record."""
+    """Return `model_id, model, organization, archived`, the counts, and `compared`, for every model on record.
+
+    `archived` is any model that battles do not show now.
+    """
     c = battles.c
     sides = union_all(
         *(
@@ -88,7 +92,7 @@ def count_by_model(conn: Connection, chosen: Chosen) -> Sequence[RowMapping]:
     figures = [func.coalesce(counted.c[name], 0).label(name) for name in (*_COUNTED, "compared")]
     statement = select(
         models.c.id.label("model_id"), models.c.name.label("model"), models.c.organization,
-        models.c.archived_at.is_not(None).label("archived"), *figures,
+        models.c.id.in_(read_unoffered_ids(conn)).label("archived"), *figures,
     )  # fmt: skip
     statement = statement.outerjoin_from(models, counted, counted.c.model_id == models.c.id)
     return conn.execute(statement.order_by(counted.c.offered.desc().nulls_last(), models.c.name)).mappings().all()

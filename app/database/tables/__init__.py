@@ -5,7 +5,7 @@ from app.database.tables.columns import Xid8, metadata
 from app.database.tables.files import exports, file_chunks, import_faults, imports
 from app.database.tables.keys import api_keys, ingest_tokens, sessions, sign_in_links
 from app.database.tables.loop import appeals, decisions, leases, policies, refits
-from app.database.tables.names import annotators, model_aliases, models
+from app.database.tables.names import annotators, model_aliases, model_merges, models
 from app.database.tables.notices import audit_log, webhook_deliveries, webhooks
 from app.database.tables.snapshots import (
     snapshot_annotators,
@@ -37,6 +37,7 @@ __all__ = [
     "leases",
     "metadata",
     "model_aliases",
+    "model_merges",
     "models",
     "policies",
     "refits",

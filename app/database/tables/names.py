@@ -2,7 +2,7 @@
 
 from sqlalchemy import CheckConstraint, Column, Date, Double, ForeignKey, Identity, Integer, Table, Text, Uuid
 
-from app.database.tables.columns import metadata, timestamp
+from app.database.tables.columns import metadata, timestamp, transaction
 
 models = Table(
     "models",
@@ -42,4 +42,20 @@ model_aliases = Table(
     Column("created_by", Text, nullable=False),
     timestamp("created_at"),
     CheckConstraint("valid_from < valid_until", name="period_in_order"),
+)
+
+# The votes on model_id that were cast before a time (null: all) count for into_id; null: for model_id again. The last
+# row of a model and time holds. No row is ever changed.
+model_merges = Table(
+    "model_merges",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("model_id", Integer, ForeignKey("models.id"), nullable=False),
+    timestamp("before", nullable=True),
+    Column("into_id", Integer, ForeignKey("models.id")),
+    Column("reason", Text),
+    Column("recorded_by", Text, nullable=False),
+    timestamp("recorded_at"),
+    transaction("recorded_in"),
+    CheckConstraint("model_id <> into_id", name="two_models"),
 )

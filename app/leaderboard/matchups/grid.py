@@ -9,7 +9,7 @@ from app.errors import BadInputError, FieldError
 from app.leaderboard import queries as store
 from app.leaderboard.matchups.schemas import Matchup
 from app.leaderboard.matchups.service import list_matchups
-from app.models.service import find_model
+from app.models.merges import find_contestant
 from app.snapshots.schemas import SnapshotHead
 
 MOST_CHOSEN = 40
@@ -50,7 +50,7 @@ def read_grid(
         raise BadInputError(f"choose at most {MOST_CHOSEN} models", (FieldError("/model", "is given too often"),))
     rows = store.read_rows(conn, snapshot.id, "am-elo")
     if names:
-        wanted = {find_model(conn, name).model_id for name in names}
+        wanted = {find_contestant(conn, name).model_id for name in names}
         chosen = [row for row in rows if row["model_id"] in wanted]
     else:
         chosen = list(rows[start - 1 : start - 1 + size])

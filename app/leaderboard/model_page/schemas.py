@@ -98,6 +98,7 @@ class ModelDetail(Model):
     """A model with its other names, its scores and its opponents."""
 
     aliases: list[Alias]
+    merged: list[str] = Field(description="The models whose votes count for this one.")
     newest: PastFigures | None = Field(description="In the newest snapshot; null where the model is not in it.")
     standings: list[Standing] = Field(description="On every leaderboard of the newest snapshot, by method and tag.")
     tie_share: float | None = Field(description="Share of ties in its votes, newest snapshot; null without votes.")

@@ -19,6 +19,7 @@ _LEFT_OUT = {
     "excluded": "from excluded annotators",
     "retracted": "retracted",
     "over_quota": "beyond the daily number of votes that count of one annotator",
+    "same_model": "between two names of one model",
 }
 _INTERVALS = {
     "clustered": "It takes an annotator's votes as belonging together, because annotators differ in taste and care.",

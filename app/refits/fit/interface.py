@@ -35,11 +35,11 @@ class FitInput:
     policy_version : of the policy in force
     max_excluded_share : the policy's limit on votes that are newly excluded
     vote_set : names the votes exactly, so that they can be read again
-    retracted, unsealed, over_quota : how many votes on record are left out, by reason
+    retracted, unsealed, over_quota, same_model : how many votes on record are left out, by reason
     sealed : sealed votes among those that count, by annotator, shape (n_annotators,)
     tags : the tags that get a leaderboard of their own, those with the most votes first
     tag_bits : int32 array, shape (n_votes,); bit i is set where the vote has the i-th tag. None without tags
-    archived : ids of the models that battles no longer show
+    unoffered : ids of the models that battles no longer show
     sampling : how the pairs of battles are chosen
     decision_rule : what the verdict on the leaderboard asks for
     """
@@ -59,10 +59,11 @@ class FitInput:
     retracted: int = 0
     unsealed: int = 0
     over_quota: int = 0
+    same_model: int = 0
     sealed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     tags: tuple[str, ...] = ()
     tag_bits: NDArray[np.int32] | None = None
-    archived: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    unoffered: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     decision_rule: DecisionRule = field(default_factory=DecisionRule)
 
@@ -77,7 +78,7 @@ class FitInput:
     @property
     def votes_read(self) -> int:
         """How many votes were on record, counted or not."""
-        return len(self.outcome) + self.retracted + self.unsealed + self.over_quota
+        return len(self.outcome) + self.retracted + self.unsealed + self.over_quota + self.same_model
 
     @property
     def keep_always(self) -> Mask:

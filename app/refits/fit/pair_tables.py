@@ -12,13 +12,13 @@ MOST_PAIRS = 1_000_000
 
 
 def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating]) -> dict[str, PairWeights]:
-    """Return a table of pair weights for each rating, of all models on record that are not archived.
+    """Return a table of pair weights for each rating, of all models on record that battles may show.
 
     Parameters
     ----------
     ratings : by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`
     """
-    shown = np.flatnonzero(~np.isin(fit_input.model_ids, fit_input.archived))
+    shown = np.flatnonzero(~np.isin(fit_input.model_ids, fit_input.unoffered))
     pairs = max(len(shown) * (len(shown) - 1) // 2, 1)
     kept = list(ratings.items())[: MOST_PAIRS // pairs]
     return {

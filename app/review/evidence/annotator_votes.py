@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.annotators.schemas import FoundAnnotator
+from app.models.contestants import AS_RECORDED
 from app.review.evidence.expectations import (
     Expected,
     Floats,
@@ -34,7 +35,7 @@ class AnnotatorVotes:
     Attributes
     ----------
     id : of each vote, newest first
-    model_a, model_b : numbers of the models, shape (n_votes,)
+    model_a, model_b : numbers of the models for which the votes count, shape (n_votes,)
     outcome : code: 0 the left model won, 1 the right, 2 and 3 ties
     voted, received : seconds since 1970, NaN where unknown; `received` only for live votes
     gap : score of the left model minus score of the right, natural units; NaN where one has no score
@@ -82,7 +83,7 @@ def ability_of(annotator: FoundAnnotator) -> float | None:
 
 def read_annotator_votes(conn: Connection, annotator: FoundAnnotator, scores: PublishedScores) -> AnnotatorVotes:
     """Read an annotator's votes and compute their probabilities by a leaderboard."""
-    rows = read_votes(conn, annotator.annotator_id, most=MOST_VOTES)
+    rows = read_votes(conn, annotator.annotator_id, most=MOST_VOTES, contestants=scores.contestants)
     columns: list[Any] = list(zip(*rows, strict=True)) or [()] * 6
     model_a, model_b, outcome = (np.array(column, dtype=np.int64) for column in columns[1:4])
     voted, received = (np.array([np.nan if x is None else x for x in column], np.float64) for column in columns[4:6])
@@ -101,11 +102,12 @@ def list_annotator_votes(
     conn: Connection, annotator: FoundAnnotator, *, limit: int, before: UUID | None = None
 ) -> list[ListedVote]:
     """Return the annotator's votes, the one recorded last first, those recorded before the vote `before`."""
-    rows = list_votes(conn, annotator.annotator_id, limit=limit, before=before)
     newest = newest_snapshot(conn)
+    scores = None if newest is None else read_scores(conn, newest["id"], newest["vote_set"])
+    contestants = AS_RECORDED if scores is None else scores.contestants
+    rows = list_votes(conn, annotator.annotator_id, limit=limit, before=before, contestants=contestants)
     chances: list[Chance | None] = [None] * len(rows)
-    if newest is not None and rows:
-        scores = read_scores(conn, newest["id"])
+    if scores is not None and rows:
         pairs = np.array([(row["model_a_id"], row["model_b_id"], row["outcome"]) for row in rows], dtype=np.int64)
         chances = _chances(scores, read_annotator_votes(conn, annotator, scores), pairs)
     return [

@@ -32,7 +32,7 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
     if newest is None:
         return None
     snapshot = find_snapshot(conn, str(newest["id"]))
-    scores = read_scores(conn, snapshot.id)
+    scores = read_scores(conn, snapshot.id, snapshot.vote_set)
     votes = read_annotator_votes(conn, annotator, scores)
     findings = describe_findings(read_evidence(conn, snapshot.id, [annotator.annotator_id]).get(annotator.annotator_id))
     history = list_history(conn, annotator, limit=HISTORY_LENGTH)

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sqlalchemy import Connection
 
+from app.models.contestants import AS_RECORDED, Contestants
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.review.queries import read_leaderboard
+from app.snapshots.vote_sets import contestants_of
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -28,6 +30,7 @@ class PublishedScores:
     score : Elo points, NaN without a score
     votes, ties : counted votes on the model, and ties among them
     names : of the models, by number
+    contestants : for which models votes counted
     """
 
     model_ids: Ids
@@ -35,10 +38,12 @@ class PublishedScores:
     votes: Floats
     ties: Floats
     names: dict[int, str]
+    contestants: Contestants = AS_RECORDED
 
     def gap(self, model_a: Ids, model_b: Ids) -> Floats:
-        """Return the first model's score minus the second's, natural units; NaN where one has no score."""
-        return (self._of(self.score, model_a) - self._of(self.score, model_b)) / ELO_PER_NATURAL
+        """Return the first model's score minus the second's, natural units; NaN where one has none, or both are one."""
+        gap = (self._of(self.score, model_a) - self._of(self.score, model_b)) / ELO_PER_NATURAL
+        return np.where(model_a == model_b, np.nan, gap)
 
     def tie_share(self, model_a: Ids, model_b: Ids) -> Floats:
         """Return the share of ties in all counted votes on either model; NaN without votes."""
@@ -75,13 +80,14 @@ class Expected:
         return chance
 
 
-def read_scores(conn: Connection, snapshot_id: UUID) -> PublishedScores:
-    """Read a snapshot's am-elo leaderboard."""
+def read_scores(conn: Connection, snapshot_id: UUID, vote_set: str) -> PublishedScores:
+    """Read a snapshot's am-elo leaderboard; `vote_set` is the snapshot's."""
     rows = read_leaderboard(conn, snapshot_id)
     numbers = [[np.nan if row[name] is None else row[name] for row in rows] for name in ("score", "votes", "ties")]
     score, votes, ties = (np.array(column, dtype=np.float64) for column in numbers)
     ids = np.array([row["model_id"] for row in rows], dtype=np.int64)
-    return PublishedScores(ids, score, votes, ties, {row["model_id"]: row["model"] for row in rows})
+    names = {row["model_id"]: row["model"] for row in rows}
+    return PublishedScores(ids, score, votes, ties, names, contestants_of(conn, vote_set))
 
 
 def find_tie_weight(gap: Floats, tie_share: Floats) -> float:

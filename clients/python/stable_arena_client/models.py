@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 6e51b0331143f2b1: make docs.
+# Written by clients/python/generate.py from the OpenAPI description f54819bbf97bfb8a: make docs.
 
 from __future__ import annotations
 
@@ -129,6 +129,10 @@ class Model(BaseModel):
     archived_at: Annotated[
         AwareDatetime | None,
         Field(description="When it was archived; null for a model that is shown."),
+    ]
+    merged_into: Annotated[
+        str | None,
+        Field(description="The model for which its votes count; null where they count for it."),
     ]
 
 
