@@ -1,5 +1,6 @@
 """The figures that a reviewer sees, against values worked out by hand."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import erfc, sqrt
 from typing import Any
@@ -12,10 +13,12 @@ from app.lab.simulate import simulate_votes
 from app.rating.settings import EVIDENCE_TESTS
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.review.evidence.annotator_votes import AnnotatorVotes
+from app.review.evidence.drift import measure_drift
 from app.review.evidence.expectations import PublishedScores, expect, find_tie_weight
 from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement
 from app.review.evidence.pace import measure_pace
 from app.review.evidence.reasons import BEHAVIOURS, describe_findings, format_ratio, strength_of, strong_findings
+from app.review.evidence.summary import describe_drift
 
 NAMES = {1: "one", 2: "two", 3: "three"}
 NEVER = np.nan
@@ -71,6 +74,30 @@ def test_agreement_by_hand() -> None:
     assert own.accuracy == pytest.approx(0.25)
     assert typical.accuracy_z == pytest.approx(-9 / np.sqrt(12 * 0.1875))
     assert typical.log_loss_z == pytest.approx(9 * np.log(3.0) / np.sqrt(12 * 0.1875 * np.log(3.0) ** 2))
+
+
+def test_a_change_of_ability_is_told_with_its_time() -> None:
+    """40 votes with the board, then 40 against it; sent newest first, as on record."""
+    pairs = [(1, 2, 0)] * 40 + [(1, 2, 1)] * 40
+    votes = votes_of(pairs[::-1], gaps={1: 1.5, 2: 0.0})
+    found = measure_drift(votes)
+    assert found is not None
+    assert (found.votes, found.votes_before, found.changed_at) == (80, 40, None)
+    assert found.log10_ratio > 6
+    assert found.before - 2 * found.before_sd > 0.0 > found.after + 2 * found.after_sd
+    (words,) = describe_drift(found)
+    assert "after 40 decided votes of 80:" in words
+    # The times say that the votes came the other way round.
+    seconds = np.arange(80.0) * 86_400
+    turned = measure_drift(replace(votes, voted=seconds))
+    assert turned is not None
+    assert turned.before < turned.after
+    assert turned.changed_at == datetime(1970, 2, 10, tzinfo=UTC)
+    steady = measure_drift(votes_of([(1, 2, 0), (1, 2, 0), (1, 2, 1)] * 20, gaps={1: 1.0, 2: 0.0}))
+    assert steady is not None
+    assert steady.log10_ratio < 1
+    assert not list(describe_drift(steady))
+    assert measure_drift(votes_of([(1, 2, 0), (1, 2, 2), (1, 3, 0)], gaps={1: 1.0, 2: 0.0})) is None
 
 
 def test_sides_by_hand() -> None:

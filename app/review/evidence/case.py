@@ -8,12 +8,13 @@ from sqlalchemy import Connection
 from app.annotators.schemas import FoundAnnotator
 from app.annotators.service import list_history, summarise_votes
 from app.review.evidence.annotator_votes import AnnotatorVotes, ability_of, chance_of, read_annotator_votes
+from app.review.evidence.drift import measure_drift
 from app.review.evidence.expectations import PublishedScores, read_scores
 from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement
 from app.review.evidence.pace import measure_pace
 from app.review.evidence.reasons import describe_findings, describe_reasons, strength_of
 from app.review.evidence.schemas import Case, SurprisingVote
-from app.review.evidence.summary import describe_figures, describe_retracted
+from app.review.evidence.summary import describe_drift, describe_figures, describe_retracted
 from app.review.queries import read_evidence, read_times_of_others
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot
@@ -39,12 +40,14 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
     agreement, sides, ties = find_agreement(votes), compare_sides(votes), compare_ties(votes)
     pace = measure_pace(votes.voted, votes.received, read_times_of_others(conn, annotator.annotator_id))
     models = compare_models(votes, scores.names)
+    drift = measure_drift(votes)
     summary: list[str] = []
     if len(votes.id) == 0:
         summary += describe_retracted(summarise_votes(conn, annotator), has_history=bool(history))
     if ability_of(annotator) is not None:
         summary += describe_reasons(annotator, findings, snapshot.settings.get("min_ability"))
     summary += describe_figures(agreement, sides, ties, pace, models)
+    summary += describe_drift(drift)
     return Case(
         snapshot=snapshot.number,
         summary=summary,
@@ -57,6 +60,7 @@ def make_case(conn: Connection, annotator: FoundAnnotator) -> Case | None:
         sides=sides,
         ties=ties,
         pace=pace,
+        drift=drift,
         models=models,
         history=history,
     )

@@ -143,6 +143,23 @@ class Pace(BaseModel):
     longest_burst: Burst | None = Field(None, description="Null where no vote came within 5 seconds of the one before.")
 
 
+class Drift(BaseModel):
+    """Whether the ability changed: the likeliest change, over the decided votes between models with a score."""
+
+    model_config = ConfigDict(frozen=True)
+
+    votes: int = Field(description="The votes that are compared, in the order in which they were cast.")
+    log10_ratio: float = Field(
+        description="Logarithm to base 10 of how much likelier a change at some vote makes the votes than one ability."
+    )
+    votes_before: int = Field(description="Votes before the likeliest change.")
+    changed_at: datetime | None = Field(description="When the first vote after it was cast; null where unknown.")
+    before: float = Field(description="Ability before it, by these votes alone; 1 is typical.")
+    before_sd: float = Field(description="Its standard deviation, given the votes.")
+    after: float = Field(description="Ability after it.")
+    after_sd: float
+
+
 class Chance(BaseModel):
     """How likely a verdict was, by the newest leaderboard, which the annotator's votes helped to make."""
 
@@ -199,5 +216,6 @@ class Case(BaseModel):
     sides: Sides
     ties: Ties
     pace: Pace
+    drift: Drift | None = Field(description="Null for fewer than two decided votes between models with a score.")
     models: list[ModelFigures] = Field(description="The furthest from the expected wins first.")
     history: list[PastEvidence] = Field(description="Ability and standing in the last 20 snapshots, newest first.")

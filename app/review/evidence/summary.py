@@ -5,8 +5,10 @@ from datetime import UTC
 
 from app.annotators.schemas import VotesSummary
 from app.rating.errors import counted
+from app.review.evidence.drift import CLEAR
 from app.review.evidence.pace import UNUSUAL
-from app.review.evidence.schemas import Agreement, ModelFigures, Pace, Sides, Ties
+from app.review.evidence.reasons import format_ratio
+from app.review.evidence.schemas import Agreement, Drift, ModelFigures, Pace, Sides, Ties
 
 _UNLIKELY = 0.001  # probability
 _MODELS_NAMED = 3
@@ -40,6 +42,20 @@ def describe_figures(
                 f"{one.model} won {one.wins:,} of {counted(one.decided, 'decided vote')}; {one.expected_wins:,.1f} is "
                 f"expected ({one.residual:+.1f} standard deviations)."
             )
+
+
+def describe_drift(drift: Drift | None) -> Iterator[str]:
+    """Describe a change of ability that is clear."""
+    if drift is None or drift.log10_ratio < CLEAR:
+        return
+    when = f"after {counted(drift.votes_before, 'decided vote')} of {drift.votes:,}"
+    if drift.changed_at is not None:
+        when += f", on {drift.changed_at.astimezone(UTC).date()}"
+    before, after = (f"{ability:.1f}".replace("-", "−") for ability in (drift.before, drift.after))
+    yield (
+        f"The ability seems to have changed from {before} to {after} {when}: that makes the votes "
+        f"{format_ratio(drift.log10_ratio)} likelier than one ability does."
+    )
 
 
 def describe_retracted(votes: VotesSummary, *, has_history: bool) -> Iterator[str]:

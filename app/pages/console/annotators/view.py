@@ -10,7 +10,8 @@ from app.monitoring.wording import duration, percent, plural
 from app.pages.charts import BandPoint, draw_band
 from app.pages.formatting import moment, points
 from app.review.evidence.pace import HASTE, UNUSUAL
-from app.review.evidence.schemas import Agreement, Case, Gap, ModelFigures, Pace, Sides, SurprisingVote, Ties
+from app.review.evidence.schemas import Agreement, Case, Drift, Gap, ModelFigures, Pace, Sides, SurprisingVote, Ties
+from app.review.evidence.summary import describe_drift
 from app.review.schemas import AnnotatorDetail, Impact
 from app.votes.schemas import VoteOnRecord
 
@@ -80,6 +81,7 @@ def view_case(detail: AnnotatorDetail, threshold: float | None, votes: Sequence[
         "models_left_out": max(len(case.models) - _MODELS_SHOWN, 0) if case else 0,
         "pace": _view_pace(case.pace) if case else [],
         "pace_words": _describe_pace(case.pace) if case else "",
+        "drift_words": _describe_drift(case.drift) if case else "",
         "surprising": _with_records(case, votes),
     }
 
@@ -218,6 +220,13 @@ def _describe_pace(pace: Pace) -> str:
         hour = pace.busiest_hour
         words += f" The busiest hour has {plural(hour.votes, 'vote')}, from {moment(hour.since)}."
     return words
+
+
+def _describe_drift(drift: Drift | None) -> str:
+    if drift is None:
+        return ""
+    clear = next(describe_drift(drift), None)
+    return clear or f"Within {plural(drift.votes, 'decided vote')} no change of the ability is clear."
 
 
 def _seconds(value: float) -> str:
