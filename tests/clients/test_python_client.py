@@ -5,6 +5,7 @@ import inspect
 import runpy
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import httpx
 import pytest
 from httpx import Client
 
+import app
 from app.database.engine import Database
 from app.imports.runner import ImportRunner
 from stable_arena_client import (
@@ -219,6 +221,12 @@ def test_both_clients_have_the_same_methods() -> None:
         return {name: list(inspect.signature(one).parameters) for name, one in named if not name.startswith("_")}
 
     assert methods(StableArena) == methods(AsyncStableArena)
+
+
+def test_its_version_is_that_of_the_service() -> None:
+    for folder in (ROOT, ROOT / "clients" / "python"):
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert project["version"] == app.__version__
 
 
 def test_the_models_are_those_of_the_description() -> None:

@@ -58,6 +58,17 @@ def test_the_guard_is_foreseen(ask: Ask, crowd: list[str], refit: Ask) -> None:
     assert (accepted["needs_review"], accepted["review_reason"]) == (False, None)
 
 
+def test_where_no_annotator_is_past_delta_there_is_no_share(
+    ask: Ask, assert_problem: Ask, crowd: list[str], refit: Ask
+) -> None:
+    """Not even reinstated annotators count then, so a share of no votes is never asked for."""
+    refit()
+    for key in crowd[:8]:
+        ask("POST", f"/annotators/{key}/decisions", json={"action": "reinstate", "reason": "a test"})
+    refused = assert_problem(preview(ask, min_votes=500, on_low_ability="exclude"), 409, "cannot-fit")
+    assert refused["detail"].startswith("no vote is left: no annotator has more than 500 votes")
+
+
 def test_two_camps_are_foreseen(ask: Ask, gather: Ask, refit: Ask) -> None:
     gather(honest=8, flip=6)
     seen = preview(ask).json()
