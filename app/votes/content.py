@@ -22,12 +22,13 @@ _COLUMNS = {
     "has_battle": pl.String,
     "import_id": pl.String,
 }
+# A subquery, not `= ANY`: of many annotators the votes are then read in the order of the table, not one by one.
 _OF_ANNOTATORS = """
 COPY (
     SELECT v.id, v.annotator_id, v.model_a_id, v.model_b_id, v.outcome,
            (extract(epoch FROM v.voted_at) * 1000000)::bigint, v.battle_id IS NOT NULL, v.import_id
     FROM votes AS v
-    WHERE v.annotator_id = ANY(%(annotators)s)
+    WHERE v.annotator_id IN (SELECT unnest(%(annotators)s::integer[]))
       AND (v.import_id IS NULL OR v.import_id <> ALL(%(without)s::uuid[]))
       AND (v.annotator_id::bigint * 7919 + least(v.model_a_id, v.model_b_id) * 104729::bigint
            + greatest(v.model_a_id, v.model_b_id) * 1299709::bigint) %% %(one_in)s = 0
