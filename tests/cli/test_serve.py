@@ -5,8 +5,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from sqlalchemy import text
 import app.cli.serve as serve_command
 from app.auth.keys import create_key
 from app.database.opening import open_database
+from tests.fixtures.waiting import wait_until
 
 PATIENCE = 120.0
 
@@ -57,13 +57,6 @@ def served(
         if process.poll() is None:
             process.kill()
         process.communicate()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.01)
 
 
 def postmasters(data_dir: Path) -> list[int]:
@@ -137,7 +130,7 @@ def test_a_signal_to_all_its_processes_stops_it_cleanly(
 ) -> None:
     with served(data_dir, "--workers", workers, TMPDIR=str(tmp_path)) as (process, url):
         assert httpx.get(f"{url}/readyz").status_code == 200
-        until(lambda: len(children_of(process)["worker"]) == 1)
+        wait_until(lambda: len(children_of(process)["worker"]) == 1)
         os.killpg(process.pid, how)  # as the terminal and the system's service manager do
         _, log = process.communicate(timeout=PATIENCE)
     assert (process.returncode, log) == (0, "")
@@ -149,7 +142,7 @@ def test_a_signal_to_all_its_processes_stops_it_cleanly(
 def test_stopping_in_mid_vote_loses_none(data_dir: Path, key: str) -> None:
     with served(data_dir, "--no-worker") as (process, url):
         voters = Voters(url, key, threads=16)
-        until(lambda: len(voters.acknowledged) >= 200)
+        wait_until(lambda: len(voters.acknowledged) >= 200)
         process.terminate()
         assert process.wait(PATIENCE) == 0
         voters.stop()
@@ -176,7 +169,7 @@ def kill_everything(process: subprocess.Popen[str], data_dir: Path) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     process.wait()
-    until(lambda: all(_state_and_parent(pid)[0] in ("gone", "Z") for pid in database))
+    wait_until(lambda: all(_state_and_parent(pid)[0] in ("gone", "Z") for pid in database))
 
 
 @pytest.mark.campaign
@@ -185,7 +178,7 @@ def test_killed_in_mid_vote_every_acknowledged_vote_is_there_once(data_dir: Path
     acknowledged: list[int] = []
     with served(data_dir, "--no-worker") as (process, url):
         voters = Voters(url, key, threads=16)
-        until(lambda: len(voters.acknowledged) >= 300)
+        wait_until(lambda: len(voters.acknowledged) >= 300)
         kill_everything(process, data_dir)
         voters.stop()
         acknowledged += voters.acknowledged
@@ -261,18 +254,18 @@ def without_hangups() -> Iterator[None]:
 def test_several_processes_share_the_socket_and_are_started_again_when_they_die(data_dir: Path, key: str) -> None:
     with without_hangups(), served(data_dir, "--workers", "2") as (process, url):
         assert url.startswith("http://127.0.0.1:")
-        until(lambda: len(children_of(process)["worker"]) == 1)
+        wait_until(lambda: len(children_of(process)["worker"]) == 1)
         first = children_of(process)
         assert len(first["server"]) == 2
         voters = Voters(url, key, threads=4)
-        until(lambda: len(voters.acknowledged) >= 50)
+        wait_until(lambda: len(voters.acknowledged) >= 50)
         process.send_signal(signal.SIGHUP)  # under nohup it stops nothing: what dies after it is started again
         # a nice process dies late: until then it would be taken for the one that follows it
         killed = {first["server"][0], first["worker"][0]}
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        until(lambda: killed.isdisjoint(pid for pids in children_of(process).values() for pid in pids))
-        until(lambda: [len(pids) for pids in children_of(process).values()] == [1, 2])
+        wait_until(lambda: killed.isdisjoint(pid for pids in children_of(process).values() for pid in pids))
+        wait_until(lambda: [len(pids) for pids in children_of(process).values()] == [1, 2])
         assert {pid for pids in children_of(process).values() for pid in pids} > {first["server"][1]}
         assert httpx.get(f"{url}/readyz").status_code == 200
         voters.stop()
@@ -291,12 +284,12 @@ def test_several_processes_share_the_socket_and_are_started_again_when_they_die(
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the service's processes in /proc")
 def test_processes_end_with_a_killed_service(data_dir: Path) -> None:
     with served(data_dir) as (process, _):
-        until(lambda: len(children_of(process)["worker"]) == 1)
+        wait_until(lambda: len(children_of(process)["worker"]) == 1)
         pids = [pid for pids in children_of(process).values() for pid in pids]
         assert len(pids) == 2
         process.kill()
         process.wait()
-        until(lambda: all(ended(pid) for pid in pids))
+        wait_until(lambda: all(ended(pid) for pid in pids))
     stored(data_dir)  # joins the database that was left behind, and stops it
     assert postmasters(data_dir) == []
 

@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from app.database.engine import Database
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.refits.service import find_refit, list_refits, request_refit
+from tests.fixtures.waiting import wait_until
 
 StartWorker = Callable[[], "subprocess.Popen[bytes]"]
 
@@ -39,15 +39,6 @@ def start_worker(
     for process in started:
         process.kill()
         process.wait()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 300) -> None:
-    pause = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():
-            return
-        pause.wait(0.01)
-    pytest.fail("the condition did not come true")
 
 
 def states(database: Database) -> list[str]:

@@ -7,9 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -19,6 +17,7 @@ from app.database.embedded.account import Account
 from app.database.embedded.folder import ServerFolder
 from app.database.embedded.server import EmbeddedServer
 from app.database.engine import parse_url
+from tests.fixtures.waiting import free_port, wait_until
 
 _POOLER = """
 [databases]
@@ -35,21 +34,6 @@ max_client_conn = 500
 server_login_retry = 1
 logfile = {folder}/pgbouncer.log
 """
-
-
-def free_port() -> int:
-    """A port that no process has now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
-    """Wait until it holds."""
-    began, pause = time.monotonic(), threading.Event()
-    while not condition():
-        assert time.monotonic() - began < seconds, "the condition did not come true"
-        pause.wait(0.05)
 
 
 class Part(ABC):
@@ -121,7 +105,7 @@ class Pooler(Part):
         user = {"user": account.uid, "group": account.gid, "extra_groups": []} if account.switch else {}
         command = [program, "-q", self._config]
         self._process = subprocess.Popen(command, cwd=self._folder, stderr=subprocess.DEVNULL, **user)
-        wait_for(self._listens)
+        wait_until(self._listens)
 
     def stop(self) -> None:
         self._process.terminate()
@@ -158,7 +142,7 @@ class Command(Part):
         self._keeper = threading.Thread(target=self._keep)
         self._keeper.start()
         if self.port is not None:
-            wait_for(self._is_ready)
+            wait_until(self._is_ready)
 
     def stop(self) -> None:
         self._stopping.set()

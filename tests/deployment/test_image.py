@@ -4,12 +4,9 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ import pytest
 import yaml
 
 from app.database.embedded.account import choose_account
+from tests.fixtures.waiting import free_port, wait_until
 
 pytestmark = [pytest.mark.campaign, pytest.mark.own_database]
 
@@ -127,19 +125,6 @@ def start(image: Image) -> Iterator[Start]:
         process.communicate(timeout=60)
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < 120
-        threading.Event().wait(0.1)
-
-
 def answers(url: str) -> bool:
     try:
         return httpx.get(url).status_code == 200
@@ -157,7 +142,7 @@ def test_the_image_serves_compiles_works_and_backs_up(image: Image, start: Start
     usual = [port if word == "8000" else word for word in from_dockerfile("CMD")]
     assert [word for word in command if word != "--no-worker"] == usual
     api = start(entry, *command)
-    wait_for(lambda: answers(f"http://127.0.0.1:{port}/readyz"))
+    wait_until(lambda: answers(f"http://127.0.0.1:{port}/readyz"))
     health = json.loads(re.findall(r"^HEALTHCHECK .*?CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)[0])
     image.run(*(word.replace("8000", port) for word in health))
     worker = start(entry, *SERVICES["worker"]["command"])

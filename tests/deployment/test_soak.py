@@ -30,7 +30,8 @@ from app.database.engine import Database
 from app.database.schema import upgrade
 from app.policy.schemas import Policy
 from app.policy.service import set_policy
-from tests.deployment.parts import Command, Part, Pooler, Postgres, free_port
+from tests.deployment.parts import Command, Part, Pooler, Postgres
+from tests.fixtures.waiting import free_port
 
 SENDERS = 4
 VOTES_A_SECOND = 25  # of each sender

@@ -25,29 +25,14 @@ from app.settings import Settings
 from app.votes.schemas import Vote
 from app.votes.service import Submission, record_votes
 from tests.fixtures.crowds import crowd_votes as crowd_of
+from tests.fixtures.waiting import wait_until
 
 HERE = Path(__file__).parent
 READS = ("/leaderboard", "/models", "/snapshots", "/refits", "/annotators", "/policy", "/models/model 1")
 SENDERS = 3
 RECOVERY_SECONDS = 30
 
-WaitUntil = Callable[..., float]
 StartDriver = Callable[..., "subprocess.Popen[str]"]
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 120) -> float:
-    """Wait until it holds and return how long that took."""
-    began, pause = time.monotonic(), threading.Event()
-    while not condition():
-        if time.monotonic() - began > seconds:
-            pytest.fail("the condition did not come true")
-        pause.wait(0.01)
-    return time.monotonic() - began
-
-
-@pytest.fixture(scope="session")
-def wait_until() -> WaitUntil:
-    return wait_for
 
 
 @pytest.fixture
@@ -166,28 +151,28 @@ class Service:
 
     def wait_for_votes(self, more: int, seconds: float = 120) -> float:
         target = len(self.acknowledged) + more
-        return wait_for(lambda: len(self.acknowledged) >= target, seconds)
+        return wait_until(lambda: len(self.acknowledged) >= target, seconds)
 
     def wait_for_answer(self, method: str, status: int, more: int = 1) -> None:
         target = self.statuses[method, status] + more
-        wait_for(lambda: self.statuses[method, status] >= target)
+        wait_until(lambda: self.statuses[method, status] >= target)
 
     def finish_refit(self, client: Client) -> None:
         """Ask for a refit until one is done; one that met a fault fails, and says so."""
 
         def done() -> bool:
             asked = self.send(client, "POST", "/refits", json={}).json()["id"]
-            wait_for(lambda: self.send(client, "GET", f"/refits/{asked}").json()["finished_at"] is not None)
+            wait_until(lambda: self.send(client, "GET", f"/refits/{asked}").json()["finished_at"] is not None)
             return bool(self.send(client, "GET", f"/refits/{asked}").json()["state"] == "done")
 
-        wait_for(done)
+        wait_until(done)
 
     def check(self, what: str) -> None:
         """Check that everything works again, and that nothing was lost, doubled or answered wrongly."""
         with self.client() as client:
             name = f"after-{len(self.acknowledged)}"
-            seconds = wait_for(lambda: self.vote(client, name), RECOVERY_SECONDS)
-            seconds += wait_for(
+            seconds = wait_until(lambda: self.vote(client, name), RECOVERY_SECONDS)
+            seconds += wait_until(
                 lambda: all(self.send(client, "GET", path).is_success for path in READS), RECOVERY_SECONDS
             )
             assert seconds <= RECOVERY_SECONDS

@@ -18,6 +18,7 @@ from app.database.embedded.folder import ServerFolder
 from app.database.embedded.server import EmbeddedServer
 from app.database.schema import upgrade
 from app.settings import DatabaseSettings, Settings, WorkerSettings
+from tests.fixtures.waiting import wait_until
 
 pytestmark = pytest.mark.campaign
 
@@ -144,7 +145,7 @@ def test_nothing_can_be_written(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("scene", ["everything"], indirect=True)
-def test_a_board_cannot_be_published(scene: Scene, wait_until: Any) -> None:
+def test_a_board_cannot_be_published(scene: Scene) -> None:
     _, service, disk = scene
     vote = {"model_a": "model 0", "model_b": "model 1", "winner": "tie"}
     crowd = [{**vote, "annotator": f"reader {i}"} for i in range(CROWD)]  # a row each, for which there is no page yet
@@ -167,7 +168,7 @@ def test_a_board_cannot_be_published(scene: Scene, wait_until: Any) -> None:
 
 
 @pytest.mark.parametrize("scene", ["tables", "log"], indirect=True)
-def test_an_import_is_cut_short(scene: Scene, wait_until: Any) -> None:
+def test_an_import_is_cut_short(scene: Scene) -> None:
     place, service, disk = scene
     rows = (f"model 0,model 1,tie,importer {i % 50},{place} {i}" for i in range(IMPORTED))
     file = "\n".join(("model_a,model_b,winner,annotator,battle_id", *rows))

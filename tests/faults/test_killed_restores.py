@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from sqlalchemy import text
 from app.backups.backup import write_backup
 from app.backups.restore import restore_backup
 from app.database.engine import Database
+from tests.fixtures.waiting import wait_until
 
 VOTES = 300_000
 
@@ -27,9 +27,7 @@ _LOADING = (
 
 @pytest.mark.campaign
 @pytest.mark.own_database
-def test_a_killed_restore_leaves_nothing(
-    database: Database, empty_database_url: str, tmp_path: Path, wait_until: Callable[..., None]
-) -> None:
+def test_a_killed_restore_leaves_nothing(database: Database, empty_database_url: str, tmp_path: Path) -> None:
     with database.begin() as conn:
         conn.execute(text(_VOTES), {"votes": VOTES})
     path, _ = write_backup(database, tmp_path / "backup.zip")

@@ -22,6 +22,7 @@ from app.database.embedded.postmaster import find_postmaster
 from app.database.embedded.server import EmbeddedServer
 from app.database.schema import upgrade
 from app.settings import DatabaseSettings, Settings, WorkerSettings
+from tests.fixtures.waiting import wait_until
 
 pytestmark = pytest.mark.campaign
 
@@ -64,7 +65,7 @@ def test_backends_are_terminated_again_and_again(service: Any) -> None:
 
 @pytest.mark.parametrize("request_to_stop", [signal.SIGINT, signal.SIGQUIT], ids=["fast", "immediate"])
 def test_the_server_is_restarted(
-    service: Any, server: EmbeddedServer, cluster_folder: Path, wait_until: Any, request_to_stop: signal.Signals
+    service: Any, server: EmbeddedServer, cluster_folder: Path, request_to_stop: signal.Signals
 ) -> None:
     # What `pg_ctl restart` does, apart from where the server's own lock on its folder goes.
     with service.traffic():
@@ -79,7 +80,7 @@ def test_the_server_is_restarted(
     service.check(request_to_stop.name)
 
 
-def test_no_connection_is_left(service: Any, wait_until: Any) -> None:
+def test_no_connection_is_left(service: Any) -> None:
     with service.traffic(), ExitStack() as crowd:
         service.wait_for_votes(5)
         operator = crowd.enter_context(service.admin())
@@ -111,7 +112,7 @@ def test_somebody_s_transaction_idles_on_a_lock(service: Any) -> None:
     service.check("idle in transaction")
 
 
-def test_transactions_are_cut_while_they_idle(service: Any, wait_until: Any) -> None:
+def test_transactions_are_cut_while_they_idle(service: Any) -> None:
     # Between two of their statements, as a pooler's or an operator's broom does.
     idling = f"{OTHERS_CUT} AND state = 'idle in transaction'"
     with service.traffic(), service.admin() as operator:
@@ -122,7 +123,7 @@ def test_transactions_are_cut_while_they_idle(service: Any, wait_until: Any) -> 
     service.check("cut while idle")
 
 
-def test_votes_in_a_deadlock(service: Any, wait_until: Any) -> None:
+def test_votes_in_a_deadlock(service: Any) -> None:
     """What the writer of votes holds and what it waits for, held and asked for the other way round by somebody else."""
     waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'votes'::regclass AND NOT granted"
     deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"

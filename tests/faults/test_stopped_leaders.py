@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.errors import UnavailableError
+from tests.fixtures.waiting import wait_until
 
 TICK_SECONDS = 0.02
 STAGE_SECONDS = 3
@@ -79,9 +80,7 @@ def stop_holder(database: Database, stage: str | None) -> Stopped | None:
     return Stopped(pid, now.epoch, now.clock_timestamp)
 
 
-def measure_takeovers(
-    database: Database, wait_until: Callable[..., None], stops: int, lease_seconds: float
-) -> list[float]:
+def measure_takeovers(database: Database, stops: int, lease_seconds: float) -> list[float]:
     seconds, last_board = list[float](), 0
     while len(seconds) < stops:
         stage = STAGES[len(seconds) % len(STAGES)]
@@ -156,7 +155,7 @@ def end(workers: list[Any]) -> list[int]:
     return ticks
 
 
-def wait_for_both(wait_until: Callable[..., None], database: Database) -> None:
+def wait_for_both(database: Database) -> None:
     """Wait until both workers have published: before that one may still be starting the process that fits."""
 
     def both() -> bool:
@@ -174,15 +173,14 @@ def run_campaign(
     database: Database,
     ask: Callable[[], object],
     start_worker: Callable[[float], Any],
-    wait_until: Callable[..., None],
     stops: int,
     lease_seconds: float,
 ) -> int:
     """Stop leaders until that is enough, check what they left, and return how often they ticked."""
     workers = [start_worker(lease_seconds) for _ in range(2)]
     with always_asking(ask):
-        wait_for_both(wait_until, database)
-        seconds = measure_takeovers(database, wait_until, stops, lease_seconds)
+        wait_for_both(database)
+        seconds = measure_takeovers(database, stops, lease_seconds)
     ticks = end(workers)
     boards, epochs = check_record(database)
     assert boards >= len(seconds) // len(STAGES)
@@ -195,14 +193,14 @@ def run_campaign(
 
 @pytest.mark.campaign
 def test_a_stopped_leader_is_replaced_and_publishes_nothing_late(
-    database: Database, crowd: None, ask_for_refit: Any, start_worker: Any, wait_until: Any
+    database: Database, crowd: None, ask_for_refit: Any, start_worker: Any
 ) -> None:
-    run_campaign(database, ask_for_refit, start_worker, wait_until, stops=2, lease_seconds=3)
+    run_campaign(database, ask_for_refit, start_worker, stops=2, lease_seconds=3)
 
 
 @pytest.mark.soak
 def test_leaders_stopped_again_and_again_over_a_thousand_ticks(
-    database: Database, crowd: None, ask_for_refit: Any, start_worker: Any, wait_until: Any
+    database: Database, crowd: None, ask_for_refit: Any, start_worker: Any
 ) -> None:
-    ticks = run_campaign(database, ask_for_refit, start_worker, wait_until, stops=36, lease_seconds=3)
+    ticks = run_campaign(database, ask_for_refit, start_worker, stops=36, lease_seconds=3)
     assert ticks >= 1000

@@ -18,7 +18,8 @@ from app.imports.runner import ImportRunner
 from app.main import create_app
 from app.settings import ImportSettings, Settings, WorkerSettings
 from tests.fixtures.console import SignIn
-from tests.imports.uploads import HEADER, TABLES, count, wait_until
+from tests.fixtures.waiting import wait_until
+from tests.imports.uploads import HEADER, TABLES, count
 
 Ask = Callable[..., Any]
 AssertProblem = Callable[..., dict[str, Any]]

@@ -18,7 +18,8 @@ from app.imports.runner import ImportRunner
 from app.main import create_app
 from app.settings import Settings, WorkerSettings
 from app.votes import bulk as vote_loading
-from tests.imports.uploads import HEADER, TABLES, count, wait_until
+from tests.fixtures.waiting import wait_until
+from tests.imports.uploads import HEADER, TABLES, count
 
 Ask = Callable[..., Any]
 AssertProblem = Callable[..., dict[str, Any]]

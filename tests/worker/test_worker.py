@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from app.refits.service import find_refit, list_refits, request_refit
 from app.settings import Settings, WorkerSettings
 from app.snapshots.service import NoSnapshotError
 from app.worker.worker import Worker
+from tests.fixtures.waiting import wait_until
 
 
 @pytest.fixture
@@ -22,15 +23,6 @@ def worker(database: Database) -> Iterator[Worker]:
     worker = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.02)))
     yield worker
     worker.stop()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
-    pause = threading.Event()
-    for _ in range(int(seconds / 0.02)):
-        if condition():
-            return
-        pause.wait(0.02)
-    pytest.fail("the condition did not come true")
 
 
 @pytest.mark.own_child

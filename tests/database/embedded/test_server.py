@@ -6,8 +6,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth one import
@@ -24,9 +23,9 @@ from app.database.embedded.server import EmbeddedServer
 from app.database.embedded.sockets import SOCKET_FILE, recorded_folder
 from app.database.errors import DatabaseUnreachableError
 from app.database.opening import open_database
+from tests.fixtures.waiting import wait_until
 
 ROOT = os.geteuid() == 0
-DEADLINE_SECONDS = 120.0
 HOLDER = """
 import sys
 from pathlib import Path
@@ -35,13 +34,6 @@ with EmbeddedServer(Path(sys.argv[1])) as server:
     print(server.url, flush=True)
     sys.stdin.read()
 """
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came true"
-        time.sleep(0.002)
 
 
 def query(url: str, statement: str) -> list[tuple[object, ...]]:
@@ -58,7 +50,7 @@ def postmaster(folder: ServerFolder) -> psutil.Process:
 
 def kill_server(folder: ServerFolder) -> None:
     postmaster(folder).kill()
-    wait_for(lambda: not is_alive(folder))
+    wait_until(lambda: not is_alive(folder))
 
 
 class Holder:
@@ -212,7 +204,7 @@ def test_unrelated_process_with_the_recorded_pid_is_left_alone(folder: ServerFol
         for record in (folder.cluster / "postmaster.pid", folder.socket / f"{SOCKET_FILE}.lock"):
             lines = record.read_text().splitlines()
             record.write_text("\n".join([str(other.pid), *lines[1:]]) + "\n")
-        wait_for(lambda: psutil.Process(other.pid).name() == name)
+        wait_until(lambda: psutil.Process(other.pid).name() == name)
         assert find_postmaster(folder.cluster) is None
         assert query(server.start(), "SELECT 1") == [(1,)]
         server.release()
@@ -269,7 +261,7 @@ def test_silent_remains_of_a_server_are_an_error(folder: ServerFolder, monkeypat
 @pytest.mark.campaign
 def test_killed_initdb_is_redone(fresh: ServerFolder) -> None:
     holder = Holder(fresh)
-    wait_for(lambda: list(fresh.home.glob("unfinished-*")) if fresh.home.exists() else [])
+    wait_until(lambda: list(fresh.home.glob("unfinished-*")) if fresh.home.exists() else [])
     holder.kill()
     assert not fresh.cluster.exists()
     with EmbeddedServer(fresh.path) as server:
@@ -365,7 +357,7 @@ def test_a_service_brings_its_server_back_but_nobody_who_stands_back(place: Path
         postmaster = find_postmaster(ServerFolder(folder).cluster)
         assert postmaster is not None
         postmaster.kill()
-        wait_for(lambda: not psutil.pid_exists(postmaster.pid))
+        wait_until(lambda: not psutil.pid_exists(postmaster.pid))
         with pytest.raises(DatabaseUnreachableError), other.read():
             pass
         for one in (database, other):
