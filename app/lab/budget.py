@@ -1,5 +1,6 @@
 """The attack budget: how many attackers, added to the votes, lift a model by one rank."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -18,34 +19,58 @@ from app.rating.solver.warm_start import Start
 Defence = Literal["m-elo", "none", "threshold", "probability", "evidence"]
 DEFENCES: tuple[Defence, ...] = get_args(Defence)
 STEP = 8  # the first step from the guess is an eighth of it
+NEARLY_SURE = 1.5  # times the median, which lifts in nearly every draw of the attackers' votes
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The smallest attack that lifts one model by a rank.
+    """About how many attackers lift one model by a rank.
 
     Attributes
     ----------
     model : index as in the votes
     rank : before the attack, within the component
-    annotators, votes : of the attackers; None where not even `most` attackers are enough
-    at_least : one more than the largest number of attackers that was not enough
+    median_attackers, median_votes : the fewest in one draw of the attackers' votes; as many lift the model in about
+        half of all draws. None where not even `most` attackers are enough
+    at_least : one more than the largest number of attackers that was not enough in this draw
     most : largest number of attackers tried
+    lifted : share of new draws in which half, all, and 1.5 times the median lift the model; empty where none was made
 
-    The numbers are those of trials with one draw of the attackers' votes, each fitted from the leaderboard without
-    them. A fit from another start may end at another maximum, and not every smaller number was tried.
+    Each trial is fitted from the leaderboard without attackers. A fit from another start may end at another maximum,
+    and not every smaller number was tried.
     """
 
     model: int
     rank: int
-    annotators: int | None
-    votes: int | None
+    median_attackers: int | None
+    median_votes: int | None
     at_least: int
     most: int
+    lifted: tuple[float, ...] = ()
+
+    @property
+    def nearly_sure_attackers(self) -> int | None:
+        """1.5 times the median: enough in nearly every draw."""
+        return None if self.median_attackers is None else math.ceil(NEARLY_SURE * self.median_attackers)
+
+    @property
+    def nearly_sure_votes(self) -> int | None:
+        """The votes of as many attackers."""
+        if self.median_attackers is None or self.median_votes is None or self.nearly_sure_attackers is None:
+            return None
+        return self.nearly_sure_attackers * (self.median_votes // self.median_attackers)
 
 
 def find_budget(
-    cells: Cells, settings: LoopSettings, model: int, attack: Attack, defence: Defence, *, most: int, seed: int = 0
+    cells: Cells,
+    settings: LoopSettings,
+    model: int,
+    attack: Attack,
+    defence: Defence,
+    *,
+    most: int,
+    seed: int = 0,
+    draws: int = 0,
 ) -> Budget:
     """Find how few attackers lift a model by a rank or more, against one defence.
 
@@ -57,6 +82,7 @@ def find_budget(
     defence : "m-elo" (Bradley-Terry, no annotator excluded), "none" (the method of `settings`, no annotator excluded),
         or the flag rule by which annotators are excluded; "probability" needs settings with an interval
     most : largest number of attackers to try
+    draws : new draws of the attackers' votes, in which half, all, and 1.5 times the number found are tried
 
     Notes
     -----
@@ -83,7 +109,13 @@ def find_budget(
     while not search.finished:
         search.step()
     votes = None if search.found is None else search.found * attack.votes_each
-    return Budget(model, int(trials.before.rank[model]), search.found, votes, search.too_few + 1, most)
+    found = Budget(model, int(trials.before.rank[model]), search.found, votes, search.too_few + 1, most)
+    if search.found is None or draws == 0:
+        return found
+    sizes = (search.found // 2, search.found, math.ceil(NEARLY_SURE * search.found))
+    seeds = range(seed + 1, seed + 1 + draws)
+    lifted = [[size > 0 and trials.lifts(model, other)(size) for other in seeds] for size in sizes]
+    return replace(found, lifted=tuple(float(np.mean(row)) for row in lifted))
 
 
 class _Search:
@@ -136,14 +168,14 @@ class _Trials:
         self._public = np.where(known, self.before.score, lowest)
         self._tie_share = share_of_ties(cells, self._public)
 
-    def lifts(self, model: int) -> Callable[[int], bool]:
-        """Return the function that says whether a number of attackers lifts the model."""
+    def lifts(self, model: int, seed: int | None = None) -> Callable[[int], bool]:
+        """Return the function that says whether a number of attackers lifts the model, in this draw of their votes."""
 
         def lifted(number: int) -> bool:
             optimum = self._round.optimum
             start = Start(optimum.score, np.append(optimum.ability, np.full(number, np.nan)), optimum.median_ability)
             try:
-                after = run_round(join(self._cells, self._attackers(model, number)), self._settings, start=start)
+                after = run_round(join(self._cells, self._attackers(model, number, seed)), self._settings, start=start)
             except RatingError:
                 return False
             models = after.models
@@ -175,8 +207,9 @@ class _Trials:
         total = np.cumsum(np.bincount(new.annotator, moved, self._most))
         return 1 + int(np.argmax(total > gap)) if (total > gap).any() else self._most
 
-    def _attackers(self, model: int, number: int) -> Cells:
+    def _attackers(self, model: int, number: int, seed: int | None = None) -> Cells:
         """Return the votes of this number of attackers, numbered from 0."""
+        drawn = self._seed if seed is None else seed
         return votes_of_attackers(
-            self._public, model, self._attack, number=number, tie_share=self._tie_share, seed=self._seed
+            self._public, model, self._attack, number=number, tie_share=self._tie_share, seed=drawn
         )

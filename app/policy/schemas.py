@@ -219,6 +219,7 @@ class Policy(BaseModel):
             prior_sd=self.prior_sd,
             ability_cap=self.ability_cap,
             influence_limit=self.influence_limit,
+            seek_higher=True,
             bias_correction=self.bias_correction,
             interval=self.interval,
             base=self.base,

@@ -47,6 +47,8 @@ class LoopSettings:
     influence_limit : largest influence of an annotator on a model, as a multiple of what the model's mean judge has,
         and some votes beside; votes beyond it weigh less. None for no limit (am-elo with a prior only; maximum
         likelihood and m-elo have none).
+    seek_higher : whether to climb from six other starts too, for the highest maximum, where fewer than 20,000 votes
+        count; a maximum nearly as high with another order is a notice (am-elo with a prior only).
     bias_correction : take the first-order bias out of scores and abilities (am-elo with a prior only; maximum
         likelihood and m-elo are never corrected).
     interval : how intervals are made; "clustered" becomes "sandwich" for one annotator (a notice says so).
@@ -70,6 +72,7 @@ class LoopSettings:
     prior_sd: float | Literal["estimated"] | None = 1.0
     ability_cap: float | None = 1.75
     influence_limit: float | None = 1.25
+    seek_higher: bool = False
     bias_correction: bool = True
     interval: Interval = "clustered"
     confidence: float = 0.95

@@ -200,7 +200,7 @@ def _past_settings(snapshot: Snapshot) -> LoopSettings:
         named = ", ".join(sorted(given - known))
         raise NotReproducibleError(f"version {snapshot.code_version} made it, with settings unknown now: {named}")
     # A setting that the version did not know yet does what the version did.
-    past = {"flag_rule": "threshold", "influence_limit": None, **snapshot.settings}
+    past = {"flag_rule": "threshold", "influence_limit": None, "seek_higher": False, **snapshot.settings}
     values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in past.items()}
     return LoopSettings(**values)
 

@@ -49,7 +49,7 @@ def write_snapshot(
         "settings": asdict(fit_input.settings),
         "diagnostics": {
             **asdict(output.diagnostics),
-            "warnings": [asdict(notice) for notice in (*output.diagnostics.warnings, *output.notices)],
+            "warnings": [notice.named(names) for notice in (*output.diagnostics.warnings, *output.notices)],
             "seconds": dict(seconds),
             "votes": account_votes(fit_input, output),
             "rules": rules,

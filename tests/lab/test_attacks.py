@@ -138,14 +138,14 @@ def test_a_budget_is_the_smallest_that_lifts(arena_cells: tuple) -> None:
     widest = int(np.argmax(-np.diff(public[order])))
     target, attack = int(order[widest + 1]), Attack("target-only", 60)
     found = find_budget(cells, settings, target, attack, "none", most=64)
-    assert found.annotators is not None
-    assert found.annotators > 1
-    assert found.votes == 60 * found.annotators
+    assert found.median_attackers is not None
+    assert found.median_attackers > 1
+    assert found.median_votes == 60 * found.median_attackers
     quiet = LoopSettings(min_votes=0, interval="none")
     board = run_round(cells, quiet).models
     assert found.rank == board.rank[target]
     tie_share = share_of_ties(cells, board.score)
-    for number, lifted in ((found.annotators, True), (found.annotators - 1, False)):
+    for number, lifted in ((found.median_attackers, True), (found.median_attackers - 1, False)):
         new = votes_of_attackers(board.score, target, attack, number=number, tie_share=tie_share, seed=0)
         joined = join(cells, new)
         assert joined.n_votes == cells.n_votes + 60 * number
@@ -212,6 +212,12 @@ def test_the_budget_command(run_lab: RunLab, arena_file: Path) -> None:
     assert run_lab("budget", arena_file, "--model", "m03", "--most", 2).stdout.count("m03") == len(DEFENCES)
     assert run_lab("budget", arena_file, "--model", "nobody").exit_code == 2
     assert run_lab("budget", arena_file, "--strategy", "copycats").exit_code == 2
+    assert run_lab("budget", arena_file, "--place", 19).exit_code == 2
+    assert run_lab("budget", arena_file, "--place", 1, "--model", "m03").exit_code == 2
+    lowest = json.loads(
+        run_lab("budget", arena_file, "--place", 0, "--most", 2, "--draws", 2, "--format", "json").stdout
+    )
+    assert {row["rank"] for row in lowest["budgets"]} <= {20, None}
 
 
 def test_a_file_with_faulty_votes_is_refused(run_lab: RunLab, tmp_path: Path) -> None:

@@ -23,18 +23,32 @@ def at_rank(cells: Cells, rank: int, settings: LoopSettings = SETTINGS) -> int:
 
 def test_too_few_attackers_are_an_answer(cells: Cells) -> None:
     found = max((find_budget(cells, SETTINGS, at_rank(cells, rank), ATTACK, "none", most=64) for rank in (2, 3, 4)),
-                key=lambda budget: budget.votes or 0)  # fmt: skip
-    assert found.annotators is not None
-    assert found.annotators > 1
-    assert found.at_least == found.annotators
-    fewer = find_budget(cells, SETTINGS, found.model, ATTACK, "none", most=found.annotators - 1)
-    assert (fewer.annotators, fewer.at_least) == (None, found.annotators)
+                key=lambda budget: budget.median_votes or 0)  # fmt: skip
+    assert found.median_attackers is not None
+    assert found.median_attackers > 1
+    assert found.at_least == found.median_attackers
+    fewer = find_budget(cells, SETTINGS, found.model, ATTACK, "none", most=found.median_attackers - 1)
+    assert (fewer.median_attackers, fewer.at_least) == (None, found.median_attackers)
+
+
+def test_new_draws_say_how_often_the_numbers_lift(cells: Cells) -> None:
+    settings = LoopSettings(min_votes=0, interval="none", flag_rule="threshold")
+    found = find_budget(cells, settings, at_rank(cells, 18, settings), ATTACK, "none", most=16, draws=4)
+    assert found.median_attackers is not None
+    assert found.nearly_sure_attackers == -(-3 * found.median_attackers // 2)
+    assert found.nearly_sure_votes == 60 * found.nearly_sure_attackers
+    half, median, nearly_sure = found.lifted
+    assert half <= nearly_sure
+    assert median <= nearly_sure
+    assert nearly_sure > 0
+    none = find_budget(cells, settings, found.model, Attack(votes_each=1), "none", most=1, draws=4)
+    assert (none.nearly_sure_attackers, none.nearly_sure_votes, none.lifted) in ((None, None, ()), (2, 2, none.lifted))
 
 
 def test_excluded_attackers_lift_no_model(cells: Cells) -> None:
     """Mimics are excluded by evidence in the trials too."""
     model = at_rank(cells, 2, LoopSettings(min_votes=0, flag_rule="evidence", exclude=True))
-    assert find_budget(cells, SETTINGS, model, Attack("mimic", 100), "evidence", most=6).annotators is None
+    assert find_budget(cells, SETTINGS, model, Attack("mimic", 100), "evidence", most=6).median_attackers is None
 
 
 def test_the_probability_rule_has_standard_errors_in_the_trials_too(cells: Cells) -> None:

@@ -64,7 +64,7 @@ EXPERIMENTS = {
     ),
     "budget": Listed(
         "app.cli.lab.budget:budget",
-        "Find how many attackers, and how many votes, lift a model by one rank, for each defence.",
+        "Find the median number of attackers, and of votes, that lift a model by one rank, for each defence.",
     ),
     "habits": Listed(
         "app.cli.lab.habits:habits",

@@ -145,6 +145,7 @@ def rate(
             prior_sd=prior,
             ability_cap=cap,
             influence_limit=_influence_limit(influence_limit, plain=plain),
+            seek_higher=True,
             bias_correction=bias_correction,
             interval=interval,
             confidence=_share("--confidence", confidence),

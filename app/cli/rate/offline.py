@@ -120,6 +120,7 @@ def _jointly(
     diagnostics = asdict(rating.diagnostics)
     used_interval = diagnostics.pop("interval")
     diagnostics["seconds"] = {**seconds, **rating.diagnostics.seconds}
+    diagnostics["warnings"] = [notice.named(votes.models) for notice in rating.diagnostics.warnings]
     return OfflineRating(
         method=settings.method,
         settings={**_echo(settings, file), "interval": used_interval},
@@ -169,7 +170,7 @@ def _by_order(
             "converged": None,
             "components": by_order.components,
             "seconds": {**seconds, "fit": time.perf_counter() - started, "intervals": 0.0},
-            "warnings": [asdict(notice) for notice in by_order.warnings],
+            "warnings": [notice.named(votes.models) for notice in by_order.warnings],
         },
     )
 

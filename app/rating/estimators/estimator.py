@@ -121,7 +121,8 @@ class Estimator(ABC):
     def _warn(self, notices: Iterable[RatingNotice]) -> None:
         """Warn the caller of `fit`."""
         for notice in notices:
-            warnings.warn(f"{notice.detail} ({notice.code})", RatingWarning, stacklevel=3)
+            detail = notice.named(self.votes_.models)["detail"]
+            warnings.warn(f"{detail} ({notice.code})", RatingWarning, stacklevel=3)
 
 
 def find_models(names: Any, models: Sequence[Any]) -> Indices:

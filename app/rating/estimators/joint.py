@@ -153,7 +153,7 @@ class JointEstimator(Estimator):
         del given["inverse_propensity"]  # it is of the votes
         if not table.annotated and self.interval == "clustered":
             given["interval"] = "sandwich"
-        return LoopSettings(method=self._method, **given)
+        return LoopSettings(method=self._method, seek_higher=True, **given)
 
     def _rows(self) -> Sequence[ModelRow]:
         return model_rows(self.result_, self.votes_.models)

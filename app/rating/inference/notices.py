@@ -33,7 +33,7 @@ def find_notices(rating: "Rating") -> tuple[RatingNotice, ...]:
             f"{CAP_RANGE[1]}: a few annotators set the scale"
         )
         found.append(("cap-out-of-range", detail))
-    return tuple(RatingNotice(code, detail) for code, detail in found)
+    return (*(RatingNotice(code, detail) for code, detail in found), *_of_rivals(rating))
 
 
 def _of_votes(rating: "Rating") -> Found:
@@ -125,6 +125,24 @@ def _of_fit(rating: "Rating") -> Found:
     elif prior is not None and prior.source != "estimated":
         bound = f"below {LEAST}" if prior.source == "at-least" else f"above {MOST}"
         yield "prior-spread-at-bound", f"the estimated spread of abilities is {bound}: {prior.spread:g} is used"
+
+
+def _of_rivals(rating: "Rating") -> Iterator[RatingNotice]:
+    """Find other maxima, nearly as high, under which models have another place."""
+    label, models = rating.components.label[rating.small.models], rating.small.models
+    order = np.lexsort((-rating.fit.R, label))
+    moved, nearest = np.zeros(len(models), dtype=bool), np.inf
+    for rival in rating.fit.rivals:
+        other = np.lexsort((-rival.R, label))
+        differ = order != other
+        moved[order[differ]] = True
+        nearest = min(nearest, rival.behind) if differ.any() else nearest
+    if moved.any():
+        detail = (
+            "the votes have another ranking that is nearly as likely, which believes other annotators (its "
+            f"log-likelihood is {nearest:.2f} lower): under it {counted(int(moved.sum()), 'model')} have another place"
+        )
+        yield RatingNotice("several-maxima", detail, tuple(models[order[moved[order]]].tolist()))
 
 
 def _unanimous(rating: "Rating") -> tuple[int, int]:

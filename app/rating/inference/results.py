@@ -1,11 +1,14 @@
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.settings import Interval
+
+NAMED = 5  # models that a notice names in its sentence
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,20 @@ class RatingNotice:
     Attributes
     ----------
     code : one of docs/math.md, "Notices"; never changes its meaning
-    detail : one sentence
+    detail : one sentence, without the names of the models
+    models : indices of the models that it concerns, where it concerns some
     """
 
     code: str
     detail: str
+    models: tuple[int, ...] = ()
+
+    def named(self, names: Sequence[Any]) -> dict[str, Any]:
+        """Return the notice with the names of its models, `names` in the order of the indices."""
+        models = [str(names[model]) for model in self.models]
+        rest = f" and {len(models) - NAMED} more" if len(models) > NAMED else ""
+        detail = f"{self.detail}: {', '.join(models[:NAMED])}{rest}" if models else self.detail
+        return {"code": self.code, "detail": detail, "models": models}
 
 
 @dataclass(frozen=True)

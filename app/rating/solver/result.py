@@ -15,6 +15,20 @@ if TYPE_CHECKING:  # both modules take a result
 
 
 @dataclass(frozen=True)
+class Rival:
+    """Another maximum of the objective, nearly as high as the one of a fit.
+
+    Attributes
+    ----------
+    behind : how much lower it is, natural log
+    R : its scores, shape (n_models,)
+    """
+
+    behind: float
+    R: Floats
+
+
+@dataclass(frozen=True)
 class FitResult:
     """A converged maximum over one set of compact cells, in the solver's gauge, and what is published of it.
 
@@ -31,6 +45,7 @@ class FitResult:
     prior : the estimated prior; None where prior_sd was given
     observed : the information at the maximum; None where it was not needed
     weighted : the votes with their weights; None where all weigh 1
+    rivals : other maxima nearly as high, where they were looked for
     corrected : R and theta less their first-order bias; None where they are published as they are
     """
 
@@ -46,6 +61,7 @@ class FitResult:
     observed: "Observed | None" = None
     weighted: "Weighted | None" = None
     corrected: tuple[Floats, Floats] | None = None
+    rivals: tuple[Rival, ...] = ()
 
     def counted(self, cells: Cells) -> Cells:
         """Return the votes of the fit as it counted them."""

@@ -12,11 +12,14 @@ from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingErr
 from app.rating.settings import LoopSettings
 from app.rating.solver.correction import correct_bias
 from app.rating.solver.fit import APART, AS_GOOD, FEW, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
+from app.rating.solver.maxima import MOST_MODELS, MOST_VOTES, find_maxima
 from app.rating.solver.observed import observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
 from app.rating.solver.weights import Weighted, scale_votes
+
+MOST_RISES = 3  # to higher maxima, each of which gives the votes other weights
 
 
 def fit_with_settings(
@@ -38,6 +41,8 @@ def fit_with_settings(
     if settings.method == "m-elo":
         return fit_m_elo(cells, component, start and start[0])
     fit, sd, prior = _fit(cells, component, settings, start, settings.influence_limit)
+    if settings.seek_higher and sd is not None and cells.n_votes < MOST_VOTES and cells.n_models <= MOST_MODELS:
+        fit = _seek_higher(cells, component, fit, replace(settings, prior_sd=sd), sd)
     try:
         return _published(fit.counted(cells), component, fit, settings, sd, prior, cells)
     except SaddlePointError as saddle:
@@ -48,6 +53,23 @@ def fit_with_settings(
         return higher
     # the weights were those of the abilities at the saddle point
     return fit_with_settings(cells, component, settings, (higher.R, higher.theta), leave=False)
+
+
+def _seek_higher(
+    votes: Cells, component: Indices, fit: FitResult, settings: LoopSettings, prior_sd: float
+) -> FitResult:
+    """Return the highest maximum that other starts find, with the maxima that are nearly as high."""
+    for _ in range(MOST_RISES):
+        cells, cap = fit.counted(votes), settings.ability_cap
+        maxima = find_maxima(cells, component, fit, prior_sd=prior_sd, ability_cap=cap)
+        best = replace(maxima.best, weighted=fit.weighted, rivals=maxima.rivals)
+        if maxima.best is fit:
+            return best
+        try:  # its abilities give the votes other weights
+            fit, _, _ = _fit(votes, component, settings, (best.R, best.theta), settings.influence_limit)
+        except RatingError:
+            return best
+    return best
 
 
 def _fit(

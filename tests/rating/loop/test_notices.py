@@ -90,5 +90,6 @@ def test_diagnostics_are_json() -> None:
     cells = aggregate(simulated.annotator, simulated.model_a, simulated.model_b, simulated.outcome, **simulated.sizes)
     rating = run_round(cells, LoopSettings(prior_sd="estimated"))
     stored = json.loads(json.dumps(dataclasses.asdict(rating.diagnostics), allow_nan=False))
-    assert [RatingNotice(**notice) for notice in stored["warnings"]] == list(rating.diagnostics.warnings)
+    read = [RatingNotice(**{**notice, "models": tuple(notice["models"])}) for notice in stored["warnings"]]
+    assert read == list(rating.diagnostics.warnings)
     assert stored["warnings"]
