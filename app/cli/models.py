@@ -12,8 +12,8 @@ from app.cli.session import changing, reading
 from app.cli.tables import make_table
 from app.cli.texts import one_line
 from app.errors import BadInputError
-from app.models.merges import merge_model, unmerge_model
-from app.models.schemas import Merge, Model, ModelChange, NewAlias, NewModel, Unmerge
+from app.models.merges import mark_changed, merge_model, unmark_changed, unmerge_model
+from app.models.schemas import Merge, Model, ModelChange, NewAlias, NewModel, NewVersion, Unmerge
 from app.models.service import add_alias, add_model, change_model, list_models
 
 _ALL = 2**31 - 1
@@ -100,6 +100,26 @@ def unmerge(name: Name, reason: Reason = None) -> None:
     with changing() as conn:
         found = unmerge_model(conn, name, reason=read_form(Unmerge, {"reason": reason}).reason, unmerged_by=_BY)
     typer.echo(one_line(f"Votes on {found.name} count for itself from the next refit on."))
+
+
+@models.command()
+def changed(
+    name: Name,
+    at: Annotated[str, typer.Option(help="When it changed, as 2026-11-01 (UTC) or 2026-11-01T12:00:00Z.")],
+    reason: Reason = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take it back: the votes before count for it again.")] = False,
+) -> None:
+    """Say that a model changed at some time: the votes before it count for a model of their own."""
+    when = f"{at}T00:00:00Z" if len(at) == len("2026-11-01") else at
+    body = read_form(NewVersion, {"at": when, "reason": reason})
+    with changing() as conn:
+        if undo:
+            found = unmark_changed(conn, name, body, unmarked_by=_BY)
+            said = f"Votes before {at} count for {found.name} from the next refit on."
+        else:
+            version = mark_changed(conn, name, body, marked_by=_BY)
+            said = f"Votes on {version.model} before {at} count for {version.before} from the next refit on."
+    typer.echo(one_line(said))
 
 
 @models.command()

@@ -10,7 +10,18 @@ from app.http.pagination import Cursor, Name, Page, PageSize, paginate, read_cur
 from app.http.problems import problem_responses
 from app.models import merges
 from app.models import service as models
-from app.models.schemas import Alias, FoundModel, Merge, Model, ModelChange, NewAlias, NewModel, Unmerge
+from app.models.schemas import (
+    Alias,
+    FoundModel,
+    Merge,
+    Model,
+    ModelChange,
+    NewAlias,
+    NewModel,
+    NewVersion,
+    Unmerge,
+    Version,
+)
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -88,6 +99,28 @@ def post_unmerge(name: str, body: Unmerge, caller: _Admin, conn: Transaction) ->
     `not-found`, `invalid`.
     """
     return merges.unmerge_model(conn, name, reason=body.reason, unmerged_by=caller.name).public()
+
+
+@router.post("/{name:path}/changed", responses=problem_responses(401, 403, 404, 409, 422, 503))
+def post_changed(name: str, body: NewVersion, caller: _Admin, conn: Transaction) -> Version:
+    """Say that a model changed at some time: the votes before it count for a model of their own.
+
+    A vote is placed by its `voted_at`, else by its arrival. From the next refit on the votes before the time count for
+    the model `NAME (before 2026-11-01)`, which battles do not show. Asking again changes nothing, and `unchanged` takes
+    it back. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `conflict` where that
+    name is taken; `invalid`, also for a time in the future.
+    """
+    return merges.mark_changed(conn, name, body, marked_by=caller.name)
+
+
+@router.post("/{name:path}/unchanged", responses=problem_responses(401, 403, 404, 422, 503))
+def post_unchanged(name: str, body: NewVersion, caller: _Admin, conn: Transaction) -> Model:
+    """Take back that a model changed at this time: from the next refit on the votes before it count for the model.
+
+    A time that is not marked changes nothing. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`,
+    `not-found`, `invalid`.
+    """
+    return merges.unmark_changed(conn, name, body, unmarked_by=caller.name).public()
 
 
 @router.patch("/{name:path}", responses=problem_responses(401, 403, 404, 409, 422, 503))

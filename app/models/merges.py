@@ -3,16 +3,17 @@
 Both are rows of `model_merges`, which are never changed: a merge's time is null, a marker's is when the model changed.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime, time
 
 from sqlalchemy import Connection
 
 from app.audit import service as audit
-from app.errors import ConflictError
+from app.errors import BadInputError, ConflictError, FieldError
 from app.models import queries as store
 from app.models.contestants import ALWAYS, Contestants, Rule, read_contestants
-from app.models.schemas import FoundModel, Merge
-from app.models.service import find_model, get_model
+from app.models.schemas import FoundModel, Merge, NewModel, NewVersion, Version
+from app.models.service import add_model, find_model, get_model
+from app.naming.names import name_error
 
 
 def find_contestant(conn: Connection, reference: str) -> FoundModel:
@@ -79,6 +80,74 @@ def unmerge_model(conn: Connection, reference: str, *, reason: str | None, unmer
     detail = {"from": found.merged_into}
     audit.record(conn, actor=unmerged_by, action="model.unmerge", subject=found.name, detail=detail)
     return get_model(conn, found.model_id)
+
+
+def mark_changed(conn: Connection, reference: str, change: NewVersion, *, marked_by: str) -> Version:
+    """Split a model's votes at a time, by when they were cast, from the next refit on.
+
+    Those before it count for a model named `NAME (before 2026-11-01)`, which battles do not show, and those from it on
+    for the model itself. With several times the votes between two of them count for the model of the later one. A time
+    that was marked already stays as it is.
+
+    Raises
+    ------
+    NotFoundError
+    BadInputError
+        The time lies in the future, or the new name would be too long.
+    ConflictError
+        The name that the earlier model gets is taken.
+    """
+    store.lock_names(conn)
+    if change.at > store.database_time(conn):
+        raise BadInputError("the time lies in the future", (FieldError("/at", "must not lie in the future"),))
+    found = find_model(conn, reference)
+    if (rule := _rule(read_contestants(conn), found.model_id, change.at)) is not None:
+        return Version(model=found.name, changed_at=change.at, before=get_model(conn, rule.into_id).name)
+    number = store.find_former(conn, found.model_id, change.at) or _add_former(conn, found, change.at, marked_by)
+    if read_contestants(conn).leads_to(number, found.model_id):
+        raise ConflictError(f"votes on {get_model(conn, number).name!r} count for {found.name!r}: take that back first")
+    store.insert_merge(conn, found.model_id, change.at, number, reason=change.reason, recorded_by=marked_by)
+    former = get_model(conn, number)
+    detail = {"at": change.at, "before": former.name}
+    audit.record(conn, actor=marked_by, action="model.changed", subject=found.name, detail=detail)
+    return Version(model=found.name, changed_at=change.at, before=former.name)
+
+
+def unmark_changed(conn: Connection, reference: str, change: NewVersion, *, unmarked_by: str) -> FoundModel:
+    """Let the votes before a time count for the model again; a time that is not marked changes nothing.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    store.lock_names(conn)
+    found = find_model(conn, reference)
+    if _rule(read_contestants(conn), found.model_id, change.at) is not None:
+        store.insert_merge(conn, found.model_id, change.at, None, reason=change.reason, recorded_by=unmarked_by)
+        detail = {"at": change.at}
+        audit.record(conn, actor=unmarked_by, action="model.unchanged", subject=found.name, detail=detail)
+    return found
+
+
+def list_versions(conn: Connection, model: FoundModel) -> list[Version]:
+    """Return when a model changed, in order."""
+    rules = read_contestants(conn).rules.get(model.model_id, ())
+    return [
+        Version(model=model.name, changed_at=rule.before, before=get_model(conn, rule.into_id).name)
+        for rule in rules
+        if rule.before < ALWAYS
+    ]
+
+
+def _add_former(conn: Connection, found: FoundModel, at: datetime, added_by: str) -> int:
+    """Add the model that another was before a time, with what is known of it."""
+    at = at.astimezone(UTC)
+    written = f"{at:%Y-%m-%d}" if at.time() == time() else f"{at:%Y-%m-%d %H:%M:%S}"
+    name = f"{found.name} (before {written})"
+    if (wrong := name_error(name)) is not None:
+        raise BadInputError(f"the name {name!r} {wrong}")
+    facts = found.model_dump(include={"organization", "license", "link", "released"})
+    return add_model(conn, NewModel(name=name, **facts), added_by=added_by).model_id
 
 
 def _rule(contestants: Contestants, model_id: int, before: datetime) -> Rule | None:

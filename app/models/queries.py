@@ -89,6 +89,19 @@ def insert_merge(
     conn.execute(insert(model_merges).values(**values, recorded_at=func.clock_timestamp()))
 
 
+def find_former(conn: Connection, model_id: int, before: datetime) -> int | None:
+    """Return the model for which the votes on a model before a time counted last; None where they never did."""
+    c = model_merges.c
+    meant = select(c.into_id).where(c.model_id == model_id, c.before == before, c.into_id.is_not(None))
+    return conn.execute(meant.order_by(c.id.desc()).limit(1)).scalar_one_or_none()
+
+
+def database_time(conn: Connection) -> datetime:
+    """Return the time on the database's clock."""
+    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
+    return now
+
+
 def _merged_into() -> ColumnElement[str | None]:
     """Select the name of the model that a model was merged into."""
     c, other = model_merges.c, models.alias("other")

@@ -133,6 +133,25 @@ class Merge(BaseModel):
     reason: Reason | None = None
 
 
+class NewVersion(BaseModel):
+    """Split a model's votes at a time: the votes before it count for a model of their own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    at: StorableTimestamp = Field(description="When the model changed. It must not lie in the future.")
+    reason: Reason | None = None
+
+
+class Version(BaseModel):
+    """A model that changed, and what it was before."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    changed_at: datetime
+    before: str = Field(description="The model for which the votes before this time count.")
+
+
 class Unmerge(BaseModel):
     """Let a model's votes count for itself again."""
 

@@ -63,10 +63,22 @@ def test_two_spellings_of_one_model(told: Callable[..., str]) -> None:
     assert not any(one["merged_into"] for one in listed(told))
 
 
+def test_a_model_changes_and_has_not_changed(told: Callable[..., str]) -> None:
+    told("add", "ant", "--license", "MIT")
+    assert told("changed", "ant", "--at", "2026-02-01", "--reason", "new weights") == (
+        "Votes on ant before 2026-02-01 count for ant (before 2026-02-01) from the next refit on.\n"
+    )
+    assert {one["name"]: one["license"] for one in listed(told)} == {"ant": "MIT", "ant (before 2026-02-01)": "MIT"}
+    assert told("changed", "ant", "--at", "2026-02-01T00:00:00Z", "--undo") == (
+        "Votes before 2026-02-01T00:00:00Z count for ant from the next refit on.\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
         (["rename", "nothing", "x"], 1, "there is no model 'nothing'"),
+        (["changed", "ant", "--at", "2199-01-01"], 2, "the time lies in the future"),
         (["merge", "ant", "--into", "ant"], 1, "'ant' cannot be merged into itself"),
         (["rename", "ant", "bee"], 1, "there is a model 'bee' already"),
         (["add", "ant"], 1, "there is a model 'ant' already"),

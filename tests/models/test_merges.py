@@ -173,6 +173,58 @@ def test_who_may_merge_what(ask: Ask, crowd: list[str]) -> None:
     assert ask("POST", "/models/model 0/merge", json={}).status_code == 422
 
 
+_SPREAD = """
+    UPDATE votes SET voted_at = CASE
+        WHEN model_a_id = (SELECT id FROM models WHERE name = 'model 1') THEN timestamptz '2026-01-31 23:59Z'
+        ELSE timestamptz '2026-02-01 00:00Z' END
+"""
+
+
+def test_a_changed_model_is_two(
+    ask: Ask, crowd: list[str], refit: Ask, misspell: Ask, database: Database, client: Client
+) -> None:
+    with database.begin() as conn:
+        conn.execute(text(_SPREAD))
+    change = {"at": "2026-02-01T00:00:00Z", "reason": "new weights"}
+    said = {"model": "model 1", "changed_at": "2026-02-01T00:00:00Z", "before": "model 1 (before 2026-02-01)"}
+    for _ in range(2):
+        marked = ask("POST", "/models/model 1/changed", json=change)
+        assert (marked.status_code, marked.json()) == (200, said)
+    refit()
+    split = board(ask)
+    assert said["before"] in split
+    assert ask("GET", "/models/model 1").json()["versions"] == [said]
+    assert said["before"] in client.get("/models/model%201").text
+    roster = Rosters(database).current()
+    assert said["before"] not in {roster.names[number] for number in roster.active}
+    assert ask("POST", "/models/model 1/unchanged", json=change).status_code == 200
+    assert ask("GET", "/models/model 1").json()["versions"] == []
+    misspell()
+    refit()
+    apart = board(ask)
+    apart[said["before"]] = apart.pop("Model 1")
+    assert apart.keys() == split.keys()
+    for model, figures in split.items():
+        assert figures == pytest.approx(apart[model]), model
+
+
+def test_a_time_of_change_is_checked(ask: Ask, crowd: list[str], merge: Ask) -> None:
+    def mark(at: str, model: str = "model 1") -> Any:
+        return ask("POST", f"/models/{model}/changed", json={"at": at})
+
+    assert mark("2199-01-01T00:00:00Z").status_code == 422
+    assert mark("2026-02-01T12:30:00+01:00").json()["before"] == "model 1 (before 2026-02-01 11:30:00)"
+    assert mark("2026-02-01T00:00:00Z", "nothing").status_code == 404
+    ask("POST", "/models", json={"name": "model 1 (before 2026-03-01)"})
+    assert mark("2026-03-01T00:00:00Z").status_code == 409
+    gone = {"at": "2026-02-01T11:30:00Z"}
+    assert ask("POST", "/models/model 1/unchanged", json=gone).status_code == 200
+    merge("model 1 (before 2026-02-01 11:30:00)", "model 1")
+    assert mark(gone["at"]).status_code == 409, "a circle"
+    for path in ("changed", "unchanged"):
+        assert ask("POST", f"/models/model 1/{path}", json=gone, scope="review").status_code == 403
+
+
 _TIMES = [datetime(2026, month, 1, tzinfo=UTC) for month in (1, 2, 3)]
 
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.leaderboard.fragility import Gap
 from app.leaderboard.matchups.schemas import Matchup
-from app.models.schemas import Alias, Model
+from app.models.schemas import Alias, Model, Version
 from app.snapshots.schemas import LeaderboardMethod
 
 CHART_LENGTH = 200
@@ -99,6 +99,7 @@ class ModelDetail(Model):
 
     aliases: list[Alias]
     merged: list[str] = Field(description="The models whose votes count for this one.")
+    versions: list[Version] = Field(description="When it changed, and for which models the votes before that count.")
     newest: PastFigures | None = Field(description="In the newest snapshot; null where the model is not in it.")
     standings: list[Standing] = Field(description="On every leaderboard of the newest snapshot, by method and tag.")
     tie_share: float | None = Field(description="Share of ties in its votes, newest snapshot; null without votes.")

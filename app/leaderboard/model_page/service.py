@@ -20,7 +20,7 @@ from app.leaderboard.model_page.schemas import (
     Standing,
 )
 from app.leaderboard.queries import list_matchups
-from app.models.merges import list_merged
+from app.models.merges import list_merged, list_versions
 from app.models.schemas import FoundModel
 from app.models.service import get_model, list_aliases
 from app.snapshots.queries import newest_snapshot
@@ -42,6 +42,7 @@ def describe_model(conn: Connection, model: FoundModel, method: LeaderboardMetho
         **model.public().model_dump(),
         aliases=list_aliases(conn, model),
         merged=list_merged(conn, number),
+        versions=list_versions(conn, model),
         newest=next((one for one in history[:1] if newest is not None and one.snapshot_id == newest["id"]), None),
         standings=[Standing.model_validate({**row, "tag": row["tag"] or None}) for row in places],
         tie_share=_tie_share(places, method),
