@@ -3,6 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+from playwright.sync_api import Page as BrowserPage
+from playwright.sync_api import expect
+
+from tests.fixtures.browser import assert_accessible, assert_fits_phone
 from tests.fixtures.console import SignIn
 from tests.fixtures.pages import Page
 
@@ -61,3 +66,23 @@ def test_who_may_read_sees_no_form(sign_in: SignIn, ask: Ask, vote: Ask) -> None
     token = Page(reader.get("/console/sessions")).one(".//input[@name='csrf_token']").get("value", "")
     for path in (LIST, f"{LIST}/{made['id']}/withdraw"):
         assert reader.post(path, {**body, "csrf_token": token}).status_code == 403
+
+
+@pytest.mark.browser
+@pytest.mark.arena
+def test_retractions_in_a_browser(page: BrowserPage, console: Callable[[BrowserPage], None]) -> None:
+    console(page)
+    page.goto(LIST)
+    page.get_by_label("What").select_option("model")
+    page.get_by_label("Which").fill("Halcyon Pro")
+    page.get_by_label("Why").fill("its answers came from another model")
+    page.get_by_role("button", name="Retract").click()
+    expect(page.get_by_role("status")).to_contain_text("will not count from the next refit on")
+    assert_accessible(page)
+    assert_fits_phone(page)
+    row = page.get_by_role("row", name="Halcyon Pro")
+    row.get_by_text("Take back…").click()
+    row.get_by_label("Why").fill("a mistake")
+    assert_accessible(page)
+    row.get_by_role("button", name="Take it back").click()
+    expect(page.get_by_role("row", name="Halcyon Pro")).to_contain_text("taken back")
