@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 import structlog
 from httpx import Response
+from threadpoolctl import threadpool_limits
 
 pytest_plugins = [
     "tests.fixtures.database",
@@ -33,7 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Search no more for garbage in what was imported."""
+    """Search no more for garbage in what was imported; let the linear algebra start no threads.
+
+    They spin while they wait for each other, and the processes of the tests share few processors.
+    """
+    threadpool_limits(1, user_api="blas")
     gc.freeze()
     gc.enable()
 

@@ -112,6 +112,7 @@ def test_a_worker_logs_as_much_as_is_set_and_is_stopped(
     assert ('"refit_done"' in capfd.readouterr().err) is told
 
 
+@pytest.mark.campaign
 def test_a_worker_is_stopped_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/d")

@@ -167,6 +167,7 @@ with Database(sys.argv[1]) as database:
 """
 
 
+@pytest.mark.campaign
 def test_a_killed_worker_leaves_no_copy_of_the_upload(
     client: Client, keys: dict[str, str], database_url: str, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_the_campaign_puts_every_strategy_before_every_board_and_rule() -> None:
     assert gained["robust without the service's"] < 0.5  # type: ignore[operator]
 
 
+@pytest.mark.campaign
 def test_a_quota_limits_flooding() -> None:
     setup = Setup(n_annotators=40, votes_each=60, share=0.05, attack_votes=600)
     boards, _ = campaign(setup, seeds=range(2), strategies=("mimic",), rules=("ε",))

@@ -23,6 +23,7 @@ def run_arenas(
     return found
 
 
+@pytest.mark.campaign
 def test_few_looks_are_wrong_and_clear_leaders_are_found() -> None:
     even = run_arenas(8, lead=0.0, policy="top_k", annotators=120, batches=12)
     assert sum(run.wrong for run in even) == 0

@@ -109,6 +109,7 @@ def test_framing_in_a_niche(run_lab: RunLab) -> None:
     assert none[0]["found"] is None
 
 
+@pytest.mark.campaign
 def test_the_commands(run_lab: RunLab) -> None:
     small = ["--annotators", 20, "--votes-each", 51, "--repeats", 1, "--processes", 1, "--format", "json"]
     result = run_lab("places", "--attack", "able favourer", "--target", 10, *small)

@@ -76,6 +76,7 @@ def test_a_fit_that_needs_too_much_memory() -> None:
         process.stop()
 
 
+@pytest.mark.campaign
 @pytest.mark.own_child
 def test_a_hanging_child_does_not_keep_the_worker_from_stopping(hanging: list[int]) -> None:
     process = FitProcess()

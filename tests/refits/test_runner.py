@@ -212,6 +212,7 @@ def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
         assert [one.state for one in list_refits(conn, limit=2)] == ["done", "failed"]
 
 
+@pytest.mark.campaign
 @pytest.mark.own_child
 def test_a_killed_fit_fails_its_refit_and_the_next_one_works(
     database: Database, stored_crowd: None, monkeypatch: pytest.MonkeyPatch

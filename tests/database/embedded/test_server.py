@@ -279,9 +279,8 @@ def test_several_processes_start_it_at_once(fresh: ServerFolder) -> None:
     assert not is_alive(fresh)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("long" * 30, marks=pytest.mark.campaign), "with space, $(comma): 'quotes\" and é"]
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["long" * 30, "with space, $(comma): 'quotes\" and é"])
 @pytest.mark.usefixtures("programs_in_reach")
 def test_path_unfit_for_a_socket(fresh: ServerFolder, name: str) -> None:
     folder = ServerFolder(fresh.path.parent / name)
