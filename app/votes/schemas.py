@@ -25,13 +25,23 @@ from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
 from app.votes.batch_items import BatchItems
 from app.votes.queries import Target
 from app.votes.receipts import Status
-from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW, MAX_METADATA_LENGTH, MAX_TAGS, SaidWinner, Winner, metadata_error
+from app.votes.rules import (
+    IN_FUTURE,
+    MAX_CLOCK_SKEW,
+    MAX_METADATA_LENGTH,
+    MAX_TAGS,
+    MAX_VOTE_BYTES,
+    SaidWinner,
+    Winner,
+    metadata_error,
+)
 
 MAX_BATCH = 10_000
 MAX_EXPLAINED = 100
 """Invalid votes of a batch that say what is wrong with them."""
 MAX_PLACES = 100
 """Wrong places of such a vote that are named one by one."""
+_TOO_LONG = (FieldError("", f"must have at most {MAX_VOTE_BYTES:,} bytes"),)
 _UNEXPLAINED = (FieldError("", f"is invalid; only the first {MAX_EXPLAINED} invalid votes of a batch say why"),)
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -173,6 +183,9 @@ def parse_batch(body: bytes) -> list[Vote | tuple[FieldError, ...]]:
     votes: list[Vote | tuple[FieldError, ...]] = []
     invalid = 0
     for i, item in enumerate(items):
+        if len(item) > MAX_VOTE_BYTES:  # no vote is as long: parsing it would hold up other threads
+            votes.append(_TOO_LONG)
+            continue
         try:
             votes.append(Vote.model_validate_json(item))
         except ValidationError as error:

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.errors import BadInputError
+from app.errors import BadInputError, FieldError
 from app.http.bodies import SMALL
 from app.http.errors import MalformedBodyError
 from app.naming.names import name_error
 from app.votes import schemas
-from app.votes.rules import MAX_METADATA_LENGTH, MAX_TAGS
+from app.votes.rules import MAX_METADATA_LENGTH, MAX_TAGS, MAX_VOTE_BYTES
 from app.votes.schemas import MAX_BATCH, MAX_EXPLAINED, MAX_PLACES, Vote, parse_batch, parse_vote
 
 VOTE = {"model_a": "a", "model_b": "b", "winner": "model_a", "annotator": "judge"}
@@ -157,6 +157,12 @@ def test_only_the_first_invalid_votes_say_why() -> None:
     details = [errors[0].detail for errors in invalid]  # type: ignore[index]
     assert details[:3] == ["must be an object", "is wrong in 105 places", "is required"]
     assert "only the first 100" in details[MAX_EXPLAINED]
+
+
+@pytest.mark.usefixtures("no_vote_is_parsed")
+def test_a_vote_longer_than_any_is_not_parsed() -> None:
+    (errors,) = parse_batch(batch("[" * MAX_VOTE_BYTES + "]" * MAX_VOTE_BYTES))
+    assert errors == (FieldError("", "must have at most 522,000 bytes"),)
 
 
 def test_a_vote_that_is_no_json_is_named() -> None:
