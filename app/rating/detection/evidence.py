@@ -5,14 +5,21 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from app.rating.data.arrays import AnyInts, Floats, Indices, Mask
 from app.rating.data.indexed import IndexedVotes
-from app.rating.data.sums import sum_by
+from app.rating.data.sums import log_sum_exp, sum_by
+from app.rating.data.threads import map_parts, split
 from app.rating.detection.favouritism import find_favouritism
 from app.rating.detection.habits import Habits, estimate_habits
-from app.rating.detection.null_model import BEHAVIOURS, LOG_ALWAYS, LOG_SLIP, NullModel, fit_null_model
+from app.rating.detection.null_model import (
+    BEHAVIOURS,
+    LOG_ALWAYS,
+    LOG_SLIP,
+    WORTH_A_THREAD,
+    NullModel,
+    fit_null_model,
+)
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
 
@@ -131,7 +138,7 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
 
     Notes
     -----
-    A million votes by 20,000 annotators on 200 models take 1.3 s of one processor.
+    A million votes by 10,000 annotators on 200 models take 1.7 s of processor time, a sixth of it on one thread.
 
     A ratio is an e-value. If the distribution of honest annotators and the scores were known, the probability that an
     honest annotator ever reaches a ratio of L in a test, at any of arbitrarily many refits, would be at most 1/L
@@ -153,15 +160,32 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     if on_models:
         found = find_favouritism(cells, R, null_model, lean)
     for test in on_models:
-        by_model: Floats = getattr(found, test) / habits.caution[:, None]
-        log[test] = logsumexp(by_model, axis=1) - np.log(cells.n_models)
-        about[test] = np.where(by_model.max(axis=1) > 0, by_model.argmax(axis=1), -1)
+        log[test], about[test] = _average_over_models(getattr(found, test), habits.caution)
     if sided.known and "side" in tests:
         sides = np.stack(_always_one_side(sided, null_model, habits))
-        log["side"], about["side"] = logsumexp(sides, axis=0) - np.log(2.0), sides.argmax(axis=0)
+        log["side"], about["side"] = log_sum_exp(sides.T) - np.log(2.0), sides.argmax(axis=0)
     silent = cells.votes_by_annotator() == 0
     log = {test: np.where(silent, -np.inf, ratio) for test, ratio in log.items()}
     return Evidence(log, about, null_model, habits)
+
+
+def _average_over_models(ratio: Floats, caution: Floats) -> tuple[Floats, Indices]:
+    """Return the log of the mean ratio over the models, and the model with the largest one, −1 where none is above 1.
+
+    Parameters
+    ----------
+    ratio : natural log, shape (n_annotators, n_models)
+    """
+    mean, about = np.empty(len(ratio)), np.empty(len(ratio), dtype=np.int64)
+
+    def fill(part: tuple[int, int]) -> None:
+        one = slice(*part)
+        by_model = ratio[one] / caution[one, None]
+        mean[one] = log_sum_exp(by_model) - np.log(ratio.shape[1])
+        about[one] = np.where(by_model.max(axis=1) > 0, by_model.argmax(axis=1), -1)
+
+    map_parts(fill, split(len(ratio), WORTH_A_THREAD))
+    return mean, about
 
 
 def _always_one_side(sided: SidedCells, null_model: NullModel, habits: Habits) -> tuple[Floats, Floats]:

@@ -1,9 +1,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from app.rating.data.arrays import Floats
+from app.rating.data.sums import log_sum_exp
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells
 from app.rating.detection.favouritism_kernels import compare_models
@@ -57,8 +57,8 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Float
     followed = follow(cells, R)
     favour, against, mimic = (np.zeros((cells.n_annotators, cells.n_models)) for _ in range(3))
     log_shift = -0.5 * (SHIFT / OPINION_SD) ** 2
-    log_shift -= logsumexp(log_shift)
-    log_weight = logsumexp(null_model.log_weight, axis=1)
+    log_shift -= log_sum_exp(log_shift)
+    log_weight = log_sum_exp(null_model.log_weight)
     map_parts(
         lambda part: compare_models(
             *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R, lean,

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from app.rating.data.arrays import Floats, Mask
-from app.rating.data.sums import sum_by
+from app.rating.data.sums import log_sum_exp, sum_by
 from app.rating.data.threads import map_parts, one_blas_thread, split
 from app.rating.data.votes import Cells
 from app.rating.detection.kernels import add_annotators
@@ -25,6 +24,7 @@ FOLLOWS, TIES_ANYWAY = 0.95, 0.01
 ROUNDS = 25
 LEAST_SPREAD, MOST_SPREAD = 0.15, 0.6
 WORTH_A_THREAD = 4_000  # annotators; for fewer, starting a thread costs more than it saves
+CELLS_WORTH_A_THREAD = 50_000
 BEHAVIOURS = ("honest", "coin", "contrary", "equal", "follower")
 START = np.array([0.875, 0.05, 0.025, 0.025, 0.025])  # their shares before the votes are seen
 ASSUMED = 20.0  # annotators that the shares before count as, and the spread of abilities before
@@ -125,15 +125,20 @@ def fit_null_model(
 
 def follow(cells: Cells, R: Floats) -> Floats:
     """Return the log-likelihood of each cell for an annotator who follows the ranking, shape (n_cells,)."""
-    win, loss = cells.wins_a, cells.wins_b
-    d = R[cells.model_a] - R[cells.model_b]
-    first = 1.0 / (1.0 + np.exp(-np.clip(STRICTNESS * d, -700.0, 700.0)))
+    win, loss, log = cells.wins_a, cells.wins_b, np.empty(len(cells.n))
     either = (1.0 - FOLLOWS - TIES_ANYWAY) / 2.0
-    log: Floats = (
-        win * np.log(FOLLOWS * first + either)
-        + loss * np.log(FOLLOWS * (1.0 - first) + either)
-        + cells.ties * np.log(TIES_ANYWAY)
-    )
+
+    def fill(part: tuple[int, int]) -> None:
+        one = slice(*part)
+        d = R[cells.model_a[one]] - R[cells.model_b[one]]
+        first = 1.0 / (1.0 + np.exp(-np.clip(STRICTNESS * d, -700.0, 700.0)))
+        log[one] = (
+            win[one] * np.log(FOLLOWS * first + either)
+            + loss[one] * np.log(FOLLOWS * (1.0 - first) + either)
+            + cells.ties[one] * np.log(TIES_ANYWAY)
+        )
+
+    map_parts(fill, split(len(log), CELLS_WORTH_A_THREAD))
     return log
 
 
@@ -181,7 +186,7 @@ def _separate(nodes: Floats, equal: Floats, follower: Floats, known: Mask) -> Nu
     def likelihoods() -> tuple[Floats, Floats]:
         """Return the log weights of the honest nodes, and the log-likelihoods by behaviour."""
         ability = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
-        log_weight = (ability - logsumexp(ability))[:, None] + np.log(tie_share)
+        log_weight = (ability - log_sum_exp(ability))[:, None] + np.log(tie_share)
         any_ties = OF_CROWD * tie_share + (1.0 - OF_CROWD) / len(tie_share)
         opposed = np.tile(any_ties / len(CONTRARY), len(CONTRARY))
         by_table = honest.log_mix(np.exp(log_weight)), coin.log_mix(any_ties), contrary.log_mix(opposed)
@@ -190,7 +195,7 @@ def _separate(nodes: Floats, equal: Floats, follower: Floats, known: Mask) -> Nu
     log_weight, log = likelihoods()
     for _ in range(ROUNDS if known.any() else 0):  # without annotators the prior distribution stays
         joint = log + np.log(np.maximum(share, 1e-300))
-        kind = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        kind = np.exp(joint - log_sum_exp(joint)[:, None])
         share = (kind[known].sum(axis=0) + ASSUMED * START) / (known.sum() + ASSUMED)
         is_honest = np.where(known, kind[:, 0], 0.0) * np.exp(honest.log_largest - log[:, 0])
         mass = honest.gather(is_honest).reshape(log_weight.shape) * np.exp(log_weight)
@@ -213,7 +218,7 @@ def _posterior(
 ) -> Floats:
     """Return the probability of each node of ability, shape (n_annotators, abilities)."""
     joint = log + np.log(np.maximum(share, 1e-300))
-    total = logsumexp(joint, axis=1)
+    total = log_sum_exp(joint)
     any_ties = OF_CROWD * tie_share + (1.0 - OF_CROWD) / len(tie_share)
     of_node = (
         share[BEHAVIOURS.index("contrary")] / len(CONTRARY) * np.tile(any_ties, (len(CONTRARY), 1)),
