@@ -15,7 +15,9 @@ _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
 
 
 class BatchItems:
-    """The items of `{"votes": [item, …]}`, each as the bytes that it has in the body.
+    """The items of `{"votes": [item, …]}`, each as the bytes that it has in the body, and the number of its parts.
+
+    Parts are the commas and opening brackets outside strings: an item of few is parsed soon, whatever its length.
 
     The scan goes no further than `most + 1` items and does not hold the interpreter's lock. It builds no object of an
     item, so the length of a body says what it costs, whatever is in it. What lies between two commas of the list is an
@@ -29,16 +31,17 @@ class BatchItems:
     def __init__(self, body: bytes, *, most: int) -> None:
         self._body = body
         self._ends: NDArray[np.int64] = np.empty(most + 1, dtype=np.int64)
+        self._parts: NDArray[np.int64] = np.zeros(most + 1, dtype=np.int64)
         head = _HEAD.match(body)
         self._start = head.end() if head else len(body)
-        self.count = int(_find_ends(np.frombuffer(body, dtype=np.uint8), self._start, self._ends))
+        self.count = int(_find_ends(np.frombuffer(body, dtype=np.uint8), self._start, self._ends, self._parts))
         if self.count <= most and (not self.count or not _TAIL.fullmatch(body, int(self._ends[self.count - 1]) + 1)):
             self.count = 0
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[tuple[bytes, int]]:
         start = self._start
-        for end in self._ends[: self.count].tolist():
-            yield self._body[start:end]
+        for end, parts in zip(self._ends[: self.count].tolist(), self._parts[: self.count].tolist(), strict=True):
+            yield self._body[start:end], parts
             start = end + 1
 
 
@@ -52,8 +55,8 @@ def _end_of_string(body: NDArray[np.uint8], start: int) -> int:
 
 
 @compiled
-def _find_ends(body: NDArray[np.uint8], start: int, ends: NDArray[np.int64]) -> int:
-    """Write where each item of the list that begins at `start` ends, and return how many there are.
+def _find_ends(body: NDArray[np.uint8], start: int, ends: NDArray[np.int64], parts: NDArray[np.int64]) -> int:
+    """Write where each item of the list that begins at `start` ends, and its parts; return how many there are.
 
     0 for a list that is empty or does not end. The scan stops when `ends` is full.
     """
@@ -71,8 +74,11 @@ def _find_ends(body: NDArray[np.uint8], start: int, ends: NDArray[np.int64]) -> 
                 return count
         elif byte in (_OPEN_LIST, _OPEN_OBJECT):
             depth += 1
+            parts[count] += 1
         elif byte in (_CLOSE_LIST, _CLOSE_OBJECT):
             depth -= 1
+        elif byte == _COMMA:
+            parts[count] += 1
         elif byte == _QUOTE:
             i = _end_of_string(body, i)
         blank &= byte <= _BLANK

@@ -41,7 +41,8 @@ MAX_EXPLAINED = 100
 """Invalid votes of a batch that say what is wrong with them."""
 MAX_PLACES = 100
 """Wrong places of such a vote that are named one by one."""
-_TOO_LONG = (FieldError("", f"must have at most {MAX_VOTE_BYTES:,} bytes"),)
+_MAX_PARTS = MAX_METADATA_LENGTH + MAX_TAGS + 100  # of metadata, each has a character at least
+_TOO_LONG = (FieldError("", f"is longer than any vote: {MAX_VOTE_BYTES:,} bytes, with {_MAX_PARTS:,} values"),)
 _UNEXPLAINED = (FieldError("", f"is invalid; only the first {MAX_EXPLAINED} invalid votes of a batch say why"),)
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -182,8 +183,8 @@ def parse_batch(body: bytes) -> list[Vote | tuple[FieldError, ...]]:
         return list(_parse(VoteBatch, body).votes)
     votes: list[Vote | tuple[FieldError, ...]] = []
     invalid = 0
-    for i, item in enumerate(items):
-        if len(item) > MAX_VOTE_BYTES:  # no vote is as long: parsing it would hold up other threads
+    for i, (item, parts) in enumerate(items):
+        if len(item) > MAX_VOTE_BYTES or parts > _MAX_PARTS:  # no vote: parsing it would hold up other threads
             votes.append(_TOO_LONG)
             continue
         try:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.errors import BadInputError, FieldError
+from app.errors import BadInputError
 from app.http.bodies import SMALL
 from app.http.errors import MalformedBodyError
 from app.naming.names import name_error
@@ -160,9 +160,20 @@ def test_only_the_first_invalid_votes_say_why() -> None:
 
 
 @pytest.mark.usefixtures("no_vote_is_parsed")
-def test_a_vote_longer_than_any_is_not_parsed() -> None:
-    (errors,) = parse_batch(batch("[" * MAX_VOTE_BYTES + "]" * MAX_VOTE_BYTES))
-    assert errors == (FieldError("", "must have at most 522,000 bytes"),)
+@pytest.mark.parametrize(
+    "item", ['"' + "x" * MAX_VOTE_BYTES + '"', f"[{','.join(['0'] * 17_000)}]", "[" * 17_000 + "]" * 17_000]
+)
+def test_a_vote_longer_than_any_is_not_parsed(item: str) -> None:
+    (errors,) = parse_batch(batch(item))
+    assert isinstance(errors, tuple)
+    assert "longer than any vote" in errors[0].detail
+
+
+def test_a_vote_as_long_as_any_is_taken() -> None:
+    metadata = {"x": ["," * 2000, [[]] * 2700, {}]}
+    assert MAX_METADATA_LENGTH - 5000 < len(json.dumps(metadata)) < MAX_METADATA_LENGTH
+    (vote,) = parse_batch(batch(json.dumps({**VOTE, "tags": ["t,["] * MAX_TAGS, "metadata": metadata})))
+    assert isinstance(vote, Vote)
 
 
 def test_a_vote_that_is_no_json_is_named() -> None:
