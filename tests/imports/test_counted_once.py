@@ -199,6 +199,19 @@ def test_pseudonyms_and_aliases_are_seen_through(database: Database, monkeypatch
     assert "50 of its 50 votes" in run("import", renamed).stderr
 
 
+def test_merged_models_are_compared_by_their_names_of_record(database: Database) -> None:
+    file = write("votes.csv", ROWS)
+    assert done("import", file)["created"] == 50
+    assert run("models", "merge", "m0", "--into", "m1").exit_code == 0
+    assert run("export", "votes", "--output", "exported.csv").exit_code == 0
+    assert done("import", "exported.csv")["created"] == 0
+    again = write("again.csv", [*ROWS, "k9,m0,m2,tie,2026-02-01T00:00:00Z"])
+    assert "50 of its 51 votes" in run("import", again).stderr
+    renamed = write("renamed.csv", [row.replace(",m0,", ",new,") for row in ROWS if ",m0," in row])
+    assert done("import", renamed)["created"] == 20, "another name of record"
+    assert counting(database) == 70
+
+
 def test_over_http(database: Database, post: Post, import_runner: ImportRunner, ask: Post) -> None:
     content = HEADER + "\n".join(ROWS)
 
