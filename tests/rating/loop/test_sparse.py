@@ -39,7 +39,7 @@ def rate(seed: int, **settings: object) -> Rating:
 @pytest.mark.parametrize("prior_sd", [1.0, "estimated"])
 def test_models_that_m_elo_scores_keep_their_scores(prior_sd: object) -> None:
     agreement = []
-    for seed in range(2):
+    for seed in (0, 2):  # of the first three, those whose fit fails with sd 1
         models, known = rate(seed, prior_sd=prior_sd), rate(seed, method="m-elo")
         assert models.identified.sum() >= 0.9 * known.identified.sum()
         both = models.identified & known.identified
