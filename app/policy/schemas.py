@@ -58,7 +58,8 @@ class Policy(BaseModel):
         "evidence",
         description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the "
         "paper's rule). probability: those whose ability is at or below ε with at least flag_probability. evidence: "
-        "those that a test on the votes finds, and then those at or below ε on the leaderboard of the others.",
+        "those that a test on the votes finds, and then those whose adjusted ability is more likely than not at or "
+        "below ε. The tests favour, against and mimic are about a model: they flag, and never exclude.",
     )
     flag_probability: _Number = Field(
         0.95, gt=0, lt=1, description="Probability of an ability at or below ε from which the rule probability flags."
@@ -79,7 +80,9 @@ class Policy(BaseModel):
         "annotator near ε from changing at every refit.",
     )
     on_low_ability: Literal["flag", "exclude"] = Field(
-        "flag", description="flag: annotators found by the rule stay in the fit. exclude: they are left out of it."
+        "flag",
+        description="flag: annotators found by the rule stay in the fit. exclude: they are left out of it, apart from "
+        "those that only a test about a model finds.",
     )
     max_excluded_share: _Number = Field(
         0.1, ge=0, le=1, description="A refit that would newly exclude a larger share of the votes waits for an admin."

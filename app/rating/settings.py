@@ -14,6 +14,8 @@ FlagRule = Literal["threshold", "probability", "evidence"]
 LEAST_CAP = 1.1
 EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
 """The tests on annotators' votes; docs/laboratory-attacks.md has their error rates."""
+TASTE_TESTS = ("favour", "against", "mimic")
+"""The tests about a model. They flag and never exclude: an opinion of a model is for a reviewer to judge."""
 EVIDENCE_RATIO = 100.0
 NUMBERS = (
     "min_votes", "min_ability", "flag_probability", "evidence_ratio", "release_margin", "confidence", "base",
@@ -31,15 +33,17 @@ class LoopSettings:
     min_votes : δ; annotators with more than this many votes enter the fit.
     min_ability : ε, in published units; annotators at or below it are flagged or excluded.
     flag_rule : how annotators are flagged (am-elo only; m-elo has no abilities). "evidence": a test of
-        `app.rating.detection` flags first; then annotators whose adjusted ability is probably at or below ε (.65),
-        with `exclude` on the leaderboard fitted without the annotators that tests flag. "threshold" is the paper's
-        rule: abilities at or below ε. "probability": P(a ≤ ε) is at least `flag_probability` (needs an interval).
+        `app.rating.detection` flags first; then annotators whose adjusted ability is more likely than not at or below
+        ε, with `exclude` on the leaderboard fitted without the annotators that tests exclude. "threshold" is the
+        paper's rule: abilities at or below ε. "probability": P(a ≤ ε) is at least `flag_probability` (needs an
+        interval).
     flag_probability : in (0, 1).
     evidence_ratio : likelihood ratio from which a test flags, above 1.
     evidence_tests : the tests that flag.
     release_margin : an annotator who was flagged or excluded stays so until the ability is this much above ε and the
         evidence is below the square root of `evidence_ratio`; 0 gives abilities no margin.
-    exclude : fit again without the flagged annotators; False flags them and keeps their votes.
+    exclude : fit again without the flagged annotators, apart from those that only `TASTE_TESTS` flag; False flags
+        them and keeps their votes.
     prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); "estimated" estimates it from the abilities; None is
         the paper's maximum likelihood.
     ability_cap : upper bound on θ_k in units of the typical ability, at least 1.1 (a lower cap would hold nearly every

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from app.annotators.standings import HABITS
 from app.rating.data.arrays import Floats
-from app.rating.detection.evidence import ABOUT_MODELS, Evidence
+from app.rating.detection.evidence import Evidence
 from app.rating.inference.results import AnnotatorEstimates, ModelEstimates
 from app.rating.loop.rows import finite
+from app.rating.settings import TASTE_TESTS
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
@@ -153,7 +154,7 @@ def _about(evidence: Evidence | None, test: str, annotator: int, model_names: Se
     index = -1 if evidence is None else int(evidence.about[test][annotator])
     if index < 0:
         return None
-    if test in ABOUT_MODELS:
+    if test in TASTE_TESTS:
         return model_names[index]
     return _SIDES[index] if test == "side" else None
 

@@ -12,7 +12,7 @@ from app.lab.defences.published import residual_test, sequential_test
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
-from app.rating.detection.evidence import Evidence, weigh
+from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
@@ -98,11 +98,24 @@ class ReviewTrial:
         """Flag by any test."""
         return self.evidence.flagged()
 
+    @cached_property
+    def judged(self) -> Rating:
+        """The rating with exclusions by the service's default rule."""
+        votes = self.votes
+        weigher = weigher_of_votes(
+            votes.annotator, votes.left, votes.right, votes.outcome,
+            n_annotators=votes.n_annotators, n_models=votes.n_models,
+        )  # fmt: skip
+        return run_round(self.cells, LoopSettings(exclude=True, interval="none"), weigher=weigher)
+
     def service(self) -> Mask:
-        """Flag by any test, then by the threshold in a fit of the others: the service's default rule."""
-        flagged = self.any_test()
-        rest = run_round(self.cells, self.settings, keep_never=flagged)
-        return flagged | (rest.annotators.ability <= self.settings.min_ability)
+        """Flag by the service's default rule, where it excludes."""
+        return np.isin(self.judged.annotators.standing, ("flagged", "excluded"))
+
+    def service_excludes(self) -> Mask:
+        """Flag the annotators that the service's default rule may exclude: not those with a taste alone."""
+        excluded: Mask = self.judged.annotators.standing == "excluded"
+        return excluded
 
     def service_with_late(self) -> Mask:
         """Flag by the service's rule, and by any test on the second half of the votes."""
@@ -132,6 +145,7 @@ RULES: dict[str, Rule] = {
     "residuals, BY": ReviewTrial.residuals_dependent,
     "Chatbot Arena, α .1": ReviewTrial.sequential,
     "the service's": ReviewTrial.service,
+    "the service excludes": ReviewTrial.service_excludes,
     "the same, and later half": ReviewTrial.service_with_late,
 }
 """Rule → the method that flags annotators by it."""

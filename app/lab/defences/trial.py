@@ -27,7 +27,7 @@ ESTIMATORS: dict[str, LoopSettings] = {
 WITHOUT: dict[str, str] = {
     "robust without ε": "ε",
     "robust without evidence": "evidence: any",
-    "robust without the service's": "the service's",
+    "robust without the service's": "the service excludes",
     "robust without the same and late": "the same, and later half",
     "robust without Chatbot Arena's": "Chatbot Arena, α .1",
 }

@@ -57,7 +57,8 @@ def describe_flag_rule(figures: MethodFigures) -> str:
         tests, odds = plural(len(policy.evidence_tests), "test"), count(policy.evidence_ratio)
         rule = (
             f"First, {tests} of each annotator's votes look for behaviour that honest annotators hardly show, at odds "
-            f"of {odds} to 1. Then a rule finds annotators with {low}."
+            f"of {odds} to 1. Then a rule finds annotators with {low}. A taste for or against a model is shown to "
+            "reviewers, and never excludes by itself."
         )
     by_tests = sum(found["annotators"] for name, found in figures.rules.items() if name != "ability")
     by_ability = figures.rules.get("ability", {}).get("annotators", 0)

@@ -12,18 +12,11 @@ from app.rating.data.sums import log_sum_exp, sum_by
 from app.rating.data.threads import map_parts, split
 from app.rating.detection.favouritism import find_favouritism
 from app.rating.detection.habits import Habits, estimate_habits
-from app.rating.detection.null_model import (
-    BEHAVIOURS,
-    LOG_ALWAYS,
-    LOG_SLIP,
-    WORTH_A_THREAD,
-    NullModel,
-    fit_null_model,
-)
+from app.rating.detection.mixture import BEHAVIOURS, WORTH_A_THREAD
+from app.rating.detection.null_model import ABILITY, LOG_ALWAYS, LOG_SLIP, NullModel, fit_null_model
+from app.rating.detection.score_errors import doubt_scores
 from app.rating.detection.sided_cells import SidedCells
-from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
-
-ABOUT_MODELS = ("favour", "against", "mimic")
+from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,9 @@ class Evidence:
     def flagged(self, tests: tuple[str, ...] | None = None, least: float = EVIDENCE_RATIO) -> Mask:
         """Mark annotators with a ratio of `least` or more in one of the tests (default all)."""
         chosen = self.log_ratio if tests is None else self._of(tests)
-        marked: Mask = np.any([ratio >= np.log(least) for ratio in chosen.values()], axis=0)
+        marked = np.zeros(len(self.habits.ability), dtype=bool)
+        for ratio in chosen.values():
+            marked |= ratio >= np.log(least)
         return marked
 
     def _of(self, tests: tuple[str, ...]) -> dict[str, Floats]:
@@ -138,7 +133,7 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
 
     Notes
     -----
-    A million votes by 10,000 annotators on 200 models take 1.7 s of processor time, a sixth of it on one thread.
+    A million votes by 10,000 annotators on 200 models take about 2 s of processor time.
 
     A ratio is an e-value. If the distribution of honest annotators and the scores were known, the probability that an
     honest annotator ever reaches a ratio of L in a test, at any of arbitrarily many refits, would be at most 1/L
@@ -153,14 +148,17 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     cells = sided.cells
     habits = estimate_habits(sided, R)
     lean = np.nan_to_num(habits.lean)[cells.annotator] * sided.side
-    null_model = fit_null_model(cells, R, lean=lean, caution=habits.caution, taste=habits.structure)
+    doubt = doubt_scores(cells, R, lean, habits, ABILITY)
+    null_model = fit_null_model(
+        cells, R, lean=lean, caution=habits.caution, taste=habits.structure, doubt=doubt, ties=habits.ties
+    )
     log = {test: null_model.ratio(test) for test in BEHAVIOURS[1:] if test in tests}
     about = {test: np.full(cells.n_annotators, -1, dtype=np.int64) for test in log}
-    on_models = [test for test in ABOUT_MODELS if test in tests]
+    on_models = [test for test in TASTE_TESTS if test in tests]
     if on_models:
         found = find_favouritism(cells, R, null_model, lean)
     for test in on_models:
-        log[test], about[test] = _average_over_models(getattr(found, test), habits.caution)
+        log[test], about[test] = _average_over_models(getattr(found, test), habits.caution, null_model.benefit)
     if sided.known and "side" in tests:
         sides = np.stack(_always_one_side(sided, null_model, habits))
         log["side"], about["side"] = log_sum_exp(sides.T) - np.log(2.0), sides.argmax(axis=0)
@@ -169,18 +167,19 @@ def weigh(sided: SidedCells, R: Floats, *, tests: tuple[str, ...] = EVIDENCE_TES
     return Evidence(log, about, null_model, habits)
 
 
-def _average_over_models(ratio: Floats, caution: Floats) -> tuple[Floats, Indices]:
+def _average_over_models(ratio: Floats, caution: Floats, benefit: Floats) -> tuple[Floats, Indices]:
     """Return the log of the mean ratio over the models, and the model with the largest one, −1 where none is above 1.
 
     Parameters
     ----------
     ratio : natural log, shape (n_annotators, n_models)
+    benefit : what the doubt about the scores adds to honesty, which the ratio leaves out, shape (n_annotators,)
     """
     mean, about = np.empty(len(ratio)), np.empty(len(ratio), dtype=np.int64)
 
     def fill(part: tuple[int, int]) -> None:
         one = slice(*part)
-        by_model = ratio[one] / caution[one, None]
+        by_model = ratio[one] / caution[one, None] - benefit[one, None]
         mean[one] = log_sum_exp(by_model) - np.log(ratio.shape[1])
         about[one] = np.where(by_model.max(axis=1) > 0, by_model.argmax(axis=1), -1)
 

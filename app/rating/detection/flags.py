@@ -12,11 +12,8 @@ from app.rating.settings import LoopSettings
 BY_ABILITY = "ability"
 """The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
 
-LIKELY = 0.65
-"""P(a ≤ ε) from which the rule by evidence flags: at most 1 % of annotators who are alike are wronged.
-
-The errors at other levels are in docs/laboratory-attacks.md.
-"""
+LIKELY = 0.5
+"""P(a ≤ ε) from which the rule by evidence flags: more likely than not. docs/laboratory-attacks.md has the errors."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +50,10 @@ def flag_by_habits(settings: LoopSettings, evidence: Evidence, was_low: Mask) ->
     return Flags(low | held, held)
 
 
-def flag_by_evidence(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
-    """Flag a test ratio of `evidence_ratio` or more; of annotators flagged in the round before, of its square root."""
-    low = evidence.flagged(settings.evidence_tests, settings.evidence_ratio)
-    held = was_low & ~low & evidence.flagged(settings.evidence_tests, settings.evidence_ratio**0.5)
+def flag_by_evidence(settings: LoopSettings, evidence: Evidence, was_low: Mask, tests: tuple[str, ...]) -> Flags:
+    """Flag a ratio of `evidence_ratio` or more in these tests; if flagged in the round before, of its square root."""
+    low = evidence.flagged(tests, settings.evidence_ratio)
+    held = was_low & ~low & evidence.flagged(tests, settings.evidence_ratio**0.5)
     return Flags(low | held, held)
 
 

@@ -3,33 +3,31 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from app.rating.data.arrays import Floats, Mask
-from app.rating.data.sums import log_sum_exp, sum_by
+from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts, one_blas_thread, split
 from app.rating.data.votes import Cells
 from app.rating.detection.kernels import add_annotators
+from app.rating.detection.mixture import BEHAVIOURS, Nodes, Table, fit_mixture
+from app.rating.detection.spread import NO_SPREAD, Spread
 from app.rating.solver.rows import CellRows
 
 LOG_ABILITY = np.linspace(np.log(0.12), np.log(6.0), 24)  # nodes of honest abilities
 CONTRARY = -np.exp(np.linspace(np.log(2.0), np.log(0.25), 7))
 ABILITY = np.concatenate([CONTRARY, [0.0], np.exp(LOG_ABILITY)])
 COIN, FIRST_HONEST = len(CONTRARY), len(CONTRARY) + 1
-TIE_SHARE = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.85])  # of ties between equals
+TIE_SHARE = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.85, 0.93, 0.97])  # of ties between equals
 TIE_PROPENSITY = 2.0 * TIE_SHARE / (1.0 - TIE_SHARE)
 ALWAYS, SLIP = 0.95, 0.025  # P(usual answer), P(either other answer) of an annotator who always answers the same
 LOG_ALWAYS, LOG_SLIP = float(np.log(ALWAYS)), float(np.log(SLIP))
+EQUAL = 0.99  # the same of an annotator who always ties: 0.95 is the share of ties of a very careful honest one
 STRICTNESS = 8.0  # ability of an annotator who follows the ranking: undecided only between near-equals
 FOLLOWS, TIES_ANYWAY = 0.95, 0.01
-ROUNDS = 25
-LEAST_SPREAD, MOST_SPREAD = 0.15, 0.6
-WORTH_A_THREAD = 4_000  # annotators; for fewer, starting a thread costs more than it saves
+TINY = 1e-300
 CELLS_WORTH_A_THREAD = 50_000
-BEHAVIOURS = ("honest", "coin", "contrary", "equal", "follower")
-START = np.array([0.875, 0.05, 0.025, 0.025, 0.025])  # their shares before the votes are seen
-ASSUMED = 20.0  # annotators that the shares before count as, and the spread of abilities before
-ASSUMED_SPREAD = 0.3
-OF_CROWD = 0.9  # share of annotators who vote badly and yet are as ready to tie as the crowd; others as ready as any
+UNUSUAL = 1e-3  # share of annotators who may have any tie propensity
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,7 @@ class NullModel:
     ability, tie_propensity : posterior means of each annotator, if honest, shape (n_annotators,)
     posterior : probability of each node of ability given the votes and the crowd, shape (n_annotators, abilities); what
         is missing to 1 is the probability of behaviours without an ability
+    benefit : log-likelihood that the doubt about the scores adds to "honest", shape (n_annotators,)
     """
 
     log_weight: Floats
@@ -58,6 +57,7 @@ class NullModel:
     ability: Floats
     tie_propensity: Floats
     posterior: Floats
+    benefit: Floats
 
     def probability_low(self, threshold: float) -> Floats:
         """Return the probability that the ability is at most `threshold`, natural units, shape (n_annotators,).
@@ -78,7 +78,14 @@ class NullModel:
 
 
 def fit_null_model(
-    cells: Cells, R: Floats, *, lean: Floats | None = None, caution: Floats | None = None, taste: Floats | None = None
+    cells: Cells,
+    R: Floats,
+    *,
+    lean: Floats | None = None,
+    caution: Floats | None = None,
+    taste: Floats | None = None,
+    doubt: Floats | None = None,
+    ties: Spread = NO_SPREAD,
 ) -> NullModel:
     """Fit the honest annotators' abilities and tie propensities in a mixture of behaviours.
 
@@ -93,10 +100,12 @@ def fit_null_model(
     lean : log odds that the side adds for the first model of each cell, shape (n_cells,); default 0
     caution : divisor of the log-likelihoods of each annotator, shape (n_annotators,); default 1
     taste : log-likelihood that tastes add, which only a coin has none of, shape (n_annotators,); default 0
+    doubt : log-likelihood that the errors of the scores add, shape (n_annotators, abilities); default 0
+    ties : of log tie propensities over the crowd, where the search begins; default: any is as likely
 
     Notes
     -----
-    Expectation-maximisation, 25 rounds, on a grid of 32 × 10 nodes; O(n_cells × 320).
+    On a grid of 32 × 12 nodes; O(n_cells × 384).
     """
     win, loss = cells.wins_a, cells.wins_b
     rows, log_tie_propensity = CellRows(cells), np.log(TIE_PROPENSITY)
@@ -111,16 +120,19 @@ def fit_null_model(
         rows.parts,
     )  # fmt: skip
     votes = cells.votes_by_annotator()
-    ties = sum_by(cells.annotator, cells.ties, cells.n_annotators)
-    equal = ties * LOG_ALWAYS + (votes - ties) * LOG_SLIP
+    tied = sum_by(cells.annotator, cells.ties, cells.n_annotators)
+    equal = tied * np.log(EQUAL) + (votes - tied) * np.log((1.0 - EQUAL) / 2.0)
     follower = sum_by(cells.annotator, follow(cells, R), cells.n_annotators)
+    if doubt is not None:
+        nodes += doubt[:, :, None]
     if caution is not None:
         nodes /= caution[:, None, None]
         equal, follower = equal / caution, follower / caution
     if taste is not None:
         nodes[:, COIN] -= taste[:, None]
     with one_blas_thread():
-        return _separate(nodes, equal, follower, votes > 0)
+        tables = Table.of(nodes[:, FIRST_HONEST:]), Table.of(nodes[:, COIN]), Table.of(nodes[:, :COIN])
+        return _separate(Nodes(tables, np.column_stack([equal, follower])), votes > 0, _begin(ties), doubt)
 
 
 def follow(cells: Cells, R: Floats) -> Floats:
@@ -142,91 +154,31 @@ def follow(cells: Cells, R: Floats) -> Floats:
     return log
 
 
-class _Table:
-    """Likelihoods at the nodes, each annotator's divided by the largest, so that a mixture is one matrix product.
-
-    Likelihoods that underflow to 0 do not matter, because the weights of nodes are above e⁻⁴⁰⁰.
-    """
-
-    def __init__(self, log_likelihood: Floats) -> None:
-        rows = log_likelihood.reshape(len(log_likelihood), -1)
-        self.log_largest = rows.max(axis=1)
-        self.share = np.empty_like(rows)
-        self._parts = split(len(rows), WORTH_A_THREAD)
-
-        def fill(part: tuple[int, int]) -> None:
-            one = slice(*part)
-            np.exp(rows[one] - self.log_largest[one, None], out=self.share[one])
-
-        map_parts(fill, self._parts)
-
-    def mix(self, weight: Floats) -> Floats:
-        """Return Σ weight · share over the nodes, for each annotator."""
-        flat = weight.ravel()
-        return np.concatenate(map_parts(lambda part: self.share[slice(*part)] @ flat, self._parts))
-
-    def gather(self, by_annotator: Floats) -> Floats:
-        """Return Σ value · share over the annotators, for each node."""
-        sums = map_parts(lambda part: by_annotator[slice(*part)] @ self.share[slice(*part)], self._parts)
-        total: Floats = np.sum(sums, axis=0)
-        return total
-
-    def log_mix(self, weight: Floats) -> Floats:
-        """Return the log-likelihood of each annotator's votes under a mixture of the nodes."""
-        log: Floats = self.log_largest + np.log(self.mix(weight))
-        return log
+def _begin(ties: Spread) -> Floats:
+    """Return the shares of the nodes of tie propensity in a crowd with this spread, shape (tie propensities,)."""
+    even = np.full(len(TIE_PROPENSITY), 1.0 / len(TIE_PROPENSITY))
+    if ties.sd == 0.0:
+        return even
+    log = np.log(TIE_PROPENSITY)
+    below = ndtr(((log[1:] + log[:-1]) / 2.0 - ties.mean) / ties.sd)
+    share: Floats = UNUSUAL * even + (1.0 - UNUSUAL) * np.diff(below, prepend=0.0, append=1.0)
+    return share
 
 
-def _separate(nodes: Floats, equal: Floats, follower: Floats, known: Mask) -> NullModel:
-    honest, coin, contrary = _Table(nodes[:, FIRST_HONEST:]), _Table(nodes[:, COIN]), _Table(nodes[:, :COIN])
-    centre, spread = 0.0, 0.4
-    tie_share = np.full(len(TIE_PROPENSITY), 1.0 / len(TIE_PROPENSITY))
-    share = START
-
-    def likelihoods() -> tuple[Floats, Floats]:
-        """Return the log weights of the honest nodes, and the log-likelihoods by behaviour."""
-        ability = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
-        log_weight = (ability - log_sum_exp(ability))[:, None] + np.log(tie_share)
-        any_ties = OF_CROWD * tie_share + (1.0 - OF_CROWD) / len(tie_share)
-        opposed = np.tile(any_ties / len(CONTRARY), len(CONTRARY))
-        by_table = honest.log_mix(np.exp(log_weight)), coin.log_mix(any_ties), contrary.log_mix(opposed)
-        return log_weight, np.stack([*by_table, equal, follower], axis=1)
-
-    log_weight, log = likelihoods()
-    for _ in range(ROUNDS if known.any() else 0):  # without annotators the prior distribution stays
-        joint = log + np.log(np.maximum(share, 1e-300))
-        kind = np.exp(joint - log_sum_exp(joint)[:, None])
-        share = (kind[known].sum(axis=0) + ASSUMED * START) / (known.sum() + ASSUMED)
-        is_honest = np.where(known, kind[:, 0], 0.0) * np.exp(honest.log_largest - log[:, 0])
-        mass = honest.gather(is_honest).reshape(log_weight.shape) * np.exp(log_weight)
-        by_ability = mass.sum(axis=1) / mass.sum()
-        centre = float(by_ability @ LOG_ABILITY)
-        squares = mass.sum() * by_ability @ (LOG_ABILITY - centre) ** 2 + ASSUMED * ASSUMED_SPREAD**2
-        spread = float(np.clip(np.sqrt(squares / (mass.sum() + ASSUMED)), LEAST_SPREAD, MOST_SPREAD))
-        tie_share = (mass.sum(axis=0) + 0.1) / (mass.sum() + 0.1 * len(tie_share))
-        log_weight, log = likelihoods()
-    weight = np.exp(log_weight)
+def _separate(nodes: Nodes, known: Mask, ties: Floats, doubt: Floats | None) -> NullModel:
+    mixture = fit_mixture(nodes.where(np.flatnonzero(known)), LOG_ABILITY, ties)
+    weight, log = np.exp(mixture.log_weight), nodes.log_likelihoods(mixture)
+    honest = nodes.tables[0]
     total = honest.mix(weight)
     ability = honest.mix(weight * np.exp(LOG_ABILITY)[:, None]) / total
     tie_propensity = honest.mix(weight * TIE_PROPENSITY) / total
-    posterior = _posterior((contrary, coin, honest), weight, tie_share, share, log)
-    return NullModel(log_weight, float(np.exp(centre)), spread, share, log, ability, tie_propensity, posterior)
-
-
-def _posterior(
-    tables: tuple[_Table, _Table, _Table], weight: Floats, tie_share: Floats, share: Floats, log: Floats
-) -> Floats:
-    """Return the probability of each node of ability, shape (n_annotators, abilities)."""
-    joint = log + np.log(np.maximum(share, 1e-300))
-    total = log_sum_exp(joint)
-    any_ties = OF_CROWD * tie_share + (1.0 - OF_CROWD) / len(tie_share)
-    of_node = (
-        share[BEHAVIOURS.index("contrary")] / len(CONTRARY) * np.tile(any_ties, (len(CONTRARY), 1)),
-        share[BEHAVIOURS.index("coin")] * any_ties[None, :],
-        share[0] * weight,
-    )
-    columns = []
-    for table, prior in zip(tables, of_node, strict=True):
-        by_ability = np.einsum("kij,ij->ki", table.share.reshape(len(log), *prior.shape), prior)
-        columns.append(by_ability * np.exp(table.log_largest - total)[:, None])
-    return np.concatenate(columns, axis=1)
+    posterior = nodes.posterior(mixture, log)
+    benefit = np.zeros(len(total))
+    if doubt is not None:
+        by_ability = posterior[:, FIRST_HONEST:]
+        sure = (by_ability * np.exp(-doubt[:, FIRST_HONEST:])).sum(axis=1)
+        benefit = np.log(np.maximum(by_ability.sum(axis=1), TINY)) - np.log(np.maximum(sure, TINY))
+    return NullModel(
+        mixture.log_weight, float(np.exp(mixture.centre)), mixture.spread, mixture.share, log, ability, tie_propensity,
+        posterior, benefit,
+    )  # fmt: skip

@@ -33,7 +33,7 @@ class AmElo(JointEstimator):
     flag_rule : "evidence" (tests on the votes, then ε), "threshold" (the paper's, ε alone) or "probability"
     flag_probability : for "probability": P(ability ≤ ε) from which annotators are flagged
     evidence_ratio : for "evidence": likelihood ratio from which a test flags
-    exclude : fit again without the flagged annotators
+    exclude : fit again without the flagged annotators, apart from those that only a test about a model flags
     interval, confidence, base, anchor, inverse_propensity : as for `BradleyTerry`
 
     Attributes

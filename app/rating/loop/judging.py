@@ -4,12 +4,20 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.rating.data.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, Weigher
-from app.rating.detection.flags import Flags, flag_by_ability, flag_by_evidence, flag_by_habits, probability_low
+from app.rating.detection.flags import (
+    BY_ABILITY,
+    Flags,
+    flag_by_ability,
+    flag_by_evidence,
+    flag_by_habits,
+    probability_low,
+)
 from app.rating.inference.rating import Rating
-from app.rating.settings import LoopSettings
+from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
 
 
 class Judge:
@@ -46,12 +54,34 @@ class Judge:
         """The evidence where it is the rule."""
         return self.evidence if self.settings.flag_rule == "evidence" else None
 
+    @property
+    def acting_tests(self) -> tuple[str, ...]:
+        """The tests of the settings that may exclude."""
+        return tuple(test for test in self.settings.evidence_tests if test not in TASTE_TESTS)
+
     def suspects(self) -> Flags:
-        """Return the annotators flagged by a test."""
+        """Return the annotators flagged by a test that may exclude."""
+        return self._tested(self.acting_tests)
+
+    def opinionated(self) -> Flags:
+        """Return the annotators flagged by a test about a model, which never excludes."""
+        return self._tested(tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS))
+
+    def _tested(self, tests: tuple[str, ...]) -> Flags:
         evidence, no_annotator = self._by_evidence, np.zeros(len(self.tested), dtype=bool)
         if evidence is None:
             return Flags(no_annotator, no_annotator)
-        return flag_by_evidence(self.settings, evidence, self.was_low)
+        return flag_by_evidence(self.settings, evidence, self.was_low, tests)
+
+    def reasons(self, suspects: Mask, unable: Mask, opinionated: Mask) -> NDArray[np.str_]:
+        """Return why each annotator is flagged: the strongest test that may exclude, the ability, a test on a model."""
+        reason = np.full(len(self.tested), "", dtype=f"<U{max(map(len, (BY_ABILITY, *EVIDENCE_TESTS)))}")
+        if self.evidence is not None and opinionated.any():
+            reason[opinionated] = self.evidence.strongest(TASTE_TESTS)[0][opinionated]
+        reason[unable] = BY_ABILITY
+        if self.evidence is not None and suspects.any():
+            reason[suspects] = self.evidence.strongest(self.acting_tests)[0][suspects]
+        return reason
 
     def unable(self, ability: Floats, se: Floats) -> Flags:
         """Return the annotators flagged by ability: by the adjusted one where evidence is the rule, else by this."""

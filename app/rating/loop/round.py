@@ -1,14 +1,10 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.rating.data.arrays import Floats, Mask
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, Weigher, weigh
-from app.rating.detection.flags import (
-    BY_ABILITY,
-)
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
@@ -16,7 +12,7 @@ from app.rating.inference.models import check_anchor
 from app.rating.inference.rating import Rating
 from app.rating.inference.results import AnnotatorEstimates
 from app.rating.loop.judging import Judge
-from app.rating.settings import EVIDENCE_TESTS, LoopSettings, check_settings
+from app.rating.settings import LoopSettings, check_settings
 from app.rating.solver.shadow import shadow_abilities
 from app.rating.solver.warm_start import Start
 
@@ -34,8 +30,9 @@ def run_round(
     """Run one round of the loop (Algorithm 3): drop annotators with δ votes or fewer, fit, flag, publish.
 
     With `settings.exclude` the flagged annotators are taken out and the rest is fitted again: once after the tests,
-    where evidence is the rule, and once after ε. Annotators who fall to ε only in the last fit are flagged, and stay
-    in. Without `settings.exclude` flagged annotators stay in the fit. After each fit abilities are judged anew.
+    where evidence is the rule, and once after ε. Annotators who fall to ε only in the last fit are flagged and stay in,
+    and so are those that only a test about a model finds. Without `settings.exclude` flagged annotators stay in the
+    fit. After each fit abilities are judged anew.
 
     Parameters
     ----------
@@ -77,7 +74,7 @@ def run_round(
     seconds = _Seconds(result)
     judge = Judge(settings, weigher, enough, was_low)
     judge.weigh(result)
-    suspects = judge.suspects()
+    suspects, opinionated = judge.suspects(), judge.opinionated()
     of_evidence = in_fit & suspects.low & ~keep_always
     rest = in_fit & ~of_evidence
     if settings.exclude and of_evidence.any():
@@ -98,14 +95,15 @@ def run_round(
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
     known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
     by_ability = judge.unable(known, known_se)
-    below = (suspects.low | by_ability.low) & enough
-    held = (suspects.held | of_ability.held | by_ability.held) & enough
+    acted = (suspects.low | by_ability.low) & enough
+    below = acted | (opinionated.low & enough)
+    held = (suspects.held | opinionated.held | of_ability.held | by_ability.held) & enough
     standing = np.full(cells.n_annotators, "active", dtype="<U8")
     standing[below] = "flagged"
     # `keep_always` and `keep_never` do not change what the rule says
-    standing[excluded | (below & (keep_always | keep_never) & settings.exclude)] = "excluded"
+    standing[excluded | (acted & (keep_always | keep_never) & settings.exclude)] = "excluded"
     standing[~enough] = "pending"
-    rule = _reasons(suspects.low, excluded | below, judge.evidence, settings)
+    rule = judge.reasons(suspects.low & enough, (excluded | acted) & ~suspects.low, opinionated.low & enough)
     low_probability = judge.probability_low(known, known_se)
     annotators = AnnotatorEstimates(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
     check_anchor(settings, result.identified)
@@ -137,15 +135,6 @@ def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
         return weigh(sided, R, tests=tests if tested else ())
 
     return weigh_without_sides
-
-
-def _reasons(suspects: Mask, flagged: Mask, evidence: Evidence | None, settings: LoopSettings) -> NDArray[np.str_]:
-    """Return why each annotator is flagged: the strongest test, or the ability."""
-    reason = np.where(flagged, BY_ABILITY, "").astype(f"<U{max(map(len, (BY_ABILITY, *EVIDENCE_TESTS)))}")
-    if evidence is not None and (suspects & flagged).any():
-        strongest, _ = evidence.strongest(settings.evidence_tests)
-        reason = np.where(suspects & flagged, strongest, reason)
-    return reason
 
 
 def _no_vote_left(votes: Floats, settings: LoopSettings, never: int) -> str:

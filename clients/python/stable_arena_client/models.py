@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description f54819bbf97bfb8a: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 9490422597920a2a: make docs.
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ class Policy(BaseModel):
     flag_rule: Annotated[
         Literal["threshold", "probability", "evidence"],
         Field(
-            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). probability: those whose ability is at or below ε with at least flag_probability. evidence: those that a test on the votes finds, and then those at or below ε on the leaderboard of the others."
+            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). probability: those whose ability is at or below ε with at least flag_probability. evidence: those that a test on the votes finds, and then those whose adjusted ability is more likely than not at or below ε. The tests favour, against and mimic are about a model: they flag, and never exclude."
         ),
     ] = "evidence"
     flag_probability: Annotated[
@@ -330,7 +330,9 @@ class Policy(BaseModel):
     ] = 0.1
     on_low_ability: Annotated[
         Literal["flag", "exclude"],
-        Field(description="flag: annotators found by the rule stay in the fit. exclude: they are left out of it."),
+        Field(
+            description="flag: annotators found by the rule stay in the fit. exclude: they are left out of it, apart from those that only a test about a model finds."
+        ),
     ] = "flag"
     max_excluded_share: Annotated[
         float,

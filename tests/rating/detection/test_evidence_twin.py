@@ -3,32 +3,40 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from scipy.stats import norm
 
 from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import weigh
 from app.rating.detection.favouritism import OPINION_SD, SHIFT, find_favouritism
-from app.rating.detection.null_model import (
-    ABILITY,
+from app.rating.detection.mixture import (
     ASSUMED,
     ASSUMED_SPREAD,
-    COIN,
-    CONTRARY,
-    FIRST_HONEST,
+    ASSUMED_TIES,
+    CONVERGED,
     LEAST_SPREAD,
-    LOG_ABILITY,
-    LOG_ALWAYS,
-    LOG_SLIP,
     MOST_SPREAD,
     ROUNDS,
     START,
+)
+from app.rating.detection.null_model import (
+    ABILITY,
+    COIN,
+    CONTRARY,
+    EQUAL,
+    FIRST_HONEST,
+    LOG_ABILITY,
+    LOG_ALWAYS,
+    LOG_SLIP,
     TIE_PROPENSITY,
+    UNUSUAL,
     NullModel,
     fit_null_model,
     follow,
 )
 from app.rating.detection.sided_cells import SidedCells
+from app.rating.detection.spread import Spread
 from app.rating.settings import EVIDENCE_TESTS
 
 WORLDS = {
@@ -64,43 +72,54 @@ def plain_nodes(cells: Cells, R: np.ndarray, lean: np.ndarray) -> np.ndarray:
     return nodes
 
 
+TIES = Spread(-0.3, 0.8, 1.0)
+
+
 def plain_crowd(
-    cells: Cells, R: np.ndarray, lean: np.ndarray, caution: np.ndarray, taste: np.ndarray
-) -> tuple[np.ndarray, float, float, np.ndarray]:
+    cells: Cells, R: np.ndarray, lean: np.ndarray, caution: np.ndarray, taste: np.ndarray, doubt: np.ndarray
+) -> tuple[np.ndarray, float, float, np.ndarray, np.ndarray]:
     """Log-likelihoods by behaviour, the honest abilities' centre and spread, by the same rounds on logarithms.
 
-    And P(a ≤ 0.05), by the annotators' own nodes: the coin's, and those below.
+    And P(a ≤ 0.05), by the annotators' own nodes, the coin's and those below; and what the doubt adds to honesty.
     """
-    nodes, votes = plain_nodes(cells, R, lean), cells.votes_by_annotator()
+    sure, votes = plain_nodes(cells, R, lean), cells.votes_by_annotator()
     ties = np.bincount(cells.annotator, cells.ties, cells.n_annotators)
-    equal = ties * LOG_ALWAYS + (votes - ties) * LOG_SLIP
+    equal = ties * np.log(EQUAL) + (votes - ties) * np.log((1.0 - EQUAL) / 2.0)
     follower = np.bincount(cells.annotator, follow(cells, R), cells.n_annotators)
-    nodes, equal, follower = nodes / caution[:, None, None], equal / caution, follower / caution
+    nodes = (sure + doubt[:, :, None]) / caution[:, None, None]
+    equal, follower = equal / caution, follower / caution
     nodes[:, COIN] -= taste[:, None]
-    centre, spread, even = 0.0, 0.4, np.full(len(TIE_PROPENSITY), 1.0 / len(TIE_PROPENSITY))
-    share = START
-    for last in [*[False] * ROUNDS, True]:
+    size = len(TIE_PROPENSITY)
+    log_ties = np.log(TIE_PROPENSITY)
+    edges = [-np.inf, *(log_ties[1:] + log_ties[:-1]) / 2.0, np.inf]
+    begin = UNUSUAL / size + (1.0 - UNUSUAL) * np.diff(norm.cdf(edges, TIES.mean, TIES.sd))
+    centre, spread, crowd, bad, share = 0.0, 0.4, begin, 0.9 * begin + 0.1 / size, START
+    settled = False
+    for turn in range(ROUNDS + 1):
         prior = -0.5 * ((LOG_ABILITY - centre) / spread) ** 2
-        weight = (prior - logsumexp(prior))[:, None] + np.log(even)
-        any_ties = np.log(0.9 * even + 0.1 / len(even))
+        weight = (prior - logsumexp(prior))[:, None] + np.log(crowd)
         honest = logsumexp(nodes[:, FIRST_HONEST:] + weight, axis=(1, 2))
-        coin = logsumexp(nodes[:, COIN] + any_ties, axis=1)
-        contrary = logsumexp(nodes[:, :COIN] + any_ties, axis=(1, 2)) - np.log(len(CONTRARY))
+        coin = logsumexp(nodes[:, COIN] + np.log(bad), axis=1)
+        contrary = logsumexp(nodes[:, :COIN] + np.log(bad), axis=(1, 2)) - np.log(len(CONTRARY))
         log = np.stack([honest, coin, contrary, equal, follower], axis=1)
-        if last:
-            break
-        joint = log + np.log(np.maximum(share, 1e-300))
+        joint = log + np.log(share)
         kind = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        share = (kind.sum(axis=0) + ASSUMED * START) / (len(kind) + ASSUMED)
+        if settled or turn == ROUNDS:
+            break
+        before, share = (spread, share[1]), (kind.sum(axis=0) + ASSUMED * START) / (len(kind) + ASSUMED)
         mass = np.einsum("k,kij->ij", kind[:, 0], np.exp(nodes[:, FIRST_HONEST:] + weight - honest[:, None, None]))
+        of_coins = kind[:, 1] @ np.exp(nodes[:, COIN] + np.log(bad) - coin[:, None])
+        opposed = nodes[:, :COIN] + np.log(bad) - np.log(len(CONTRARY)) - contrary[:, None, None]
+        of_bad = of_coins + np.einsum("k,kij->j", kind[:, 2], np.exp(opposed))
         by_ability = mass.sum(axis=1) / mass.sum()
         centre = float(by_ability @ LOG_ABILITY)
         squares = mass.sum() * by_ability @ (LOG_ABILITY - centre) ** 2 + ASSUMED * ASSUMED_SPREAD**2
         spread = float(np.clip(np.sqrt(squares / (mass.sum() + ASSUMED)), LEAST_SPREAD, MOST_SPREAD))
-        even = (mass.sum(axis=0) + 0.1) / (mass.sum() + 0.1 * len(even))
-    joint = log + np.log(share)
-    low = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))[:, 1:3].sum(axis=1)
-    return log, centre, spread, low
+        crowd = (mass.sum(axis=0) + ASSUMED_TIES * begin) / (mass.sum() + ASSUMED_TIES)
+        bad = (of_bad + ASSUMED * (0.9 * crowd + 0.1 / size)) / (of_bad.sum() + ASSUMED)
+        settled = max(abs(spread - before[0]), abs(share[1] - before[1])) < CONVERGED
+    plain = logsumexp(nodes[:, FIRST_HONEST:] - doubt[:, FIRST_HONEST:, None] + weight, axis=(1, 2))
+    return log, centre, spread, kind[:, 1:3].sum(axis=1), honest - plain
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -108,8 +127,9 @@ def test_the_crowd_is_its_plain_twin(world: str) -> None:
     cells, R, lean = draw(world)
     generator = np.random.default_rng(9)
     caution, taste = 1.0 + generator.random(cells.n_annotators), generator.normal(0.0, 2.0, cells.n_annotators)
-    crowd = fit_null_model(cells, R, lean=lean, caution=caution, taste=taste)
-    log, centre, spread, low = plain_crowd(cells, R, lean, caution, taste)
+    doubt = generator.random((cells.n_annotators, len(ABILITY)))
+    crowd = fit_null_model(cells, R, lean=lean, caution=caution, taste=taste, doubt=doubt, ties=TIES)
+    log, centre, spread, low, benefit = plain_crowd(cells, R, lean, caution, taste, doubt)
     edge = (ABILITY[COIN] + ABILITY[FIRST_HONEST]) / 2.0
     np.testing.assert_allclose(crowd.probability_low(edge), low, rtol=1e-7, atol=1e-9)
     assert np.all(np.diff([crowd.probability_low(x) for x in (-3.0, -0.5, 0.2, 1.0, 9.0)], axis=0) >= 0.0)
@@ -117,6 +137,8 @@ def test_the_crowd_is_its_plain_twin(world: str) -> None:
     np.testing.assert_allclose(crowd.log_likelihood, log, rtol=1e-9, atol=1e-6)
     assert np.log(crowd.typical) == pytest.approx(centre, abs=1e-8)
     assert crowd.spread == pytest.approx(spread, abs=1e-8)
+    likely = low < 1.0 - 1e-9  # of the others honesty is too unlikely for what doubt adds to it
+    np.testing.assert_allclose(crowd.benefit[likely], benefit[likely], rtol=1e-6, atol=1e-6)
 
 
 def plain_favouritism(

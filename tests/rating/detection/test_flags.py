@@ -13,7 +13,7 @@ from app.rating.detection.evidence import weigh
 from app.rating.detection.flags import flag_by_ability
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.loop.round import run_round
-from app.rating.settings import FlagRule, LoopSettings
+from app.rating.settings import TASTE_TESTS, FlagRule, LoopSettings
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 NOBODY = np.zeros(1, dtype=bool)
@@ -100,7 +100,7 @@ def test_a_noisy_point_below_the_threshold_is_not_enough(cells_of: MakeCells) ->
 
 
 def test_with_exclusions_abilities_are_judged_by_the_scores_that_are_published() -> None:
-    arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
+    arena = draw_arena(4, "flip", Setup(n_annotators=60, votes_each=200))
     cells = arena.votes.cells()
     excluded, kept = (run_round(cells, LoopSettings(exclude=exclude)) for exclude in (True, False))
     assert excluded.evidence is not None
@@ -113,23 +113,38 @@ def test_with_exclusions_abilities_are_judged_by_the_scores_that_are_published()
 
 
 def test_evidence_finds_annotators_that_ability_does_not() -> None:
-    """Mimics vote better than most, but for one model; they are marked by a test and excluded before ε is asked."""
+    """Mimics vote better than most, but for one model; those that follow too closely are excluded before ε is asked."""
     arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
     cells = arena.votes.cells()
     plain = run_round(cells, LoopSettings(exclude=True, flag_rule="threshold"))
     rating = run_round(cells, LoopSettings(exclude=True))
-    mimics = arena.attacker
+    mimics, people = arena.attacker, rating.annotators
     assert not (plain.annotators.standing[mimics] == "excluded").any()
-    assert (rating.annotators.standing[mimics] == "excluded").all()
-    assert set(rating.annotators.rule[mimics]) <= {"mimic", "favour", "follower"}
-    assert (rating.annotators.standing[~mimics] == "active").mean() > 0.95
-    assert (rating.annotators.rule[rating.annotators.standing == "active"] == "").all()
-    honest = run_round(cells.where(~mimics[cells.annotator]), LoopSettings(exclude=True)).models
-    np.testing.assert_allclose(rating.models.score, honest.score, atol=1.0)
+    excluded = people.standing == "excluded"
+    assert np.isin(people.standing[mimics], ("flagged", "excluded")).all()
+    assert set(people.rule[mimics & excluded]) == {"follower"}
+    assert set(people.rule[mimics & ~excluded]) <= set(TASTE_TESTS)
+    assert (people.standing[~mimics] == "active").mean() > 0.95
+    assert (people.rule[people.standing == "active"] == "").all()
+    rest = run_round(cells.where(~excluded[cells.annotator]), LoopSettings(exclude=True)).models
+    np.testing.assert_allclose(rating.models.score, rest.score, atol=1.0)
+
+
+def test_a_taste_flags_and_never_excludes() -> None:
+    """Annotators who always vote for one model are shown to reviewers; their votes stay until an admin decides."""
+    arena = draw_arena(4, "target-only", Setup(n_annotators=60, votes_each=200))
+    cells, fans = arena.votes.cells(), arena.attacker
+    rating = run_round(cells, LoopSettings(exclude=True))
+    assert (rating.annotators.standing[fans] == "flagged").all()
+    assert set(rating.annotators.rule[fans]) == {"favour"}
+    assert np.isfinite(rating.annotators.ability[fans]).all(), "they are in the fit"
+    assert rating.excluded_share == 0.0
+    others = replace(LoopSettings(exclude=True), evidence_tests=("coin", "contrary"))
+    assert (run_round(cells, others).annotators.standing[fans] == "active").all()
 
 
 def test_evidence_does_not_touch_the_trusted() -> None:
-    arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
+    arena = draw_arena(4, "flip", Setup(n_annotators=60, votes_each=200))
     cells = arena.votes.cells()
     settings = LoopSettings(exclude=True, flag_rule="evidence")
     crowd = run_round(cells, settings, keep_always=arena.attacker).annotators
