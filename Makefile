@@ -67,8 +67,8 @@ bench: setup ## benchmarks against peers, in an environment of their own
 soak: setup ## long campaigns: kills, coverage of the intervals by simulation
 	$(BIN)/pytest -m soak $(ARGS)
 
-coverage: setup ## branch coverage of the mathematics: 100 %, of the kernels as the interpreter runs them; ten minutes
-	$(BIN)/pytest tests/rating -n 2 --dist worksteal --cov=app.rating --cov-branch --cov-report=
+coverage: setup ## branch coverage of the mathematics: 100 %, of the kernels as the interpreter runs them; a quarter of an hour
+	$(BIN)/pytest tests/rating -m "not soak" -n 2 --dist worksteal --cov=app.rating --cov-branch --cov-report=
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/rating --ignore=tests/rating/solver/test_prior_spread.py -n 2 --dist worksteal \
 		--cov=app.rating --cov-branch --cov-append --cov-report=term-missing --cov-fail-under=100
 

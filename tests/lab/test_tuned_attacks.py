@@ -92,6 +92,7 @@ def test_the_search_beats_a_guess_and_repeats_itself() -> None:
     assert find_best(SETUP, board, QUICK, choose=False).chosen == 0.0
 
 
+@pytest.mark.campaign
 def test_a_search_reports_the_gains_on_fresh_crowds_and_on_every_leaderboard() -> None:
     (found,) = search_all([Case(SETUP, "flagged stay", choose=False)], QUICK, seeds=range(2))
     assert [gain.board for gain in found.gains] == list(BOARDS)

@@ -28,6 +28,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.campaign
 def test_a_cluster_finds_what_one_machine_finds(
     cluster: LocalCluster,
     client: Client,
@@ -41,6 +42,7 @@ def test_a_cluster_finds_what_one_machine_finds(
     assert set(client.run(lambda: len(_held)).values()) == {0}  # the workers have their memory back
 
 
+@pytest.mark.campaign
 def test_votes_are_sent_to_each_worker_once(
     client: Client, remote_cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,6 +55,7 @@ def test_votes_are_sent_to_each_worker_once(
     assert sorted(sent) == sorted(client.nthreads())
 
 
+@pytest.mark.campaign
 def test_a_worker_that_cannot_be_reached_is_survived(
     client: Client, remote_cells: Cells, local_fit: FitResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +109,7 @@ def test_a_cluster_that_dies_fails_the_fit(remote_cells: Cells, monkeypatch: pyt
             fit(remote_cells)
 
 
+@pytest.mark.campaign
 def test_a_task_without_workers_fails(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_worker(*_: object, **__: object) -> None:
         raise TimeoutError("none")
@@ -127,6 +131,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
             pass
 
 
+@pytest.mark.campaign
 def test_workers_of_another_version_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "run", lambda version: {"tcp://10.0.0.9:1": f"{version()}.9"})
     with pytest.raises(ClusterError, match=rf"tcp://10.0.0.9:1 has stable-arena {__version__}.9, and this is"):
@@ -152,6 +157,7 @@ def test_dask_is_imported_only_for_a_cluster() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.campaign
 def test_a_long_task_is_waited_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     executors, future = ClusterExecutors(client), Future()
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
@@ -160,6 +166,7 @@ def test_a_long_task_is_waited_for(client: Client, monkeypatch: pytest.MonkeyPat
     assert future.done()
 
 
+@pytest.mark.campaign
 def test_workers_without_this_package_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_module(_: object) -> None:
         raise ModuleNotFoundError("No module named 'app'")
@@ -169,6 +176,7 @@ def test_workers_without_this_package_are_refused(client: Client, monkeypatch: p
         ClusterExecutors(client)
 
 
+@pytest.mark.campaign
 def test_a_partition_leaves_only_a_dead_worker(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     executors = ClusterExecutors(client)
     first, second = executors._live

@@ -52,6 +52,7 @@ def test_votes_are_sent_once(remote_cells: Cells, two: list[Executor], monkeypat
     assert sent == [*two, *two]
 
 
+@pytest.mark.campaign
 def test_partitions_may_be_anywhere(remote_cells: Cells, local_fit: FitResult, processes: Start) -> None:
     """One pool that chooses among its processes: a partition that is not where the task is, is built there."""
     pool = processes(2)

@@ -34,7 +34,7 @@ def crowd(seed: int, spread: float, annotators: int = 150, votes_each: int = 80,
 @pytest.mark.parametrize(
     ("spread", "tie_share"),
     [
-        (0.25, 0.35),
+        pytest.param(0.25, 0.35, marks=pytest.mark.campaign),
         pytest.param(0.25, 0.0, marks=pytest.mark.campaign),
         (0.5, 0.0),
         pytest.param(0.5, 0.35, marks=pytest.mark.campaign),
