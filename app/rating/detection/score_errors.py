@@ -20,8 +20,8 @@ def score_covariance(cells: Cells, R: Floats) -> Floats:
     """Return the covariance of scores over samples of annotators who count alike, shape (n_models, n_models).
 
     H⁻¹ (Σ_k g_k g_k′) H⁻¹, g_k the gradient of annotator k's votes at ability 1 and the limit of influence, H the
-    information of all. It asks how far the scores could move if other annotators of this crowd had voted, and an
-    annotator who contradicts them is believed as much as one who agrees.
+    information of all; 0 for models without votes. It asks how far the scores could move if other annotators of this
+    crowd had voted, and an annotator who contradicts them is believed as much as one who agrees.
 
     Parameters
     ----------
@@ -44,9 +44,11 @@ def score_covariance(cells: Cells, R: Floats) -> Floats:
 
     first, *others = map_parts(sum_part, rows.parts)
     information, meat = sum(others, first)
-    information += RIDGE * max(np.trace(information), 1.0) / size * np.eye(size)
-    bread = np.linalg.inv(information)
-    found: Floats = bread @ meat @ bread
+    judged = np.ix_(*[np.flatnonzero(np.diag(information))] * 2)  # models without votes change nothing
+    information, found = information[judged], np.zeros((size, size))
+    ridge = RIDGE * np.trace(information) / max(len(information), 1)
+    bread = np.linalg.inv(information + ridge * np.eye(len(information)))
+    found[judged] = bread @ meat[judged] @ bread
     return found
 
 

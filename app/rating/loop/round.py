@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.rating.data.arrays import Floats, Mask
+from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import Evidence, Weigher, weigh
 from app.rating.detection.sided_cells import SidedCells
@@ -17,6 +18,7 @@ from app.rating.solver.shadow import shadow_abilities
 from app.rating.solver.warm_start import Start
 
 
+@one_blas_thread()
 def run_round(
     cells: Cells,
     settings: LoopSettings,

@@ -8,6 +8,7 @@ from scipy.linalg import eigh
 from scipy.special import expit
 
 from app.rating.data.arrays import Floats, Indices
+from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
 from app.rating.solver.fit import APART, AS_GOOD, fit_am_elo
@@ -72,6 +73,7 @@ def find_maxima(
     return Maxima(best[1], tuple(rival for rival in rivals if rival.behind <= HAIR))
 
 
+@one_blas_thread()
 def _starts(likelihood: Likelihood, fit: FitResult) -> list[Floats]:
     size = len(fit.R)
     c = likelihood.cells

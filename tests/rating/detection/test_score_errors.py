@@ -41,7 +41,7 @@ def test_the_covariance_is_the_sandwich_of_annotators(flipped: tuple[Cells, np.n
     bread = np.linalg.pinv(information)
     expected = bread @ gradient.T @ gradient @ bread
     centre = np.eye(6) - 1.0 / 6.0
-    np.testing.assert_allclose(centre @ score_covariance(cells, R) @ centre, expected, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(centre @ score_covariance(cells, R) @ centre, expected, rtol=1e-5, atol=1e-8)
 
 
 def test_doubt_is_its_plain_twin(flipped: tuple[Cells, np.ndarray, Habits]) -> None:
