@@ -160,17 +160,17 @@ def test_attackers_who_choose_their_battles_need_fewer(arena_cells: tuple) -> No
     settings, target = LoopSettings(min_votes=0), int(order[widest + 1])
     dealt = find_budget(cells, settings, target, Attack(), "m-elo", most=128)
     chosen = find_budget(cells, settings, target, Attack(chosen=True), "m-elo", most=128)
-    assert dealt.annotators is not None
-    assert chosen.annotators is not None
-    assert chosen.annotators < dealt.annotators
+    assert dealt.median_attackers is not None
+    assert chosen.median_attackers is not None
+    assert chosen.median_attackers < dealt.median_attackers
 
 
 def test_excluded_mimics_lift_no_model(arena_cells: tuple) -> None:
     cells, public = arena_cells
     settings, target = LoopSettings(min_votes=0), int(np.argsort(-public)[6])
     attack = Attack("mimic", 100)
-    assert find_budget(cells, settings, target, attack, "none", most=8).annotators is not None
-    assert find_budget(cells, settings, target, attack, "evidence", most=8).annotators is None
+    assert find_budget(cells, settings, target, attack, "none", most=8).median_attackers is not None
+    assert find_budget(cells, settings, target, attack, "evidence", most=8).median_attackers is None
     with pytest.raises(ValueError, match="is the first"):
         find_budget(cells, settings, int(np.argmax(public)), attack, "m-elo", most=8)
 

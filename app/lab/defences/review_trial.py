@@ -106,7 +106,8 @@ class ReviewTrial:
             votes.annotator, votes.left, votes.right, votes.outcome,
             n_annotators=votes.n_annotators, n_models=votes.n_models,
         )  # fmt: skip
-        return run_round(self.cells, LoopSettings(exclude=True, interval="none"), weigher=weigher)
+        rule = LoopSettings(min_votes=self.settings.min_votes, exclude=True, interval="none")
+        return run_round(self.cells, rule, weigher=weigher)
 
     def service(self) -> Mask:
         """Flag by the service's default rule, where it excludes."""
