@@ -103,9 +103,14 @@ def test_attackers_are_flagged_then_excluded_and_the_board_comes_back(arena: Are
 
     arena.change_policy(on_low_ability="exclude", max_excluded_share=0.5)
     arena.refit()
-    assert arena.standing("excluded") == ATTACKERS
+    mimics = {one for one in ATTACKERS if one.startswith("mimic")}
+    assert arena.standing("excluded") == ATTACKERS - mimics
+    assert arena.standing("flagged") == mimics, "a taste never excludes: an admin decides"
+    known = arena.annotators()
+    for one in mimics:
+        arena.ask("POST", f"/annotators/{known[one]['id']}/decisions", {"action": "exclude", "reason": "paid"})
     board = arena.refit()
-    assert arena.standing("excluded") == ATTACKERS, "who is out stays out"
+    assert arena.standing("excluded") == ATTACKERS, "excluded annotators stay out"
     assert board["snapshot"]["votes_used"] == N_HONEST * EACH
     assert outside(board, clean) == set()
 
