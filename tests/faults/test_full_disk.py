@@ -162,7 +162,10 @@ def test_a_board_cannot_be_published(scene: Scene) -> None:
         assert refit["state"] == "failed"
         assert NO_ROOM in refit["detail"]
         served = service.send(client, "GET", "/leaderboard").json()
-        assert (served["snapshot"]["id"], served["models"]) == (board["snapshot"]["id"], board["models"])
+        assert served["snapshot"]["id"] == board["snapshot"]["id"]
+        # How few votes swap neighbours is measured after the publication, and may have come meanwhile.
+        one, other = ([(row["model"], row["score"], row["se"]) for row in each["models"]] for each in (served, board))
+        assert one == other
     disk.relieve()
     service.check("publication")
 
