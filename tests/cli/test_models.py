@@ -16,7 +16,7 @@ def _this_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told(run_cli: RunCli) -> Callable[..., str]:
+def printed(run_cli: RunCli) -> Callable[..., str]:
     """Run `models …` and return what it says."""
 
     def run(*arguments: str) -> str:
@@ -27,49 +27,49 @@ def told(run_cli: RunCli) -> Callable[..., str]:
     return run
 
 
-def listed(told: Callable[..., str], *options: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(told("list", "--format", "json", *options))["models"]
+def listed(printed: Callable[..., str], *options: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(printed("list", "--format", "json", *options))["models"]
     return found
 
 
-def test_a_model_s_life(told: Callable[..., str], database: Database) -> None:
-    assert told("add", "ant", "--license", "MIT") == "ant was added.\n"
-    assert told("set", "ant", "--link", "https://ant.example", "--released", "2026-01-31").startswith(
+def test_a_model_s_life(printed: Callable[..., str], database: Database) -> None:
+    assert printed("add", "ant", "--license", "MIT") == "ant was added.\n"
+    assert printed("set", "ant", "--link", "https://ant.example", "--released", "2026-01-31").startswith(
         "ant: recorded link, rel"
     )
-    assert told("rename", "ant", "[red]ant").startswith("ant is now [red]ant;")
-    assert told("alias", "ant", "latest", "--from", "2026-01-01T00:00:00Z") == (
+    assert printed("rename", "ant", "[red]ant").startswith("ant is now [red]ant;")
+    assert printed("alias", "ant", "latest", "--from", "2026-01-01T00:00:00Z") == (
         "latest means ant from 2026-01-01 00:00 UTC.\n"
     )
-    assert told("set", "latest", "--license", "") == "[red]ant: recorded license.\n"
-    (model,) = listed(told)
+    assert printed("set", "latest", "--license", "") == "[red]ant: recorded license.\n"
+    (model,) = listed(printed)
     assert (model["name"], model["license"], model["released"]) == ("[red]ant", None, "2026-01-31")
-    assert "[red]ant" in told("list")
-    assert told("archive", "ant") == "[red]ant is archived.\n"
-    assert (listed(told), len(listed(told, "--archived"))) == ([], 1)
-    assert told("archive", "ant", "--undo") == "[red]ant is shown on leaderboards again.\n"
+    assert "[red]ant" in printed("list")
+    assert printed("archive", "ant") == "[red]ant is archived.\n"
+    assert (listed(printed), len(listed(printed, "--archived"))) == ([], 1)
+    assert printed("archive", "ant", "--undo") == "[red]ant is shown on leaderboards again.\n"
     with database.read() as conn:
         assert [one.name for one in list_aliases(conn, find_model(conn, "ant"))] == ["ant", "latest"]
 
 
-def test_two_spellings_of_one_model(told: Callable[..., str]) -> None:
+def test_two_spellings_of_one_model(printed: Callable[..., str]) -> None:
     for name in ("ant", "Ant", "bee"):
-        told("add", name)
-    assert told("merge", "Ant", "--into", "ant", "--reason", "spelling") == (
+        printed("add", name)
+    assert printed("merge", "Ant", "--into", "ant", "--reason", "spelling") == (
         "Votes on Ant count for ant from the next refit on.\n"
     )
-    assert {one["name"]: one["merged_into"] for one in listed(told)} == {"Ant": "ant", "ant": None, "bee": None}
-    assert told("unmerge", "Ant") == "Votes on Ant count for itself from the next refit on.\n"
-    assert not any(one["merged_into"] for one in listed(told))
+    assert {one["name"]: one["merged_into"] for one in listed(printed)} == {"Ant": "ant", "ant": None, "bee": None}
+    assert printed("unmerge", "Ant") == "Votes on Ant count for itself from the next refit on.\n"
+    assert not any(one["merged_into"] for one in listed(printed))
 
 
-def test_a_model_changes_and_has_not_changed(told: Callable[..., str]) -> None:
-    told("add", "ant", "--license", "MIT")
-    assert told("changed", "ant", "--at", "2026-02-01", "--reason", "new weights") == (
+def test_a_model_changes_and_has_not_changed(printed: Callable[..., str]) -> None:
+    printed("add", "ant", "--license", "MIT")
+    assert printed("changed", "ant", "--at", "2026-02-01", "--reason", "new weights") == (
         "Votes on ant before 2026-02-01 count for ant (before 2026-02-01) from the next refit on.\n"
     )
-    assert {one["name"]: one["license"] for one in listed(told)} == {"ant": "MIT", "ant (before 2026-02-01)": "MIT"}
-    assert told("changed", "ant", "--at", "2026-02-01T00:00:00Z", "--undo") == (
+    assert {one["name"]: one["license"] for one in listed(printed)} == {"ant": "MIT", "ant (before 2026-02-01)": "MIT"}
+    assert printed("changed", "ant", "--at", "2026-02-01T00:00:00Z", "--undo") == (
         "Votes before 2026-02-01T00:00:00Z count for ant from the next refit on.\n"
     )
 
@@ -92,10 +92,10 @@ def test_a_model_changes_and_has_not_changed(told: Callable[..., str]) -> None:
     ],
 )
 def test_what_is_refused(
-    run_cli: RunCli, told: Callable[..., str], arguments: list[str], exit_code: int, said: str
+    run_cli: RunCli, printed: Callable[..., str], arguments: list[str], exit_code: int, said: str
 ) -> None:
-    told("add", "ant")
-    told("add", "bee")
+    printed("add", "ant")
+    printed("add", "bee")
     result = run_cli("models", *arguments)
     assert (result.exit_code, result.stdout) == (exit_code, "")
     assert said in result.stderr

@@ -100,7 +100,7 @@ def test_votes_come_in_while_the_schema_is_changed(release: Path, empty_database
     environment = {**os.environ, "STABLE_ARENA_DATABASE_URL": url}
     command = [sys.executable, "-m", "app.cli"]
     theirs = {"cwd": release, "env": {**environment, "PYTHONPATH": str(release)}}
-    subprocess.run([*command, "migrate"], **theirs, check=True, capture_output=True)  # type: ignore[call-overload]
+    subprocess.run([*command, "migrate"], **theirs, check=True, capture_output=True)  # type: ignore[call-overload]  # a dict of options
     assert revision(url) == SCHEMA != needed_revision()
     with Database(url) as database, database.begin() as conn:
         key = create_key(conn, "tests", ["ingest"])[1]
@@ -129,7 +129,7 @@ def test_votes_come_in_while_the_schema_is_changed(release: Path, empty_database
 
 def revision(url: str) -> str:
     with psycopg.connect(url.replace("+psycopg", "")) as conn:
-        return str(conn.execute("SELECT version_num FROM alembic_version").fetchone()[0])  # type: ignore[index]
+        return str(conn.execute("SELECT version_num FROM alembic_version").fetchone()[0])  # type: ignore[index]  # the table has one row
 
 
 def recorded(url: str) -> dict[str, str]:

@@ -96,7 +96,7 @@ def test_the_campaign_puts_every_strategy_before_every_board_and_rule() -> None:
     assert wronged["the service's"] < 0.03  # type: ignore[operator]
     gained = {row.board: row.ranks for row in boards}
     assert gained["am-elo robust"] > 1.0  # type: ignore[operator]
-    assert gained["robust without evidence"] < 0.5  # type: ignore[operator]
+    assert gained["robust without evidence"] < 0.5  # type: ignore[operator]  # no fit fails here
 
 
 @pytest.mark.campaign

@@ -153,8 +153,8 @@ def test_only_the_first_invalid_votes_say_why() -> None:
     items = ["[]", many, '{"winner": "tie"}', *["[]"] * MAX_EXPLAINED, many, json.dumps(VOTE)]
     *invalid, last = parse_batch(batch(*items))
     assert isinstance(last, Vote)
-    assert [len(errors) for errors in invalid] == [1, 1, 3] + [1] * (MAX_EXPLAINED + 1)  # type: ignore[arg-type]
-    details = [errors[0].detail for errors in invalid]  # type: ignore[index]
+    assert [len(errors) for errors in invalid] == [1, 1, 3] + [1] * (MAX_EXPLAINED + 1)  # type: ignore[arg-type]  # all are invalid
+    details = [errors[0].detail for errors in invalid]  # type: ignore[index]  # as above
     assert details[:3] == ["must be an object", "is wrong in 105 places", "is required"]
     assert "only the first 100" in details[MAX_EXPLAINED]
 

@@ -11,7 +11,7 @@ from app.review.evidence.expectations import Floats, expect
 from app.review.evidence.schemas import Drift
 
 CLEAR = 2.0
-"""log10 of the likelihood ratio from which a change is told: a hundred to one."""
+"""log10 of the likelihood ratio from which the page names a change: a hundred to one."""
 
 
 def measure_drift(votes: AnnotatorVotes) -> Drift | None:
