@@ -25,10 +25,10 @@ demo: setup ## the service on an embedded PostgreSQL with a simulated crowd; FOR
 example: setup ## a small arena in the browser, with the service on an embedded PostgreSQL
 	@$(BIN)/python -m examples.arena $(ARGS)
 
-test: setup ## the tests, about five minutes on two cores; ARGS="-k leaderboard" picks some
+test: setup ## the tests, about three minutes on two cores; ARGS="-k leaderboard" picks some
 	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
-campaigns: setup ## faults under traffic, kills, whole services, long simulations: about ten minutes
+campaigns: setup ## faults under traffic, kills, whole services, long simulations: about seven minutes
 	$(BIN)/pytest -n 3 --dist worksteal -m campaign $(ARGS)
 
 browser: setup ## every page in a real browser (needs chromium)
@@ -67,9 +67,9 @@ bench: setup ## benchmarks against peers, in an environment of their own
 soak: setup ## long campaigns: kills, coverage of the intervals by simulation
 	$(BIN)/pytest -m soak $(ARGS)
 
-coverage: setup ## branch coverage of the mathematics: 100 %, of the kernels as the interpreter runs them; takes hours
+coverage: setup ## branch coverage of the mathematics, 100 %: the tests, then the kernels as the interpreter runs them
 	$(BIN)/pytest tests/rating -m "not soak" -n 2 --dist worksteal --cov=app.rating --cov-branch --cov-report=
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/rating --ignore=tests/rating/solver/test_prior_spread.py -n 2 --dist worksteal \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests/rating/kernels -m campaign \
 		--cov=app.rating --cov-branch --cov-append --cov-report=term-missing --cov-fail-under=100
 
 lock: ## pin the requirements anew (needs uv)

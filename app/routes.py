@@ -12,6 +12,7 @@ from app.http.dependencies import require_json
 from app.http.paths import PREFIX
 from app.imports import endpoints as imports
 from app.leaderboard import endpoints as leaderboard
+from app.merges import endpoints as merges
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.board import endpoints as board_page
@@ -23,6 +24,7 @@ from app.pages.console.audit import endpoints as audit_page
 from app.pages.console.health import endpoints as health_page
 from app.pages.console.imports import endpoints as imports_page
 from app.pages.console.keys import endpoints as keys_page
+from app.pages.console.merges import endpoints as merges_page
 from app.pages.console.policy import endpoints as policy_page
 from app.pages.console.refits import endpoints as refits_page
 from app.pages.console.retractions import endpoints as retractions_page
@@ -63,6 +65,7 @@ def install_routes(app: FastAPI) -> None:
         refits.router,
         leaderboard.router,
         models.router,
+        merges.router,
         leaderboard.models_router,  # after models: names may hold slashes, and its GET /models/{name} matches them all
         snapshots.router,
         own.router,  # before annotators: the key of an annotator may be `me`, who then has to be given by id
@@ -97,6 +100,7 @@ def install_routes(app: FastAPI) -> None:
         health_page.router,
         keys_page.router,
         retractions_page.router,
+        merges_page.router,
         webhooks_page.router,
         audit_page.router,
         reviews_page.router,

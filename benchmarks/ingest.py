@@ -124,6 +124,8 @@ def measure(url: str, key: str) -> None:
     print(f"single votes over one INSERT each: {ratio:.1f} × (median of {ROUNDS} rounds)")
     ratio = statistics.median(c.rate / a.rate for a, _, c in rounds)
     print(f"battles over single votes: {ratio:.2f} ×")
+    if failed := sum(x.failed for x in (ours, theirs, battles, median(paced), batch)):
+        raise SystemExit(f"{failed} requests failed: the figures say nothing")
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
-from uuid import UUID
 
 import psycopg
 from fastapi import FastAPI
@@ -16,9 +15,8 @@ from app.database.ids import new_id
 from app.main import create_app
 from app.naming.known_names import KnownNames
 from app.votes.receipts import VoteReceipt
-from app.votes.rules import WINNERS
-from app.votes.schemas import Vote
-from app.votes.service import look_up_names
+from app.votes.rules import OUTCOMES
+from app.votes.service import Submission, look_up_names
 
 _CONNECTIONS = 16
 _INSERT = """
@@ -64,8 +62,8 @@ class _OneInsertEach:
         for connection in connections:
             self._free.put_nowait(connection)
 
-    async def submit(self, submission: tuple[Vote, UUID | None]) -> VoteReceipt:
-        vote, api_key_id = submission
+    async def submit(self, submission: Submission) -> VoteReceipt:
+        vote = submission.vote
         known = look_up_names(self._names, [vote])  # both servers have met all names before they are measured
         vote_id = new_id()
         values = (
@@ -73,11 +71,11 @@ class _OneInsertEach:
             known.annotators[vote.annotator],
             known.models[vote.model_a],
             known.models[vote.model_b],
-            WINNERS.index(vote.winner),
+            OUTCOMES[vote.winner],
             vote.battle_id,
             vote.voted_at,
             vote.tags,
-            api_key_id,
+            submission.api_key_id,
         )
         connection = await self._free.get()
         try:

@@ -1,12 +1,13 @@
 """The rating engine beside its peers and itself: the same votes, the same process, medians of five.
 
-`python -m benchmarks.rating [row …]`; rows: real, arena-rank, long-tail, evalica, crowd-kit, paper, scale, warm,
+`python -m benchmarks.rating [row …]`; rows: real, arena-rank, long-tail, file, evalica, crowd-kit, paper, scale, warm,
 threads, bias.
 """
 
 import csv
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,8 +18,10 @@ from pathlib import Path
 import evalica
 import numpy as np
 import pandas as pd
+import polars as pl
 from scipy.stats import spearmanr
 
+from app.imports.formats import read_vote_file
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate, count_pairs
 from app.rating.inference.results import Diagnostics, ModelEstimates
@@ -27,7 +30,7 @@ from app.rating.settings import LoopSettings
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.warm_start import Start
-from benchmarks.measure import RUNS, Row, floor, in_fresh_process, one_processor, seconds
+from benchmarks.measure import ROOT, RUNS, Row, floor, in_fresh_process, one_processor, seconds
 from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, crowd_kit_frame, paper_steps
 from benchmarks.worlds import cells_of, large, long_tail, million, pairs_of
 
@@ -66,6 +69,39 @@ def on_a_long_tail() -> Iterator[Row]:
     theirs = seconds(lambda: arena_rank(frame))
     ours, least = seconds(lambda: am_elo(votes)), floor(cells_of(votes))
     yield Row("am-ELO + clustered intervals, long tail", ours, "arena-rank, the same", theirs, 0.2, least)
+
+
+def rate_a_file() -> Iterator[Row]:
+    """Time the command from its start to its end, less reading the file: arena-rank begins with votes in memory.
+
+    Reading is timed by itself: the command loads its solver meanwhile, and what that adds to reading counts.
+    """
+    votes = long_tail()
+    frame = arena_rank_frame(votes)
+    theirs = seconds(lambda: arena_rank(frame))
+    with tempfile.TemporaryDirectory() as folder:
+        file, board = Path(folder) / "votes.parquet", Path(folder) / "board.json"
+        words = np.array(["model_b", "tie", "model_a"])[(2.0 * votes.outcome).astype(int)]
+        names = {
+            side: np.char.add(f"{side[0]} ", getattr(votes, side).astype(str))
+            for side in ("annotator", "model_a", "model_b")
+        }
+        pl.DataFrame({**names, "winner": words}).write_parquet(file)
+
+        def run(*options: str) -> float:
+            command = [sys.executable, "-m", "app.cli", "rate", str(file), "--min-votes", "0", "--output", str(board)]
+            began = time.perf_counter()
+            subprocess.run([*command, *options], cwd=ROOT, check=True, capture_output=True)
+            return time.perf_counter() - began
+
+        reading = seconds(lambda: read_vote_file(file))
+        run()  # compiles
+        ours, tested = (
+            statistics.median(run("--flag-rule", rule) for _ in range(RUNS)) - reading
+            for rule in ("threshold", "evidence")
+        )
+    yield Row("rate of a Parquet file, long tail", ours, "arena-rank, the same", theirs, 0.35, floor(cells_of(votes)))
+    print(f"  with the tests on annotators, its default: {tested:.4f} s. Reading, left out of both: {reading:.4f} s")
 
 
 def against_evalica() -> Iterator[Row]:
@@ -191,6 +227,7 @@ ROWS: dict[str, Callable[[], Iterator[Row]]] = {
     "real": real_votes,
     "arena-rank": against_arena_rank,
     "long-tail": on_a_long_tail,
+    "file": rate_a_file,
     "evalica": against_evalica,
     "crowd-kit": against_crowd_kit,
     "paper": against_the_paper,

@@ -102,20 +102,29 @@ class Voters:
         return sorted(1000 * took for due, took in self.answered if start <= due < end)
 
 
-async def refit(database: Database, spells: list[Spell]) -> str:
-    """Run a refit to its end, note when which of its stages ran, and return how it ended and what they took."""
+async def refit(database: Database, spells: list[Spell]) -> tuple[float, str]:
+    """Run a refit to its end and note when which of its stages ran.
+
+    Returns
+    -------
+    The seconds from the first read to the end, without those that it waited for its turn, and what each stage took.
+    """
     with database.begin() as conn:
         refit_id = request_refit(conn, trigger="command", requested_by="a benchmark")
     began, state = time.monotonic(), "queued"
+    claimed = began
     while True:
         await asyncio.sleep(0.02)
         with database.read() as conn:
             found = find_refit(conn, refit_id)
         if found.state != state:
-            spells.append((state, began, time.monotonic()))
-            began, state = time.monotonic(), found.state
+            now = time.monotonic()
+            spells.append((state, began, now))
+            claimed = now if state == "queued" else claimed
+            began, state = now, found.state
         if found.ended:
-            return f"{found.state} " + ", ".join(f"{name} {value:.1f}" for name, value in found.seconds.items())
+            stages = ", ".join(f"{name} {value:.2f}" for name, value in found.seconds.items())
+            return began - claimed, f"{found.state} {stages}"
 
 
 def at(times: list[float], share: float) -> float:
@@ -130,14 +139,16 @@ async def measure(database: Database, host: str, port: int, key: str) -> None:
     await refit(database, [])  # compiled kernels, caches
     rounds: list[tuple[Spell, Spell]] = []
     stages: list[Spell] = []
+    lasted: list[float] = []
     for _ in range(ROUNDS):
         start = time.monotonic()
         await asyncio.sleep(IDLE_SECONDS)
         middle = time.monotonic()
-        told = await refit(database, stages)
+        seconds, described = await refit(database, stages)
         end = time.monotonic()
+        lasted.append(seconds)
         rounds.append((("idle", start, middle), ("a refit", middle, end)))
-        print(f"refit of {end - middle:4.1f} s: {told}")
+        print(f"refit of {seconds:4.1f} s, after {end - middle - seconds:.1f} s in the queue: {described}", flush=True)
     for task in voting:
         task.cancel()
     await asyncio.gather(*voting, return_exceptions=True)
@@ -146,6 +157,7 @@ async def measure(database: Database, host: str, port: int, key: str) -> None:
     for name in dict.fromkeys(name for name, _, _ in spells):
         times = sorted(took for spell in spells if spell[0] == name for took in voters.between(*spell[1:]))
         print(f"{name:16}{len(times):9,}" + "".join(f"{at(times, s):9.1f}" for s in (0.5, 0.9, 0.99, 0.999, 1)))
+    print(f"from read to published: {statistics.median(lasted):.1f} s (median), {max(lasted):.1f} s (most)")
     pairs = [tuple(at(voters.between(*spell[1:]), 0.99) for spell in pair) for pair in rounds]
     print(f"failed: {voters.failed}; p99 idle → refit: " + ", ".join(f"{i:.0f}→{b:.0f}" for i, b in pairs))
     print(
@@ -168,7 +180,9 @@ def served(data_dir: Path, *options: str) -> Iterator[tuple[str, int]]:
         server.wait()
 
 
-def main(votes: int, *options: str) -> None:
+@contextmanager
+def stored_votes(votes: int, *scopes: str) -> Iterator[tuple[Path, Database, str]]:
+    """Yield the folder of an embedded database with so many votes, the database, and a key with these scopes."""
     folder = Path(tempfile.mkdtemp(prefix="stable-arena-bench-"))
     folder.chmod(0o711)  # root's server runs as another user
     try:
@@ -177,17 +191,21 @@ def main(votes: int, *options: str) -> None:
                 for statement in _NAMES.split(";"):
                     conn.execute(text(statement))
                 conn.execute(text(_VOTES), {"votes": votes})
-                key = create_key(conn, "benchmark", ["ingest"])[1]
+                key = create_key(conn, "benchmark", scopes)[1]
                 policy = current_policy(conn).settings.model_copy(update={"refit_interval_seconds": 1e6})
                 set_policy(conn, policy, reason="a benchmark", created_by="a benchmark")
             with psycopg.connect(
                 database.url.set(drivername="postgresql").render_as_string(False), autocommit=True
             ) as conn:
                 conn.execute("VACUUM ANALYZE")  # or the server does it by itself in the first round
-            with served(folder / "data", *options) as (host, port):
-                asyncio.run(measure(database, host, port, key))
+            yield folder / "data", database, key
     finally:
         shutil.rmtree(folder)
+
+
+def main(votes: int, *options: str) -> None:
+    with stored_votes(votes, "ingest") as (folder, database, key), served(folder, *options) as (host, port):
+        asyncio.run(measure(database, host, port, key))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import typer
@@ -19,6 +17,7 @@ from typer.main import get_command
 
 import app
 from app.cli.failures import run_guarded
+from app.cli.importing import import_at_once
 
 OBJECTS_BEFORE_COLLECTION = 100_000
 
@@ -75,7 +74,7 @@ COMMANDS = {
     "restore": Listed("app.cli.restore:restore", "Fill an empty database from a backup, and check it by a refit."),
     "compile": Listed(
         "app.cli.compile_kernels:compile_ahead",
-        "Compile the numeric kernels once, so that the first refit or `rate` need not.",
+        "Compile the numeric kernels once, so that the first refit, `rate` or batch of votes need not.",
     ),
     "import": Listed("app.cli.import_votes:import_votes", "Record the votes of a file."),
     "imports": Listed("app.cli.imports:imports", "List the imports of vote files, and undo one as a whole."),
@@ -111,7 +110,7 @@ class LazyGroup(TyperGroup):
 def load_command(name: str, listed: Listed) -> Any:
     """Import a command: a function, or a `typer.Typer` with a family of them."""
     module, _, attribute = listed.place.partition(":")
-    found = getattr(_import(module), attribute)
+    found = getattr(import_at_once(module), attribute)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False)
         single.command(name)(found)
@@ -119,22 +118,6 @@ def load_command(name: str, listed: Listed) -> Any:
     command = get_command(found)
     command.name = name  # a family has no name of its own
     return command
-
-
-def _import(name: str) -> ModuleType:
-    """Import a command's module.
-
-    It makes half a million objects, and none of them is garbage. Python would search them for garbage again and again,
-    which took a quarter of the time of a short command.
-    """
-    if name in sys.modules:
-        return sys.modules[name]
-    gc.disable()
-    try:
-        return import_module(name)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 class _Commands(LazyGroup):

@@ -11,9 +11,11 @@ from app.cli.outputs import write_json, write_tables
 from app.cli.session import changing, reading
 from app.cli.tables import make_table
 from app.cli.texts import one_line
+from app.database.timestamps import from_midnight
 from app.errors import BadInputError
-from app.models.merges import mark_changed, merge_model, unmark_changed, unmerge_model
-from app.models.schemas import Merge, Model, ModelChange, NewAlias, NewModel, NewVersion, Unmerge
+from app.merges.schemas import Merge, NewVersion, Unmerge
+from app.merges.service import mark_changed, merge_model, unmark_changed, unmerge_model
+from app.models.schemas import Model, ModelChange, NewAlias, NewModel
 from app.models.service import add_alias, add_model, change_model, list_models
 
 _ALL = 2**31 - 1
@@ -110,8 +112,7 @@ def changed(
     undo: Annotated[bool, typer.Option("--undo", help="Take it back: the votes before count for it again.")] = False,
 ) -> None:
     """Say that a model changed at some time: the votes before it count for a model of their own."""
-    when = f"{at}T00:00:00Z" if len(at) == len("2026-11-01") else at
-    body = read_form(NewVersion, {"at": when, "reason": reason})
+    body = read_form(NewVersion, {"at": from_midnight(at), "reason": reason})
     with changing() as conn:
         if undo:
             found = unmark_changed(conn, name, body, unmarked_by=_BY)

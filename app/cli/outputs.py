@@ -1,15 +1,14 @@
 """Where a command's result goes, and in which format: standard output, or a file that is replaced as a whole."""
 
-import json
 import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel
+from pydantic_core import to_json
 from rich.console import RenderableType
 
 from app.cli.tables import render
@@ -74,13 +73,9 @@ def write_tables(parts: Iterable[RenderableType], output: Path | None = None) ->
     write_output(render(parts, terminal=output is None and stdout_is_terminal()).encode(), output)
 
 
-def write_json(document: BaseModel | Mapping[str, Any], output: Path | None = None) -> None:
-    """Write a JSON document, indented."""
-    if isinstance(document, BaseModel):
-        text = document.model_dump_json(indent=2)
-    else:
-        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    write_output(f"{text}\n".encode(), output)
+def write_json(document: object, output: Path | None = None) -> None:
+    """Write a JSON document, indented: a model, a dataclass or a mapping."""
+    write_output(to_json(document, indent=2, by_alias=False, inf_nan_mode="null") + b"\n", output)
 
 
 def write_output(content: bytes, path: Path | None) -> None:

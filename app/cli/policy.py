@@ -53,7 +53,11 @@ def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
         stages.stage("Fitting")
         worker, scheduler = session.settings.worker, session.settings.fit.scheduler
         resources = FitResources(worker.fit_seconds, worker.fit_memory_bytes, scheduler)
-        found = PolicyPreviews(session.database, resources).preview(settings)
+        previews = PolicyPreviews(session.database, resources)
+        try:
+            found = previews.preview(settings)
+        finally:
+            previews.stop()
     if output_format == "json":
         write_json(found)
     else:

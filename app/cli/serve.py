@@ -47,14 +47,15 @@ def serve(
     """Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers."""
     settings = _chosen(read_settings(), host, port, workers, worker)
     log_to_stderr(log_level(settings))
-    stop_at_once(stop_signals())  # later the supervisor handles them
+    stopped = stop_at_once(stop_signals())  # later the supervisor handles them
     # The database is opened here first, so that what is wrong with it is said in one line. It is held, so that the
     # embedded server stops after everything that uses it.
     with _shared_metrics(settings), _listening_socket(settings) as address, open_database_of(settings) as database:
         with database.read() as conn:
             require_pseudonym_key(conn)
         supervisor = Supervisor(settings, address)
-        supervisor.run()
+        if not stopped.is_set():
+            supervisor.run()
     if supervisor.failed:
         raise typer.Exit(1)
 

@@ -116,10 +116,11 @@ class Supervisor(Multiprocess):
     def join_all(self) -> None:
         """Wait for all children, and kill those that take too long."""
         deadline = time.monotonic() + GRACE_SECONDS
-        for child in (*(server.process for server in self.processes), *filter(None, [self._worker])):
+        servers = [("server", server.process) for server in self.processes]
+        for kind, child in (*servers, *([("worker", self._worker)] if self._worker else [])):
             child.join(max(0.0, deadline - time.monotonic()))
             if child.is_alive():
-                log.error("process_killed", pid=child.pid, detail="it did not stop in time")
+                log.error("process_killed", process=kind, pid=child.pid, detail="it did not stop in time")
                 child.kill()
                 child.join()
 

@@ -1,3 +1,4 @@
+import gc
 import signal
 import threading
 from collections.abc import Iterable
@@ -8,7 +9,7 @@ from typing import NoReturn
 from app.cli.logs import log_level, log_to_stderr
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
-from app.refits.fit.child_process import become_child, lower_priority
+from app.refits.fit.child_process import WORKER_PRIORITY, become_child, lower_priority
 from app.settings import Settings, read_settings
 
 _LOOK_UP_SECONDS = 1.0
@@ -25,7 +26,7 @@ def worker() -> None:
 def work_as_child(parent_death: Connection, settings: Settings) -> None:
     """Do the same as a child of `serve`, with lower priority, until `serve` stops it or is gone."""
     become_child(parent_death)
-    lower_priority()
+    lower_priority(WORKER_PRIORITY)
     log_to_stderr(log_level(settings))
     # A database server that this process starts would have its low priority: the servers start it again.
     _work_until({signal.SIGTERM}, settings, revives=False)
@@ -54,10 +55,20 @@ def stop_signals() -> set[signal.Signals]:
     return {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP} if heeds_hangup() else set())
 
 
-def stop_at_once(signals: Iterable[signal.Signals]) -> None:
-    """Let these signals end the process in order while it starts, which takes long on a busy machine."""
+def stop_at_once(signals: Iterable[signal.Signals]) -> threading.Event:
+    """Let these signals end the process in order while it starts, which takes long on a busy machine.
+
+    They set the event that is returned, too: Python drops an exception that a handler raises within a finaliser.
+    """
+    stopped = threading.Event()
+
+    def stop(*_: object) -> NoReturn:
+        stopped.set()
+        raise SystemExit(0)
+
     for name in signals:
-        signal.signal(name, _stop)
+        signal.signal(name, stop)
+    return stopped
 
 
 def wait_awake(stopped: threading.Event) -> None:
@@ -73,12 +84,11 @@ def wait_awake(stopped: threading.Event) -> None:
 def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bool) -> None:
     from app.worker.worker import Worker  # noqa: PLC0415  `serve` imports this module and stays small
 
-    stop_at_once(signals)
+    stopped = stop_at_once(signals)
     with open_database_of(settings, revives=revives) as database:
         with database.read() as conn:
             require_pseudonym_key(conn)
         running = Worker(database, settings)
-        stopped = threading.Event()
         for name in signals:
             signal.signal(name, lambda *_: stopped.set())
         running.start()
@@ -86,7 +96,4 @@ def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bo
             wait_awake(stopped)
         finally:
             running.stop()
-
-
-def _stop(*_: object) -> NoReturn:
-    raise SystemExit(0)
+    gc.freeze()  # or the interpreter searches all loaded libraries for garbage as it ends: half a second

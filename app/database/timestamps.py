@@ -39,3 +39,8 @@ Day = Annotated[date, BeforeValidator(_date_text)]
 Timestamp = Annotated[AwareDatetime, BeforeValidator(_timestamp_text)]
 StorableTimestamp = Annotated[Timestamp, AfterValidator(_in_range)]
 """A timestamp that PostgreSQL can store and every reader can take."""
+
+
+def from_midnight(text: str) -> str:
+    """Return a date as the timestamp at which it begins in UTC, and other text as it is."""
+    return f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text

@@ -21,7 +21,7 @@ from app.leaderboard.model_page.schemas import ModelDetail
 from app.leaderboard.model_page.service import describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
-from app.models.merges import find_contestant
+from app.models.service import find_contestant
 from app.rating.decision.confidence import MOST_RANKS
 from app.services import Services
 from app.snapshots.schemas import LeaderboardMethod
@@ -53,6 +53,8 @@ def _known_fields(value: str) -> str:
 
 # arena-catalog, an older way to say /leaderboard/arena-catalog, is not described: the answer would have two shapes, and
 # clients generated from the description could not tell which.
+_Snapshot = Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")]
+_AsOf = Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")]
 _FORMAT: Any = Query(json_schema_extra={"enum": ["json", "csv", "parquet"]})
 
 
@@ -74,8 +76,8 @@ async def get_leaderboard(
     _reader: OptionalReader,
     request: Request,
     services: ProcessServices,
-    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
-    as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
+    snapshot: _Snapshot = None,
+    as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
     tag: Annotated[str | None, Query(description="Scores from only the votes with this tag.")] = None,
     compare: Annotated[
@@ -129,8 +131,8 @@ async def get_arena_catalog(
     _reader: OptionalReader,
     request: Request,
     services: ProcessServices,
-    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
-    as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
+    snapshot: _Snapshot = None,
+    as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
     tag: Annotated[str | None, Query(description="Only the category of this tag.")] = None,
     if_none_match: Annotated[str | None, Header()] = None,
@@ -177,8 +179,8 @@ def get_confidence(
     _reader: OptionalReader,
     conn: ReadView,
     services: ProcessServices,
-    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
-    as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
+    snapshot: _Snapshot = None,
+    as_of: _AsOf = None,
     tag: Annotated[str | None, Query(description="Scores from only the votes with this tag.")] = None,
     k: Annotated[int, Query(ge=1, le=MOST_RANKS, description="How many models are asked for: the best k.")] = 1,
     if_none_match: Annotated[str | None, Header()] = None,
@@ -222,8 +224,8 @@ def list_matchups(
     _reader: OptionalReader,
     conn: ReadView,
     services: ProcessServices,
-    snapshot: Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")] = None,
-    as_of: Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")] = None,
+    snapshot: _Snapshot = None,
+    as_of: _AsOf = None,
     model: Annotated[str | None, Query(description="Only pairs with this model, as model_a.")] = None,
     format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
     limit: PageSize = 50,

@@ -1,7 +1,6 @@
 """Models on record: their names and what is known of them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
@@ -73,33 +72,6 @@ def set_archived(conn: Connection, model_id: int, *, archived: bool) -> None:
     """Archive a model or show it again. A model that is archived already keeps its time."""
     moment = func.coalesce(models.c.archived_at, func.clock_timestamp()) if archived else None
     conn.execute(update(models).where(models.c.id == model_id).values(archived_at=moment))
-
-
-def insert_merge(
-    conn: Connection,
-    model_id: int,
-    before: datetime | None,
-    into_id: int | None,
-    *,
-    reason: str | None,
-    recorded_by: str,
-) -> None:
-    """Record for which model the votes on a model, cast before a time, count from now on; None for all, for itself."""
-    values = {"model_id": model_id, "before": before, "into_id": into_id, "reason": reason, "recorded_by": recorded_by}
-    conn.execute(insert(model_merges).values(**values, recorded_at=func.clock_timestamp()))
-
-
-def find_former(conn: Connection, model_id: int, before: datetime) -> int | None:
-    """Return the model for which the votes on a model before a time counted last; None where they never did."""
-    c = model_merges.c
-    meant = select(c.into_id).where(c.model_id == model_id, c.before == before, c.into_id.is_not(None))
-    return conn.execute(meant.order_by(c.id.desc()).limit(1)).scalar_one_or_none()
-
-
-def database_time(conn: Connection) -> datetime:
-    """Return the time on the database's clock."""
-    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
-    return now
 
 
 def _merged_into() -> ColumnElement[str | None]:

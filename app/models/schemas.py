@@ -6,7 +6,6 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.database.timestamps import Day, StorableTimestamp
-from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH, name_error
 
 MAX_LINK_LENGTH = 2_000
@@ -124,24 +123,6 @@ class NewAlias(BaseModel):
         return self
 
 
-class Merge(BaseModel):
-    """Let a model's votes count for another model."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    into: ModelName = Field(description="Name of the model for which they count.")
-    reason: Reason | None = None
-
-
-class NewVersion(BaseModel):
-    """Split a model's votes at a time: the votes before it count for a model of their own."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    at: StorableTimestamp = Field(description="When the model changed. It must not lie in the future.")
-    reason: Reason | None = None
-
-
 class Version(BaseModel):
     """A model that changed, and what it was before."""
 
@@ -150,11 +131,3 @@ class Version(BaseModel):
     model: str
     changed_at: datetime
     before: str = Field(description="The model for which the votes before this time count.")
-
-
-class Unmerge(BaseModel):
-    """Let a model's votes count for itself again."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    reason: Reason | None = None

@@ -7,7 +7,8 @@ from sqlalchemy import Connection
 from app.audit import service as audit
 from app.errors import ConflictError, NotFoundError
 from app.models import queries as store
-from app.models.schemas import Alias, FoundModel, ModelChange, NewAlias, NewModel
+from app.models.contestants import ALWAYS, read_contestants
+from app.models.schemas import Alias, FoundModel, ModelChange, NewAlias, NewModel, Version
 from app.naming import aliases
 from app.naming.aliases import read_names
 from app.naming.names import name_error
@@ -39,6 +40,34 @@ def get_model(conn: Connection, number: int) -> FoundModel:
     """Return the model with this number, which must exist."""
     row = store.get_model(conn, number)
     return FoundModel.model_validate({**row, "model_id": row["id"]})
+
+
+def find_contestant(conn: Connection, reference: str) -> FoundModel:
+    """Return the model for which votes by this name count: the model with the name, or the one it was merged into.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    found = find_model(conn, reference)
+    number = read_contestants(conn).of(found.model_id)
+    return found if number == found.model_id else get_model(conn, number)
+
+
+def list_merged(conn: Connection, model_id: int) -> list[str]:
+    """Return the names of the models whose votes count for a model."""
+    contestants = read_contestants(conn)
+    return [get_model(conn, one).name for one in sorted(contestants.merged) if contestants.of(one) == model_id]
+
+
+def list_versions(conn: Connection, model: FoundModel) -> list[Version]:
+    """Return when a model changed, in order."""
+    rules = read_contestants(conn).rules.get(model.model_id, ())
+    return [
+        Version(model=model.name, changed_at=rule.before, before=get_model(conn, rule.into_id).name)
+        for rule in rules
+        if rule.before < ALWAYS
+    ]
 
 
 def list_aliases(conn: Connection, model: FoundModel) -> list[Alias]:

@@ -46,8 +46,9 @@ class Policy(BaseModel):
     )
     influence_limit: Annotated[_Number, Field(gt=0, le=1000)] | None = Field(
         LoopSettings.influence_limit,
-        description="Largest influence of an annotator on a model, as a multiple of what the model's mean judge has; "
-        "five votes beside are free. Votes beyond it weigh less. null: no limit.",
+        description="Votes of an annotator on a model that count in full, as a multiple of those of the model's mean "
+        "judge; five votes beside are free. Votes beyond them weigh less, and so do those of able annotators. null: no "
+        "limit.",
     )
     bias_correction: StrictBool = Field(
         True,

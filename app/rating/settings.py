@@ -48,10 +48,10 @@ class LoopSettings:
         the paper's maximum likelihood.
     ability_cap : upper bound on θ_k in units of the typical ability, at least 1.1 (a lower cap would hold nearly every
         annotator, and nothing would set the scale); None for no cap. Needs a prior.
-    influence_limit : largest influence of an annotator on a model, as a multiple of what the model's mean judge has,
-        and some votes beside; votes beyond it weigh less. None for no limit (am-elo with a prior only; maximum
-        likelihood and m-elo have none).
-    seek_higher : whether to climb from six other starts too, for the highest maximum, where fewer than 20,000 votes
+    influence_limit : votes of an annotator on a model that count in full, as a multiple of those of the model's mean
+        judge, and some votes beside; votes beyond them weigh less, and so do those of able annotators. None: all votes
+        weigh 1 (am-ELO with a prior only; under maximum likelihood and m-elo they always do).
+    seek_higher : whether to climb from four other starts too, for the highest maximum, where fewer than 20,000 votes
         count; a maximum nearly as high with another order is a notice (am-elo with a prior only).
     bias_correction : take the first-order bias out of scores and abilities (am-elo with a prior only; maximum
         likelihood and m-elo are never corrected).

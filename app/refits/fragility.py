@@ -1,5 +1,6 @@
 """Finds how few changes of the votes change the newest leaderboard: a job of the worker, after the publication."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -25,14 +26,23 @@ FRAGILITY_LEASE = "fragility"
 Rows = list[dict[str, Any]]
 
 
-def measure_newest(database: Database, process: FitProcess, *, lease_seconds: float) -> bool:
+def measure_newest(
+    database: Database, process: FitProcess, *, lease_seconds: float, cancelled: Callable[[], bool] = lambda: False
+) -> bool:
     """Measure and store the newest snapshot's fragility if it has none; return whether there was something to do.
 
     It reads the votes that the snapshot names, so it can do so after any crash. What cannot be measured is stored as
     empty, so that it is tried once. A snapshot that is no longer the newest stays without.
 
+    Parameters
+    ----------
+    process : measures; one that is stopped leaves the snapshot without, for another worker
+    cancelled : as for `FitProcess.run`
+
     Raises
     ------
+    FitCancelledError
+        The snapshot stays without: the next call begins again, with the snapshot that is the newest then.
     UnavailableError
     """
     with database.read() as conn:
@@ -44,7 +54,7 @@ def measure_newest(database: Database, process: FitProcess, *, lease_seconds: fl
         return False
     with job:
         try:
-            pairs, best = _measure(database, process, snapshot_id)
+            pairs, best = _measure(database, process, snapshot_id, cancelled)
         except (RatingError, NotReproducibleError, FitTooLargeError, FitProcessLostError) as error:
             log.warning("fragility_not_measured", snapshot=str(snapshot_id), detail=str(error))
             if process.stopped:
@@ -67,13 +77,15 @@ def fragility_rows(fragility: Fragility, names: list[str]) -> tuple[Rows, Rows]:
     return pairs, [{"k": k, **counts} for k, counts in enumerate(_counts(fragility.best), start=1)]
 
 
-def _measure(database: Database, process: FitProcess, snapshot_id: UUID) -> tuple[Rows, Rows]:
+def _measure(
+    database: Database, process: FitProcess, snapshot_id: UUID, cancelled: Callable[[], bool]
+) -> tuple[Rows, Rows]:
     with database.read() as conn:
         fit_input = load_past_fit_input(conn, find_snapshot(conn, str(snapshot_id)))
         counted = np.isin(fit_input.annotator_ids, list_counted_annotators(conn, snapshot_id))
         ranked = np.isin(fit_input.model_ids, list_ranked_models(conn, snapshot_id, fit_input.settings.method))
         names = model_names(conn, fit_input.model_ids)
-    found = process.run(partial(measure_fragility, fit_input, counted, ranked))
+    found = process.run(partial(measure_fragility, fit_input, counted, ranked), cancelled=cancelled)
     return ([], []) if found is None else fragility_rows(found, names)
 
 

@@ -43,7 +43,7 @@ class RuleAlarm:
 def reason_to_hold(fit_input: FitInput, output: FitOutput) -> str | None:
     """Return why an admin has to accept this fit before it is published; None if there is no such reason."""
     excluded, of = _newly_excluded(fit_input, output)
-    share, limit = excluded / max(of, 1), fit_input.max_excluded_share
+    share, limit = excluded / of, fit_input.max_excluded_share
     if share > limit:
         votes = f"{share:.1%} of the votes ({excluded:,} of {of:,})"
         return f"it would newly exclude {votes}, more than the policy's {limit:.1%}"
@@ -55,11 +55,11 @@ def reason_to_hold(fit_input: FitInput, output: FitOutput) -> str | None:
 def newly_excluded_share(fit_input: FitInput, output: FitOutput) -> float:
     """Return the share of votes by annotators past δ that the rule excludes and did not exclude before."""
     excluded, of = _newly_excluded(fit_input, output)
-    return excluded / max(of, 1)
+    return excluded / of
 
 
 def _newly_excluded(fit_input: FitInput, output: FitOutput) -> tuple[int, int]:
-    """Return the number of these votes, and of all votes by annotators past δ."""
+    """Return the number of these votes, and of all votes by annotators past δ; without any there is no fit."""
     annotators = output.annotators
     past = (annotators.votes > fit_input.settings.min_votes) & ~fit_input.keep_never
     newly = past & (annotators.standing == "excluded") & (fit_input.rule_standings != "excluded")

@@ -3,6 +3,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from app.annotators.queries import last_actions
@@ -14,6 +15,7 @@ from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, past_policy
 from app.rating.data.arrays import OUTCOME_VALUES, Mask
+from app.rating.data.sums import TABLE_SIZE
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held
@@ -81,14 +83,14 @@ def load_past_fit_input(conn: Connection, snapshot: Snapshot) -> FitInput:
     actions = last_actions(conn, snapshot.vote_set)
     annotator_ids = _ids([number for number, _, _ in read_standings(conn)])
     # Of the earlier flags only those that the release margin kept are stored. No other standing depended on them.
-    held = set(read_held(conn, snapshot.id))
+    held = read_held(conn, snapshot.id)
     return _load(
         conn,
         past_policy(conn, snapshot.policy_version),
         settings=_past_settings(snapshot),
         annotator_ids=annotator_ids,
         overrides=[OVERRIDES[actions[i]] if i in actions else None for i in annotator_ids.tolist()],
-        rule_standings=["flagged" if i in held else "active" for i in annotator_ids.tolist()],
+        rule_standings=[held.get(i, "active") for i in annotator_ids.tolist()],
         tags=sorted({tag for _, tag in list_leaderboards(conn, snapshot.id) if tag}),
         vote_set=snapshot.vote_set,
         past=True,
@@ -213,7 +215,7 @@ def _positions(ids: Ids, known: Ids, what: str) -> Ids:
     """Return the position of each id among the known ones, which are in order."""
     if not len(ids):
         return np.empty(0, dtype=np.int32)
-    place = np.searchsorted(known, ids)
+    place = _search(known, ids)
     unknown = np.ones(len(ids), dtype=np.bool_)
     if len(known):
         unknown = known[np.minimum(place, len(known) - 1)] != ids
@@ -223,3 +225,12 @@ def _positions(ids: Ids, known: Ids, what: str) -> Ids:
             f"{int(unknown.sum())} vote(s) name {what}s that are not on record, such as number {ids[unknown][0]}"
         )
     return place.astype(np.int32)
+
+
+def _search(known: Ids, ids: Ids) -> NDArray[np.integer]:
+    """Return the place of each id in the known ones, which are in order: any place for an id that is not known."""
+    if not len(known) or known[-1] >= TABLE_SIZE:
+        return np.searchsorted(known, ids)
+    table = np.zeros(int(known[-1]) + 1, dtype=np.int32)
+    table[known] = np.arange(len(known), dtype=np.int32)
+    return table[np.clip(ids, 0, known[-1])]

@@ -13,7 +13,6 @@ from app.annotators.standings import HABITS
 from app.rating.data.arrays import Floats
 from app.rating.detection.evidence import Evidence
 from app.rating.inference.results import AnnotatorEstimates, ModelEstimates
-from app.rating.loop.rows import finite
 from app.rating.settings import TASTE_TESTS
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
@@ -161,4 +160,8 @@ def _about(evidence: Evidence | None, test: str, annotator: int, model_names: Se
 
 def _plain(values: NDArray[Any]) -> list[Any]:
     """Return Python values, None where a number is not finite."""
-    return [finite(x) if isinstance(x, float) else x for x in values.tolist()]
+    if not np.issubdtype(values.dtype, np.floating):
+        return list(values.tolist())
+    plain = values.astype(np.object_)
+    plain[~np.isfinite(values)] = None
+    return list(plain)

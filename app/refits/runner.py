@@ -141,6 +141,7 @@ class RefitRunner:
         """Load, fit and publish. Every error is put on the refit's record."""
         started = time.perf_counter()
         try:
+            self._process.start()  # while the votes are read
             fit_input = self._load(run)
             output = self._fit(run, fit_input)
             self._publish(run, fit_input, output)

@@ -55,7 +55,6 @@ class PolicyPreviews:
             The fit exceeded its limits.
         """
         with self._fits.process() as process:
-            process.start()  # while the votes are read
             with self.database.read() as conn:
                 fit_input = load_fit_input(conn, settings)
             output = process.fit(fit_input, comparisons=False)

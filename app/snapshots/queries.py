@@ -136,9 +136,15 @@ def list_audit_heads(conn: Connection) -> list[tuple[int, Head]]:
     return [(number, Head(entry, bytes.fromhex(digest))) for number, entry, digest in rows]
 
 
-def read_held(conn: Connection, snapshot_id: UUID) -> list[int]:
-    """Return the ids of the annotators that only the release margin keeps flagged or excluded."""
-    return list(conn.execute(select(snapshots.c.held).where(snapshots.c.id == snapshot_id)).scalar_one())
+def read_held(conn: Connection, snapshot_id: UUID) -> dict[int, str]:
+    """Return the annotators that only the release margin keeps flagged or excluded, and which of the two.
+
+    Where the annotators' rows are pruned, all count as excluded: without exclusion it does not matter.
+    """
+    held = conn.execute(select(snapshots.c.held).where(snapshots.c.id == snapshot_id)).scalar_one()
+    c = snapshot_annotators.c
+    standings = select(c.annotator_id, c.rule_standing).where(c.snapshot_id == snapshot_id, c.annotator_id.in_(held))
+    return dict.fromkeys(held, "excluded") | dict(conn.execute(standings).all())
 
 
 def list_leaderboards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, str]]:

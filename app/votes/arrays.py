@@ -1,51 +1,49 @@
-"""Votes as numpy arrays, read by PostgreSQL's binary COPY and parsed in pieces as they arrive."""
+"""Votes as numpy arrays. PostgreSQL joins them to a few long strings of bytes: one row each would take far longer."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from psycopg.pq.abc import PGconn
 from sqlalchemy import Connection
 
 from app.models.contestants import AS_RECORDED, Contestants
 from app.policy.schemas import MOST_TAGS
 from app.snapshots.vote_sets import is_retracted_sql
 
-Message = bytes | bytearray | memoryview
-
 NO_DAY = np.iinfo(np.int32).max
 """The day of a vote whose date is not known."""
 
-_COPY_VOTES = """
-COPY (
-    SELECT v.annotator_id, {model_a}, {model_b}, v.outcome {sealed} {tags} {dates}
-    FROM votes AS v
-    WHERE {conditions}
-) TO STDOUT (FORMAT BINARY)
+_JOIN_VOTES = """
+SELECT count(*), string_agg(
+    int4send(v.annotator_id) || int4send({model_a}) || int4send({model_b}) || int2send(v.outcome)
+    {sealed} {tags} {dates}, ''
+)
+FROM votes AS v
+WHERE v.ctid >= CAST(%(since)s AS tid) AND v.ctid < CAST(%(until)s AS tid) {conditions}
 """
 # The date of a live vote is when it was received: its client could state any other. The date of an imported vote is the
 # one in its file: when it was received says nothing about when it was cast.
 _DATES = """
-    , CASE WHEN v.import_id IS NULL THEN v.received_at ELSE coalesce(v.voted_at, 'infinity') END, v.id
+    || timestamptz_send(CASE WHEN v.import_id IS NULL THEN v.received_at ELSE coalesce(v.voted_at, 'infinity') END)
+    || uuid_send(v.id)
 """
-_SEALED = ", v.sealed_battle_id IS NOT NULL"
-_TAGS = ", CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END"
+_SEALED = "|| boolsend(v.sealed_battle_id IS NOT NULL)"
+_TAGS = "|| int4send(CASE WHEN cardinality(v.tags) = 0 THEN 0 ELSE {bits} END)"
 _TAG_BIT = "CASE WHEN %(tag_{bit})s = ANY (v.tags) THEN {worth} ELSE 0 END"
 _NAMED = "pg_visible_in_snapshot(v.recorded_in, CAST(%(vote_set)s AS pg_snapshot))"
 
-# PostgreSQL's binary COPY: a header, then for each row the number of fields, then for each field its length and its
-# value, all big-endian. No column here can be null, so all rows are equally long.
-_HEADER = 19
-_TRAILER = b"\xff\xff"
+# What the functions of PostgreSQL whose names end in `send` return: big-endian, without gaps.
 _COLUMNS = (("annotator_id", ">i4"), ("model_a_id", ">i4"), ("model_b_id", ">i4"), ("outcome", ">i2"))
 _SEALED_COLUMNS = (("sealed", "?"),)
 _TAG_COLUMNS = (("tags", ">i4"),)
 _DATE_COLUMNS = (("timestamp", ">i8"), ("id", [("high", ">u8"), ("low", ">u8")]))
-_MESSAGES = 50_000  # parsed at once: a row each, so that a piece is a few megabytes
+_BLOCKS = 4096
+"""Of the table, read by one statement: 32 MiB, with at most about 300,000 votes."""
+_NO_BLOCK = 2**32 - 1  # a table's blocks have lower numbers
 _DAY = 86_400_000_000  # microseconds, PostgreSQL's unit of time
 _INFINITY = np.iinfo(np.int64).max
 
@@ -129,90 +127,58 @@ def read_votes(
     if len(tags) > MOST_TAGS:
         raise ValueError(f"at most {MOST_TAGS} tags can be read, not {len(tags)}")
     values = {f"tag_{bit}": tag for bit, tag in enumerate(tags)}
-    conditions = "TRUE"
+    conditions = ""
     if vote_set is not None:
-        conditions = _NAMED
+        conditions += f" AND {_NAMED}"
         values["vote_set"] = vote_set
     if any_retracted:
         conditions += f" AND NOT ({is_retracted_sql('v.id', vote_set)})"
     bits = " + ".join(_TAG_BIT.format(bit=bit, worth=1 << bit) for bit in range(len(tags)))
     tagged = _TAGS.format(bits=bits) if tags else ""
     model_a, model_b = contestants.sides_sql("v")
-    statement = _COPY_VOTES.format(
+    statement = _JOIN_VOTES.format(
         model_a=model_a, model_b=model_b,
         sealed=_SEALED if sealed else "", tags=tagged, dates=_DATES if dated else "", conditions=conditions,
     )  # fmt: skip
+    optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tags else ())
+    plain = _COLUMNS + optional
+    row = np.dtype([*plain, *(_DATE_COLUMNS if dated else ())])
+    pieces = [
+        _columns(parse_joined_votes(joined, row, number), plain, dated=dated)
+        for number, joined in _read_joined(conn, statement, values)
+    ]
+    annotator, model_a_id, model_b_id, outcome, *rest = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    is_sealed, bits_set = rest.pop(0) if sealed else None, rest.pop(0) if tags else None
+    dates = VoteDates(*rest) if dated else None
+    return VoteArrays(annotator, model_a_id, model_b_id, outcome, is_sealed, bits_set, dates)
+
+
+def _read_joined(conn: Connection, statement: str, values: dict[str, str]) -> Iterator[tuple[int, bytes]]:
+    """Yield the number of votes in each part of the table, and the bytes of their columns."""
     driver = cast("psycopg.Connection", conn.connection.driver_connection)
-    with driver.cursor() as cursor, cursor.copy(statement, values or None) as copy:
-        return parse_copied_votes(_received(copy, driver.pgconn), sealed=sealed, tagged=bool(tags), dated=dated)
+    with driver.cursor(binary=True) as cursor:
+        cursor.execute("SELECT pg_relation_size('votes') / current_setting('block_size')::int")
+        (blocks,) = cursor.fetchone() or (0,)
+        # The last part has no end: the table could have been rewritten since the line before.
+        edges = [*range(0, max(blocks, 1), _BLOCKS), _NO_BLOCK]
+        for since, until in pairwise(edges):
+            part = {"since": f"({since},0)", "until": f"({until},0)"}
+            cursor.execute(statement, {**values, **part}, prepare=False)
+            number, joined = cursor.fetchone() or (0, None)
+            yield number, joined or b""
 
 
-def _received(copy: psycopg.Copy, pgconn: PGconn) -> Iterator[Message]:
-    """Yield the messages of a copy, each a row, and the trailer.
-
-    The driver waits for a message, and ends the copy. What has arrived with it is asked for without the driver's
-    machinery for waiting, which takes longer for a row than everything else.
-    """
-    while message := copy.read():
-        yield message
-        while message[-2:] != _TRAILER:  # or of a row that looks like it: then the driver is asked in vain
-            length, message = pgconn.get_copy_data(1)
-            if length <= 0:
-                break
-            yield message
-
-
-def parse_copied_votes(
-    messages: Iterable[Message], *, sealed: bool = False, tagged: bool = False, dated: bool = False
-) -> VoteArrays:
-    """Parse the bytes of `COPY … (FORMAT BINARY)`, a few megabytes at a time.
+def parse_joined_votes(joined: bytes, row: np.dtype[Any], number: int) -> NDArray[Any]:
+    """Return the rows in the bytes of a number of votes.
 
     Raises
     ------
     ValueError
-        The bytes are not rows of non-null columns of the expected widths.
+        There are more or fewer bytes: a column is wider than expected, or null, and PostgreSQL left out the vote.
     """
-    optional = (_SEALED_COLUMNS if sealed else ()) + (_TAG_COLUMNS if tagged else ())
-    columns = _COLUMNS + optional + (_DATE_COLUMNS if dated else ())
-    pieces = [_columns(rows, _COLUMNS + optional, dated=dated) for rows in _rows(iter(messages), columns)]
-    annotator, model_a, model_b, outcome, *rest = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    is_sealed, tags = rest.pop(0) if sealed else None, rest.pop(0) if tagged else None
-    return VoteArrays(annotator, model_a, model_b, outcome, is_sealed, tags, VoteDates(*rest) if dated else None)
-
-
-def _rows(messages: Iterator[Message], columns: tuple[tuple[str, Any], ...]) -> Iterator[NDArray[Any]]:
-    """Yield the rows in pieces. A message may end anywhere in a row."""
-    row = _row_type(columns)
-    held = bytearray()
-    while len(held) < _HEADER and (message := next(messages, None)) is not None:
-        held += message
-    held = held[_HEADER:]
-    more = True
-    while more:
-        before = len(held)
-        for message in islice(messages, _MESSAGES):  # one join takes twice as long: the messages are views
-            held += message
-        more = len(held) > before
-        # The last bytes may be the trailer, which is shorter than a row.
-        n_rows = max(0, len(held) - len(_TRAILER)) // row.itemsize
-        yield _checked(np.frombuffer(held, row, n_rows), columns)
-        held = held[n_rows * row.itemsize :]
-    if held != _TRAILER:
-        raise ValueError(f"the binary copy of votes is not made of whole rows of {row.itemsize} bytes")
-
-
-def _row_type(columns: tuple[tuple[str, Any], ...]) -> np.dtype[Any]:
-    fields: list[tuple[str, Any]] = [("fields", ">i2")]
-    for name, kind in columns:
-        fields += [(f"{name}_length", ">i4"), (name, kind)]
-    return np.dtype(fields)
-
-
-def _checked(rows: NDArray[Any], columns: tuple[tuple[str, Any], ...]) -> NDArray[Any]:
-    expected = all(np.all(rows[f"{name}_length"] == np.dtype(kind).itemsize) for name, kind in columns)
-    if not (expected and np.all(rows["fields"] == len(columns))):
-        raise ValueError("the binary copy of votes has other columns than expected")
-    return rows
+    if len(joined) != number * row.itemsize:
+        raise ValueError(f"{number} votes have {len(joined)} bytes, not {row.itemsize} each")
+    return np.frombuffer(joined, row)
 
 
 def _columns(rows: NDArray[Any], plain: tuple[tuple[str, Any], ...], *, dated: bool) -> list[NDArray[Any]]:

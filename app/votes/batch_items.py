@@ -45,6 +45,11 @@ class BatchItems:
             start = end + 1
 
 
+def compile_batch_scan() -> None:
+    """Compile the scan ahead of the first batch; numba caches the machine code on disk."""
+    BatchItems(b'{"votes": [""]}', most=1)
+
+
 @compiled
 def _end_of_string(body: NDArray[np.uint8], start: int) -> int:
     """Return where the quote is that ends the string which begins at `start`; past the end where there is none."""

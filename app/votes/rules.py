@@ -1,8 +1,7 @@
 """What a vote may say, on every way into the service: outcome words, tags, metadata, and two different models."""
 
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -31,6 +30,8 @@ IN_FUTURE = f"must not lie in the future, by more than {MAX_CLOCK_SKEW.seconds /
 
 MAX_TAGS = 50
 MAX_METADATA_LENGTH = 16_000
+MAX_METADATA_VALUES = 100
+"""At all levels. A batch of 10,000 such votes takes about a second to parse."""
 MAX_METADATA_DEPTH = 20
 
 _CHARACTER = 12  # bytes that JSON may take for one: two escapes
@@ -48,23 +49,24 @@ def tag_errors(tags: Sequence[str]) -> list[FieldError]:
 
 def metadata_error(metadata: dict[str, Any]) -> str | None:
     """Return why PostgreSQL could not store the metadata as `jsonb`, or why it is too large; None if it is neither."""
-    too_long = f"must have at most {MAX_METADATA_LENGTH} characters as JSON"
-    waiting: list[tuple[Any, int]] = [(metadata, 1)]
-    while waiting:
-        if len(waiting) > MAX_METADATA_LENGTH:  # each has a character at least: looking at millions would take seconds
-            return too_long
-        value, depth = waiting.pop()
-        if depth > MAX_METADATA_DEPTH:
-            return f"must not nest deeper than {MAX_METADATA_DEPTH} levels"
-        if isinstance(value, dict):
-            waiting += [(part, depth + 1) for pair in value.items() for part in pair]
-        elif isinstance(value, list):
-            waiting += [(part, depth + 1) for part in value]
-        elif isinstance(value, float) and not math.isfinite(value):
-            return "must not contain NaN or Infinity"
-        elif isinstance(value, str) and not _storable_text(value):
-            return "must not contain the character U+0000 or half of a surrogate pair"
-    return too_long if len(json.dumps(metadata, ensure_ascii=False)) > MAX_METADATA_LENGTH else None
+    values: list[Any] = [metadata]
+    found = 0
+    for _ in range(MAX_METADATA_DEPTH):
+        values = [x for one in values if isinstance(one, dict | list) for x in _values_of(one)]
+        found += len(values)
+        if found > MAX_METADATA_VALUES:  # looking at millions would take seconds
+            return f"must have at most {MAX_METADATA_VALUES} values"
+    if values:
+        return f"must not nest deeper than {MAX_METADATA_DEPTH} levels"
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return "must not contain NaN or Infinity"
+    if len(text) > MAX_METADATA_LENGTH:
+        return f"must have at most {MAX_METADATA_LENGTH} characters as JSON"
+    # Not a backslash before u0000. The handler leaves out halves of surrogate pairs, which have no bytes in UTF-8.
+    storable = "\\u0000" not in text.replace(r"\\", "") and text.encode(errors="ignore").decode() == text
+    return None if storable else "must not contain the character U+0000 or half of a surrogate pair"
 
 
 def model_errors(
@@ -81,5 +83,5 @@ def model_errors(
     )
 
 
-def _storable_text(value: str) -> bool:
-    return "\x00" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
+def _values_of(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container

@@ -29,6 +29,7 @@ from app.votes.rules import (
     IN_FUTURE,
     MAX_CLOCK_SKEW,
     MAX_METADATA_LENGTH,
+    MAX_METADATA_VALUES,
     MAX_TAGS,
     MAX_VOTE_BYTES,
     SaidWinner,
@@ -41,8 +42,10 @@ MAX_EXPLAINED = 100
 """Invalid votes of a batch that say what is wrong with them."""
 MAX_PLACES = 100
 """Wrong places of such a vote that are named one by one."""
-_MAX_PARTS = MAX_METADATA_LENGTH + MAX_TAGS + 100  # of metadata, each has a character at least
-_TOO_LONG = (FieldError("", f"is longer than any vote: {MAX_VOTE_BYTES:,} bytes, with {_MAX_PARTS:,} values"),)
+_MAX_PARTS = 2 * MAX_METADATA_VALUES + MAX_TAGS + 100  # a value has a comma and an opening bracket at most
+_TOO_LONG = (
+    FieldError("", f"is longer than any vote: {MAX_VOTE_BYTES:,} bytes, with {MAX_METADATA_VALUES} values in metadata"),
+)
 _UNEXPLAINED = (FieldError("", f"is invalid; only the first {MAX_EXPLAINED} invalid votes of a batch say why"),)
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -96,7 +99,8 @@ class Vote(BaseModel):
     tags: list[Name] = Field(default_factory=list, max_length=MAX_TAGS, description="Words to group votes by.")
     metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = Field(
         default_factory=dict,
-        description=f"Anything else worth keeping, at most {MAX_METADATA_LENGTH} characters as JSON.",
+        description=f"Anything else worth keeping: at most {MAX_METADATA_LENGTH} characters as JSON, and "
+        f"{MAX_METADATA_VALUES} values at all levels.",
     )
 
     @field_validator("model_b")

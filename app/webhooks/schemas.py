@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Event = Literal[
     "snapshot.published", "annotators.flagged", "annotators.excluded", "annotator.decided", "appeal.submitted",
-    "refit.failed", "board.stale", "rule.jumped",
+    "refit.failed", "board.stale", "rule.jumped", "model.merged", "model.changed",
 ]  # fmt: skip
 EVENTS: tuple[Event, ...] = get_args(Event)
 

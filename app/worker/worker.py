@@ -14,10 +14,10 @@ from app.exports.runner import ExportRunner
 from app.imports.runner import ImportRunner
 from app.leaderboard.charts.service import draw_newest
 from app.policy.service import current_policy
-from app.refits.fit.process import FitProcess, FitResources
+from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
 from app.refits.fragility import measure_newest
 from app.refits.runner import RefitRunner
-from app.refits.schedule import work_waits
+from app.refits.schedule import refit_can_begin, work_waits
 from app.settings import Settings
 from app.snapshots.retention.service import Pruner, Retention
 from app.webhooks.delivery import Deliverer
@@ -51,6 +51,7 @@ class Worker:
         )
         self._pruner = Pruner(database, retention, lease_seconds=lease_seconds)
         self._unavailable = False
+        self._interrupted = False
         self._scheduler = BackgroundScheduler(timezone=UTC)
         # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
@@ -98,10 +99,23 @@ class Worker:
     # The other jobs do not log that the database is unavailable: `run_refit` does.
 
     def measure_fragility(self) -> bool:
-        """Find how few votes decide the newest leaderboard, if that is not known; return whether it was not."""
-        with suppress(UnavailableError):
-            return measure_newest(self._database, self._process, lease_seconds=self._lease_seconds)
-        return False
+        """Find how few votes decide the newest leaderboard, if that is not known; return whether it has been found.
+
+        A refit interrupts it, and it begins again later. Refits by schedule do so once and then wait for its end:
+        otherwise refits in close succession would leave no time for it.
+        """
+        try:
+            found = measure_newest(
+                self._database, self._process, lease_seconds=self._lease_seconds, cancelled=self._refit_goes_first
+            )
+        except UnavailableError:
+            return False
+        except FitCancelledError:
+            log.info("fragility_interrupted")
+            self._interrupted = True
+            return False
+        self._interrupted = False
+        return found
 
     def draw_charts(self) -> bool:
         """Draw the newest snapshot's charts if it has none; return whether there was something to draw."""
@@ -129,6 +143,10 @@ class Worker:
         """Prune old snapshots."""
         with suppress(UnavailableError):
             self._pruner.prune()
+
+    def _refit_goes_first(self) -> bool:
+        with self._database.read() as conn:
+            return refit_can_begin(conn, scheduled=not self._interrupted)
 
     def _run_every(self, seconds: float, job: Callable[[], object], *, thread: str | None = None) -> None:
         """Run a job every so many seconds; where it takes longer, ticks are left out.

@@ -33,9 +33,11 @@ def judge_until_stopped(service: Service, key: str, sender: int, tally: Tally) -
             number += 1
 
 
-@pytest.mark.campaign
+@pytest.mark.parametrize(
+    "kills", [pytest.param(2, marks=pytest.mark.campaign), pytest.param(50, marks=pytest.mark.soak)]
+)
 def test_battles_and_their_tokens_outlive_a_killed_service(
-    database: Database, database_url: str, keys: dict[str, str]
+    database: Database, database_url: str, keys: dict[str, str], kills: int
 ) -> None:
     with database.begin() as conn:
         conn.execute(text("INSERT INTO models (name) VALUES ('a'), ('b'), ('c')"))
@@ -45,7 +47,7 @@ def test_battles_and_their_tokens_outlive_a_killed_service(
         with ThreadPoolExecutor(SENDERS) as pool:
             senders = [pool.submit(judge_until_stopped, service, keys["ingest"], i, tally) for i in range(SENDERS)]
             try:
-                for _ in range(3):
+                for _ in range(kills):
                     tally.wait_for(chance.randint(1, 60))
                     service.kill()
                     service.start()
@@ -65,4 +67,4 @@ def test_battles_and_their_tokens_outlive_a_killed_service(
         cast = {str(row.sealed_battle_id): str(row.id) for row in conn.execute(text("SELECT * FROM votes"))}
     promised = {battles[name]["battle_id"]: votes[name.replace("battle", "vote")]["id"] for name in battles}
     assert drawn == cast == promised, "every battle is on record once, with its one vote, and there is nothing else"
-    print(f"3 kills, {len(battles)} battles, votes answered {statuses}")
+    print(f"{kills} kills, {len(battles)} battles, votes answered {statuses}")

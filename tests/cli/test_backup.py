@@ -10,6 +10,7 @@ from app.database.engine import Database
 RunCli = Callable[..., Any]
 
 
+@pytest.mark.campaign
 @pytest.mark.arena
 def test_a_backup_moves_to_another_server(
     run_cli: RunCli, database_url: str, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -76,7 +76,7 @@ def kill_and_import_again(database: Database, run_cli: RunCli, path: Path, kills
 @pytest.mark.campaign
 @pytest.mark.skipif(sys.platform == "win32", reason="kills with SIGKILL")
 def test_a_few_kills(database: Database, run_cli: RunCli, votes_to_import: Path) -> None:
-    kill_and_import_again(database, run_cli, votes_to_import, kills=3, seed=1)
+    kill_and_import_again(database, run_cli, votes_to_import, kills=2, seed=1)
 
 
 @pytest.mark.soak

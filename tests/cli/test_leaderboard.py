@@ -57,6 +57,7 @@ def test_fits_obey_the_worker_s_limits(
     assert "the fit took longer than 0.001 seconds" in one_error_line(result)
 
 
+@pytest.mark.campaign
 @pytest.mark.own_child
 def test_refit_prints_the_board_that_leaderboard_prints(arena: None, run_cli: RunCli) -> None:
     refitted = run_cli("refit", "--format", "json")

@@ -136,7 +136,7 @@ def test_the_image_serves_compiles_works_and_backs_up(image: Image, start: Start
     (entry,) = from_dockerfile("ENTRYPOINT")
     assert image.run(entry, *SERVICES["migrate"]["command"]).startswith("The schema is at ")
     assert re.search(r"^RUN stable-arena compile$", DOCKERFILE, re.MULTILINE)
-    image.run(entry, "compile")
+    image.run(entry, "compile", NUMBA_OPT="0")  # where the code goes is the question, not how fast it is
     port = str(free_port())
     command = [port if word == "8000" else word for word in SERVICES["api"]["command"]]
     usual = [port if word == "8000" else word for word in from_dockerfile("CMD")]

@@ -6,12 +6,12 @@ how the process ended, and the events up to there.
 """
 
 import json
-import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
+from multiprocessing.context import ForkProcess
 from typing import Any
 
 import psycopg
@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from app.database.engine import Database
 from app.refits.fit.fit import fit_snapshot
-from app.refits.fit.process import FitProcess
+from app.refits.fit.process import FitProcess, _RememberingContext
 from app.refits.load import load_fit_input
 from app.refits.runner import RefitRunner
 
@@ -67,12 +67,16 @@ class Countdown:
         self.around(FitProcess, "fit")
 
 
+def fork_process(context: _RememberingContext, *arguments: Any, **named: Any) -> ForkProcess:
+    context.child = ForkProcess(*arguments, **named)
+    return context.child
+
+
 def run_refit(url: str, last: int, first: str, report: int) -> None:
     os.setpgid(0, 0)
     os.setsid = lambda: None  # a fit in a session of its own would not be killed with the group
     # Nothing runs in this process yet that a fork could cut in two, and the kernels are compiled.
-    forking = multiprocessing.get_context("fork")
-    multiprocessing.get_context = lambda _: forking
+    _RememberingContext.Process = fork_process
     Countdown(last, first, report).watch()
     with Database(url) as database:
         runner = RefitRunner(database, lease_seconds=LEASE_SECONDS)

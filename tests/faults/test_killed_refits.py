@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -53,17 +53,18 @@ def served(database: Database) -> Any:
     return board.snapshot.id, board.models
 
 
-def kill_at(
-    points: Iterable[Point], database: Database, ask: Any, run_and_kill: RunAndKill, runner: RefitRunner
-) -> None:
-    for point in points:
-        before, board = everything_published(database), served(database)
-        wanted = ask()
-        ended = run_and_kill(*point)
-        where = f"killed at event {point}: {ended['events'][-1]}"
-        assert ended["exit"] == -signal.SIGKILL, where
-        check_complete(database, before, board, wanted, where)
-        run_next_unaided(database, ask, runner, where)
+def killed_at(point: Point, database: Database, ask: Any, run_and_kill: RunAndKill, runner: RefitRunner) -> bool:
+    """Kill a refit at an event, and check what it leaves; return False where it ended before that event."""
+    before, board = everything_published(database), served(database)
+    wanted = ask()
+    ended = run_and_kill(*point)
+    if ended["exit"] == 0:
+        return False
+    where = f"killed at event {point}: {ended['events'][-1]}"
+    assert ended["exit"] == -signal.SIGKILL, where
+    check_complete(database, before, board, wanted, where)
+    run_next_unaided(database, ask, runner, where)
+    return True
 
 
 def check_complete(database: Database, before: dict[str, list[Any]], board: Any, wanted: UUID, where: str) -> None:
@@ -116,7 +117,8 @@ def test_killed_here_and_there(
 ) -> None:
     assert [sum(name.startswith(one) for name in events) for one in (SUBMITTED, DONE)] == [1, 1]
     points = [(3, ""), (1, "before do_commit"), (1, SUBMITTED), (1, DONE), (2, DONE), (3, DONE)]
-    kill_at(points, database, ask_for_refit, run_and_kill, runner)
+    for point in points:
+        assert killed_at(point, database, ask_for_refit, run_and_kill, runner), point
 
 
 @pytest.mark.soak
@@ -124,5 +126,8 @@ def test_killed_here_and_there(
 def test_killed_at_every_event(
     database: Database, events: list[str], ask_for_refit: Any, run_and_kill: RunAndKill, runner: RefitRunner
 ) -> None:
-    kill_at(((number, "") for number in range(1, len(events) + 1)), database, ask_for_refit, run_and_kill, runner)
-    print(f"{len(events)} kills")
+    kills = 0
+    while killed_at((kills + 1, ""), database, ask_for_refit, run_and_kill, runner):
+        kills += 1
+    print(f"{kills} kills")
+    assert kills > 0.9 * len(events)  # not as many: whether to cancel is asked every second

@@ -83,6 +83,7 @@ def test_paper_random_never_repeats_the_honest_answer() -> None:
     assert drifted[2000:].mean() > 2 * drifted[:2000].mean()
 
 
+@pytest.mark.campaign
 def test_the_campaign_puts_every_strategy_before_every_board_and_rule() -> None:
     boards, rules = campaign(SETUP, seeds=range(2), strategies=("none", "mimic"))
     assert {row.board for row in boards} == {*ESTIMATORS, WITH_QUOTA, *WITHOUT}

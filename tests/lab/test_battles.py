@@ -56,7 +56,7 @@ def test_the_default_needs_fewer_votes_than_uniform_pairs() -> None:
     assert rows["mixed"].wrong == 0.0
 
 
-@pytest.mark.campaign
+@pytest.mark.soak
 def test_what_the_policies_save() -> None:
     """With 20 models: the first three with a third of the votes, the ranking with no more than uniform pairs."""
     rows = saved(30, "information", "top_k", "mixed")

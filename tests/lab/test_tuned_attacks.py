@@ -105,7 +105,7 @@ def test_framing_in_a_niche(run_lab: RunLab) -> None:
     assert result.exit_code == 0, result.stderr
     rows = json.loads(result.stdout)["framed"]
     assert [(row["judges"], row["board"]) for row in rows] == [(10, "flagged stay"), (10, "flagged excluded")]
-    assert all(row["flagged"] <= 0.2 and row["found"] == 1.0 for row in rows)
+    assert all(row["may_exclude"] == 0.0 and row["flagged"] <= 0.2 and row["found"] == 1.0 for row in rows)
     none = json.loads(run_lab("niche", "--framers", 0, *arguments).stdout)["framed"]
     assert none[0]["found"] is None
 

@@ -81,6 +81,7 @@ def addresses(arena: Arena, client: Client, keys: dict[str, str]) -> dict[str, s
         "console-keys": "/console/keys",
         "console-webhooks": "/console/webhooks",
         "console-retractions": "/console/retractions",
+        "console-merges": "/console/merges",
         "console-audit": "/console/audit",
         "console-audit-verified": "/console/audit/verify",
         "console-health": "/console/health",

@@ -35,14 +35,16 @@ def task(n_votes: int = 60) -> FitInput:
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Every child that fits is stopped (SIGSTOP) as soon as it runs; yields their process ids."""
+    """Every child that fits is stopped (SIGSTOP) as soon as it starts; yields their process ids."""
     stopped: list[int] = []
     submit = FitProcess._submit
 
     def submit_and_stop(self: FitProcess, task: Callable[[], FitOutput]) -> Future[FitOutput]:
         future = submit(self, task)
-        assert self._child is not None
-        stopped.append(self._child.result())
+        child = self._context.child
+        assert child is not None
+        assert child.pid is not None
+        stopped.append(child.pid)
         os.kill(stopped[-1], signal.SIGSTOP)
         return future
 

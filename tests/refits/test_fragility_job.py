@@ -73,6 +73,7 @@ def test_readers_see_it_come(ask: Ask, crowd: list[str], refit: Ask, measure: Ca
     assert shown["above"]["added_votes"] >= 1
 
 
+@pytest.mark.usefixtures("fits_anew")
 def test_what_is_too_much_work_is_left_out_once(
     database: Database,
     stored_crowd: None,
@@ -90,7 +91,7 @@ def test_what_is_too_much_work_is_left_out_once(
 def test_a_lost_process_is_not_tried_again_unless_the_worker_stopped(
     database: Database, stored_crowd: None, run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(*_: object) -> None:
+    def lost(*_: object, **__: object) -> None:
         raise FitProcessLostError("it was killed")
 
     run_refit()

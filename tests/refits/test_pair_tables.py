@@ -39,7 +39,7 @@ def test_a_refit_publishes_a_table_of_the_models_that_are_not_archived(
     assert np.isnan(table.R).tolist() == [False, False, False, False, False, True]
     share = table.weight.astype(np.float64) / table.weight.sum(dtype=np.float64)
     with_new = np.array([7 in (table.models[i], table.models[j]) for i, j in zip(*np.triu_indices(6, 1), strict=True)])
-    np.testing.assert_allclose(share[~with_new], share[0], rtol=2e-3)
+    np.testing.assert_allclose(share[~with_new], share[0], rtol=2e-2)
     # 0.1 of the battles beside the floor are the new model's alone, of the rest as many as of any model: 5 of 15
     assert share[with_new].sum() == pytest.approx(0.2 / 3 + 0.8 * (0.1 + 0.9 / 3), rel=2e-3)
 

@@ -1,4 +1,3 @@
-import multiprocessing
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -223,11 +222,9 @@ def test_a_killed_fit_fails_its_refit_and_the_next_one_works(
     submit = FitProcess._submit
 
     def kill_at_once(self: FitProcess, task: Callable[[], FitOutput]) -> object:
-        others = {child.pid for child in multiprocessing.active_children()}
         future = submit(self, task)
-        for child in multiprocessing.active_children():
-            if child.pid not in others:
-                child.kill()
+        assert self._context.child is not None
+        self._context.child.kill()
         return future
 
     with monkeypatch.context() as killing:

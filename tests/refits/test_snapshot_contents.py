@@ -71,7 +71,8 @@ def test_the_methods_side_by_side(
         assert (row.rank_set_best, row.rank_set_worst, row.class_rank) == (None, None, None)
     leader = min(found["am-elo"].values(), key=lambda row: row.rank)
     for row in found["am-elo"].values():
-        assert row.rank_set_best <= row.best_rank <= row.rank <= row.worst_rank <= row.rank_set_worst
+        assert row.best_rank <= row.rank <= row.worst_rank
+        assert row.rank_set_best <= row.rank <= row.rank_set_worst
         assert (row.class_rank == 1) == (row.upper >= leader.lower)
 
 

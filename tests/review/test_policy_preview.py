@@ -19,6 +19,7 @@ def preview(ask: Ask, **changes: Any) -> Any:
     return ask("POST", "/policy/preview", json={"settings": settings})
 
 
+@pytest.mark.campaign
 @pytest.mark.own_child
 def test_it_says_what_the_refit_then_does(ask: Ask, crowd: list[str], refit: Ask, change_policy: Ask) -> None:
     refit()

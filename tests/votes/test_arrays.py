@@ -1,9 +1,5 @@
-import struct
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import Connection, func, insert, select
 
 from app.database.engine import Database
@@ -11,7 +7,7 @@ from app.database.ids import new_id
 from app.database.tables import annotators, models, votes
 from app.snapshots.vote_sets import anything_new_since, new_votes_since, read_vote_set
 from app.votes import arrays as vote_arrays
-from app.votes.arrays import parse_copied_votes, read_votes
+from app.votes.arrays import parse_joined_votes, read_votes
 
 
 def add_names(conn: Connection, n_annotators: int, n_models: int) -> tuple[list[int], list[int]]:
@@ -27,7 +23,11 @@ def add_vote(conn: Connection, annotator: int, model_a: int, model_b: int, outco
     conn.execute(insert(votes).values(id=new_id(), **values))
 
 
-def test_the_binary_copy_says_what_the_rows_say(connection: Connection) -> None:
+@pytest.mark.parametrize("blocks", [1, 4096])
+def test_the_joined_bytes_say_what_the_rows_say(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, blocks: int
+) -> None:
+    monkeypatch.setattr(vote_arrays, "_BLOCKS", blocks)
     people, contestants = add_names(connection, 7, 5)
     random = np.random.default_rng(1)
     for _ in range(300):
@@ -48,36 +48,10 @@ def test_no_votes_are_empty_arrays(connection: Connection) -> None:
     assert len(read.annotator_id) == len(read.outcome) == 0
 
 
-HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-TRAILER = b"\xff\xff"
-
-
-def copied_row(annotator: int, model_a: int, model_b: int, outcome: int) -> bytes:
-    return struct.pack(">h" + "ii" * 3 + "ih", 4, 4, annotator, 4, model_a, 4, model_b, 2, outcome)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [b"", HEADER[:-1], HEADER, HEADER + bytes(31) + TRAILER, HEADER + bytes(32) + TRAILER,
-     HEADER + copied_row(1, 2, 3, 0), HEADER + copied_row(1, 2, 3, 0) + TRAILER + b"\0"],
-    ids=["nothing", "half a header", "no trailer", "half a row", "other columns", "cut short", "too much"],
-)  # fmt: skip
-def test_anything_but_whole_rows_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="binary copy"):
-        parse_copied_votes([data])
-
-
-@given(st.lists(st.integers(1, 90), max_size=30), st.integers(1, 4))
-def test_however_the_copy_is_cut_into_messages(cuts: list[int], at_once: int) -> None:
-    rows = [(i, 2 * i, 3 * i, i % 4) for i in range(1, 40)]
-    data = HEADER + b"".join(copied_row(*row) for row in rows) + TRAILER
-    ends = [*np.minimum(np.cumsum(cuts, dtype=int), len(data)).tolist(), len(data)]
-    messages = [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    with pytest.MonkeyPatch.context() as few:
-        few.setattr(vote_arrays, "_MESSAGES", at_once)
-        read = parse_copied_votes([message for message in messages if message])
-    columns = read.annotator_id, read.model_a_id, read.model_b_id, read.outcome
-    assert list(zip(*(column.tolist() for column in columns), strict=True)) == rows
+@pytest.mark.parametrize("joined", [b"", bytes(27), bytes(29), bytes(42)])
+def test_anything_but_whole_rows_is_refused(joined: bytes) -> None:
+    with pytest.raises(ValueError, match=rf"^2 votes have {len(joined)} bytes, not 14 each$"):
+        parse_joined_votes(joined, np.dtype([("ids", ">i4", 3), ("outcome", ">i2")]), 2)
 
 
 def test_a_vote_that_commits_late_is_never_lost(database: Database) -> None:

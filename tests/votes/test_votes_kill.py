@@ -98,7 +98,7 @@ def service(database_url: str) -> Service:
 
 @pytest.mark.campaign
 def test_votes_outlive_a_killed_service(database: Database, service: Service, keys: dict[str, str]) -> None:
-    kill_again_and_again(database, service, keys["ingest"], kills=3, seed=1)
+    kill_again_and_again(database, service, keys["ingest"], kills=2, seed=1)
 
 
 @pytest.mark.soak

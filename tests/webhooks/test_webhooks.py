@@ -109,6 +109,30 @@ def test_decisions_and_appeals_are_announced(
     assert crowd[0].encode() not in sent
 
 
+def test_merges_and_changes_of_models_are_announced(
+    ask: Ask, subscribe: Ask, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    subscribe("model.merged", "model.changed")
+    for name in ("GPT4", "GPT-4"):
+        ask("POST", "/models", json={"name": name})
+    merged, changed = {"into": "GPT-4", "reason": "a private reason"}, {"at": "2026-01-31T00:00:00Z"}
+    for act, body in (
+        ("merge", merged), ("merge", merged), ("unmerge", {}), ("unmerge", {}),
+        ("changed", changed), ("changed", changed), ("unchanged", changed), ("unchanged", changed),
+    ):  # fmt: skip
+        assert ask("POST", f"/models/GPT4/{act}", json=body).status_code == 200
+    assert deliverer.deliver_due() == 4, "an act that changes nothing is none"
+    sent = [json.loads(body) for _, body in receiver.messages]
+    told = sorted(((one["type"], one["timestamp"], one["data"]) for one in sent), key=lambda one: one[:2])
+    at = "2026-01-31T00:00:00+00:00"
+    assert [(event, data) for event, _, data in told] == [
+        ("model.changed", {"model": "GPT4", "at": at, "before": "GPT4 (before 2026-01-31)"}),
+        ("model.changed", {"model": "GPT4", "at": at, "before": None}),
+        ("model.merged", {"model": "GPT4", "into": "GPT-4"}),
+        ("model.merged", {"model": "GPT4", "into": None}),
+    ]
+
+
 @pytest.mark.usefixtures("crowd")
 def test_a_publication_is_told_of(
     refit: Ask, subscribe: Ask, receiver: Receiver, deliverer: Deliverer, ask: Ask

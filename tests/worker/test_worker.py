@@ -20,11 +20,12 @@ from tests.fixtures.waiting import wait_until
 
 @pytest.fixture
 def worker(database: Database) -> Iterator[Worker]:
-    worker = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.02)))
+    worker = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.2)))
     yield worker
     worker.stop()
 
 
+@pytest.mark.campaign
 @pytest.mark.own_child
 def test_it_publishes_by_itself(database: Database, stored_crowd: None, worker: Worker) -> None:
     def published() -> bool:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FileArgument, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.lab.sources import open_named
 from app.cli.progress import Stages, showing_stages
 from app.errors import BadInputError
@@ -101,7 +100,7 @@ def _part(share: Progress | None, done: int, parts: int) -> Progress | None:
     return None if share is None else lambda of_part: share((done + of_part) / parts)
 
 
-def _table(rows: Rows, source: str, top: int) -> RenderableType:
+def _table(rows: Rows, source: str, top: int) -> Table:
     return table(
         f"Votes that an arena needs · {source}, {rows[0]['arenas']} arenas",
         rows,

@@ -35,6 +35,10 @@ EXPERIMENTS = {
         "app.cli.lab.bernoulli:bernoulli",
         "Rate two models by Elo, one of which wins with a fixed probability (Elo Uncovered, Figures 1 to 4).",
     ),
+    "judging": Listed(
+        "app.cli.lab.judging:judging",
+        "Measure how annotators are judged, before and now: attackers who gain, honest ones who are wronged, and fits.",
+    ),
     "attacks": Listed(
         "app.cli.lab.attacks:attacks",
         "Attack simulated arenas: how far each leaderboard moves, which annotators each rule flags, and how rightly.",
@@ -69,6 +73,10 @@ EXPERIMENTS = {
     "habits": Listed(
         "app.cli.lab.habits:habits",
         "Judge honest annotators with habits of their own, and bad ones among them, by each rule and level.",
+    ),
+    "drift": Listed(
+        "app.cli.lab.drift:drift",
+        "Weigh the evidence that an ability changed: how often for steady annotators, and for those who changed.",
     ),
     "wronged": Listed(
         "app.cli.lab.wronged:wronged",

@@ -3,7 +3,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
@@ -17,7 +16,7 @@ from app.cli.lab.places import (
     make_setups,
     place_of,
 )
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, percent, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
 from app.lab.defences.gains import BOARDS, boards_with
 from app.lab.defences.search import Case, Effort, Found, search_all
@@ -89,7 +88,7 @@ def _row(found: Found) -> Row:
     }  # fmt: skip
 
 
-def _table(rows: Rows, title: str) -> RenderableType:
+def _table(rows: Rows, title: str) -> Table:
     return table(
         f"Best attacks found · {title}",
         rows,

@@ -4,11 +4,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.attacks.arena import Setup
@@ -91,7 +90,7 @@ def attacks(
     publish(report, output_format, figure)
 
 
-def _tables(boards: Rows, rules: Rows, title: str) -> list[RenderableType]:
+def _tables(boards: Rows, rules: Rows, title: str) -> list[Table]:
     tables = []
     if boards:
         names = list(dict.fromkeys(row["board"] for row in boards))
@@ -101,7 +100,7 @@ def _tables(boards: Rows, rules: Rows, title: str) -> list[RenderableType]:
     return tables
 
 
-def _pivot(title: str, rows: Rows, key: str, names: list[str], cell: Callable[[Row], str]) -> RenderableType:
+def _pivot(title: str, rows: Rows, key: str, names: list[str], cell: Callable[[Row], str]) -> Table:
     """Return one line for each board or rule, one column for each strategy."""
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     at = {(row[key], row["strategy"]): cell(row) for row in rows}

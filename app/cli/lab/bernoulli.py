@@ -3,11 +3,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, layer, lines, panel, row_of, stacked
 from app.cli.lab.options import FigureOption, FormatOption, SeedOption, check_k_factors
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, percent, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
 from app.lab.bernoulli import (
     BATTLES,
@@ -65,7 +64,7 @@ def bernoulli(
     publish(report, output_format, figure)
 
 
-def _table(rows: Rows, battles: int) -> RenderableType:
+def _table(rows: Rows, battles: int) -> Table:
     return table(
         f"S_A − S_B after {battles:,} battles, Elo points",
         rows,

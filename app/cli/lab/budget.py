@@ -5,11 +5,10 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from app.cli.lab.sources import NamedCells, open_named
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
@@ -122,7 +121,7 @@ def _find(
     return {"defence": defence, **figures, **{name: getattr(found, name) for name in NUMBERS}, **shares, "model": name}
 
 
-def _table(rows: Rows, title: str, attack: Attack) -> RenderableType:
+def _table(rows: Rows, title: str, attack: Attack) -> Table:
     how = "battles of the model" if attack.chosen else "uniform battles"
     return table(
         f"Attackers ({attack.strategy}, {attack.votes_each} votes each, {how}) that lift a model by a rank · {title}",

@@ -3,11 +3,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, percent, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.battles.calibration import REFERENCE, find_least_votes, measure_calibration
@@ -63,7 +62,7 @@ def calibration(
     publish(report, output_format, figure)
 
 
-def _detections(rows: Rows, policy: PairPolicy, repeats: int) -> RenderableType:
+def _detections(rows: Rows, policy: PairPolicy, repeats: int) -> Table:
     return table(
         f"New annotators that the service's rule flags · {policy}, {repeats} arenas",
         rows,
@@ -74,7 +73,7 @@ def _detections(rows: Rows, policy: PairPolicy, repeats: int) -> RenderableType:
     )  # fmt: skip
 
 
-def _least(rows: Rows) -> RenderableType:
+def _least(rows: Rows) -> Table:
     return table(
         "Least votes for the same error rates",
         rows,

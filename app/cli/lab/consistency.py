@@ -3,7 +3,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, layer, panel, side_by_side
 from app.cli.lab.options import (
@@ -16,7 +15,7 @@ from app.cli.lab.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from app.cli.lab.sources import open_source
 from app.cli.progress import showing_stages
 from app.lab.consistency import GROUP, PAPER_UNNORMALISED, Convergence, compare_starts
@@ -67,7 +66,7 @@ def consistency(
     publish(report, output_format, figure)
 
 
-def _tables(found: Convergence, title: str) -> list[RenderableType]:
+def _tables(found: Convergence, title: str) -> list[Table]:
     looks = [asdict(look) for look in found.looks if look.step in _shown(found)]
     columns = {
         "Variant": word("variant"),

@@ -4,11 +4,10 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from app.cli.lab.sources import NamedCells, open_named
 from app.cli.progress import showing_stages
 from app.rating.inference.estimate import estimate
@@ -119,7 +118,7 @@ def _weights(named: NamedCells, result: Rating, influence: Influence) -> list[Ro
     ]
 
 
-def _tables(pairs: Rows, best: Rows, annotators: Rows, title: str, *, verify: bool) -> list[RenderableType]:
+def _tables(pairs: Rows, best: Rows, annotators: Rows, title: str, *, verify: bool) -> list[Table]:
     heads = dict(zip(WAYS, ("Dropped", "Flipped", "Added", "Annotators"), strict=True))
     ways = {head: number(way, 0) for way, head in heads.items()}
     columns = {"Model": word("upper"), "Above": word("lower"), "Points": number("gap", 1), **ways}

@@ -3,11 +3,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.defences.habits import BAD, WORLDS, Crowd, judge_crowds
@@ -82,7 +81,7 @@ def _chart(rows: Rows) -> Spec:
     )  # fmt: skip
 
 
-def _table(rows: Rows, title: str) -> RenderableType:
+def _table(rows: Rows, title: str) -> Table:
     """Return one line for each crowd, one column for each rule."""
     lines: dict[tuple[object, ...], dict[str, object]] = {}
     for row in rows:

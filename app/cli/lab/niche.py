@@ -20,7 +20,8 @@ def niche(
     judges: Annotated[
         list[int] | None, typer.Option(min=1, help="Honest judges of the niche; repeat it.", show_default="5, 8, 10")
     ] = None,
-    framers: Annotated[int, typer.Option(min=0, help="Attackers, with 200 votes each in the niche.")] = 4,
+    framers: Annotated[int, typer.Option(min=0, help="Attackers, all of whose votes are in the niche.")] = 4,
+    framer_votes: Annotated[int, typer.Option(min=1, help="Votes of every attacker.")] = 200,
     influence_limit: LimitOption = DEFAULT_LIMIT,
     repeats: Annotated[int, typer.Option(min=1, help="Crowds to draw.")] = 30,
     seed: SeedOption = 0,
@@ -36,26 +37,37 @@ def niche(
     with showing_stages() as stages:
         stages.stage("framing")
         for number in judges or JUDGES:
-            world = Niche(judges=number, framers=framers)
+            world = Niche(judges=number, framers=framers, framer_votes=framer_votes)
             seeds = range(seed, seed + repeats)
             rows += [
-                {"judges": number, "board": each.board, "flagged": each.judges, "found": each.attackers}
+                {
+                    "judges": number,
+                    "board": each.board,
+                    "flagged": each.judges,
+                    "may_exclude": each.acted,
+                    "crowd": each.crowd,
+                    "found": each.attackers,
+                }
                 for each in measure_framing(world, boards, seeds=seeds, processes=processes, progress=stages.share)
             ]
     report = Report(
         experiment="niche",
-        settings={**asdict(Niche(framers=framers)), "repeats": repeats, "seed": seed,
+        settings={**asdict(Niche(framers=framers, framer_votes=framer_votes)), "repeats": repeats, "seed": seed,
                   "influence_limit": limit_of(influence_limit)},
         results={"framed": rows},
         tables=[
             table(
                 f"Honest judges of a niche flagged, and {framers} attackers found · {repeats} crowds", rows,
                 {"Judges": word("judges"), "Board": word("board"), "Flagged": percent("flagged"),
+                 "By what may exclude": percent("may_exclude"), "Of the others": percent("crowd"),
                  "Found": percent("found")},
                 text=["Board"],
             )
         ],
-        notes=["Each judge has 51 votes on five models, each attacker 200 that turn their ranking over."],
+        notes=[
+            f"Each judge has 51 votes on five models, each attacker {framer_votes} that turn their ranking over.",
+            "Tests about a model flag and never exclude.",
+        ],
         chart=side_by_side(
             panel(
                 rows, "Honest judges flagged", layer("point", filled=True, size=40),

@@ -10,7 +10,7 @@ from app.errors import BadInputError
 
 MOST_K = 1_000.0  # far beyond any K in use
 
-Format = Literal["table", "json"]
+Format = Literal["table", "markdown", "json"]
 
 FileArgument = Annotated[
     Path | None, typer.Argument(metavar="[FILE]", help="Votes: CSV, JSONL (both also .gz, .zst) or Parquet.")

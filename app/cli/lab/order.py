@@ -3,7 +3,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, colours, lines, panel, side_by_side
 from app.cli.lab.options import (
@@ -16,7 +15,7 @@ from app.cli.lab.options import (
     SimulatedOption,
     check_k_factors,
 )
-from app.cli.lab.report import Report, Rows, check_figure, number, publish, table, word
+from app.cli.lab.report import Report, Rows, Table, check_figure, number, publish, table, word
 from app.cli.lab.sources import open_source
 from app.cli.progress import showing_stages
 from app.lab.order import INITIAL, K_FACTORS, PERMUTATIONS, shuffle_and_rate
@@ -69,7 +68,7 @@ def order(
     publish(report, output_format, figure)
 
 
-def _elo_table(rows: Rows, title: str) -> RenderableType:
+def _elo_table(rows: Rows, title: str) -> Table:
     return table(
         f"Elo over orders of the same votes · {title}",
         rows,
@@ -85,7 +84,7 @@ def _elo_table(rows: Rows, title: str) -> RenderableType:
     )
 
 
-def _others_table(rows: Rows) -> RenderableType:
+def _others_table(rows: Rows) -> Table:
     return table(
         "Fitted to the votes in five orders",
         rows,

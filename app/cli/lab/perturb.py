@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, lines, panel, row_of, stacked
 from app.cli.lab.options import (
@@ -17,7 +16,7 @@ from app.cli.lab.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, percent, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.lab.sources import open_source
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
@@ -105,7 +104,7 @@ def _shares(percentages: Sequence[int] | None) -> tuple[float, ...]:
     return tuple(each / 100 for each in dict.fromkeys(percentages))
 
 
-def _stability_table(rows: Rows, title: str) -> RenderableType:
+def _stability_table(rows: Rows, title: str) -> Table:
     return table(
         f"Ranking against the unperturbed one · {title}",
         rows,
@@ -121,7 +120,7 @@ def _stability_table(rows: Rows, title: str) -> RenderableType:
     )
 
 
-def _detection_table(rows: Rows) -> RenderableType:
+def _detection_table(rows: Rows) -> Table:
     return table(
         "Finding the perturbed",
         [row for row in rows if row["share"] > 0],

@@ -5,11 +5,10 @@ from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.attacks.arena import Setup
@@ -128,7 +127,7 @@ def place_of(setup: Setup) -> str:
     return "5th of six leaders" if setup.leaders else str(setup.target)
 
 
-def _table(rows: Rows, title: str) -> RenderableType:
+def _table(rows: Rows, title: str) -> Table:
     lines: dict[tuple[str, str], dict[str, object]] = {}
     for row in rows:
         own = lines.setdefault((row["attack"], row["place"]), {"attack": row["attack"], "place": row["place"]})

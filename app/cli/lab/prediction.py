@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, layer, panel, side_by_side
 from app.cli.lab.options import (
@@ -17,7 +16,7 @@ from app.cli.lab.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from app.cli.lab.sources import Source, open_source
 from app.cli.progress import showing_stages
 from app.lab.methods import ELO_SHUFFLES, EVERY_METHOD
@@ -64,7 +63,7 @@ def prediction(
     publish(report, output_format, figure)
 
 
-def _table(source: Source, rows: Rows) -> RenderableType:
+def _table(source: Source, rows: Rows) -> Table:
     return table(
         f"Prediction · {source.title}",
         rows,

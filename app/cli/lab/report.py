@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from app.cli.lab.options import Format
@@ -16,6 +16,32 @@ from app.errors import BadInputError
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A titled table of texts; the columns in `text` are left-aligned."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    text: Sequence[str] = ()
+
+    def __rich__(self) -> RenderableType:
+        """Return the table for a terminal."""
+        result = RichTable(box=None, pad_edge=False, header_style="bold")
+        for header in self.headers:
+            left = header in self.text
+            result.add_column(header, justify="left" if left else "right", no_wrap=not left, overflow="fold")
+        for row in self.rows:
+            result.add_row(*row)
+        return Group(Text(self.title, style="italic"), result)  # rich wraps a table's own title at its width
+
+    def markdown(self) -> str:
+        """Return the table as Markdown."""
+        rule = ["---" if header in self.text else "---:" for header in self.headers]
+        lines = [[cell.replace("|", "\\|") for cell in row] for row in (self.headers, rule, *self.rows)]
+        return "\n".join([f"{self.title}\n", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
 @dataclass(frozen=True)
@@ -33,7 +59,7 @@ class Report:
     experiment: str
     settings: Mapping[str, Any]
     results: Mapping[str, Rows]
-    tables: Sequence[RenderableType]
+    tables: Sequence[Table]
     notes: Sequence[str]
     chart: Mapping[str, Any]
     seconds: float
@@ -69,21 +95,16 @@ def publish(report: Report, output_format: Format, figure: Path | None) -> None:
                 "seconds": round(report.seconds, 3),
             }
         )
+    elif output_format == "markdown":
+        text = "\n\n".join([*(each.markdown() for each in report.tables), " ".join(report.notes)])
+        write_output(f"{text}\n".encode(), None)
     else:
         write_tables([*_spaced(report.tables), *report.notes])
 
 
-def table(
-    title: str, rows: Rows, columns: Mapping[str, Callable[[Row], str]], *, text: Sequence[str] = ()
-) -> RenderableType:
-    """Return rows as a titled table; `columns` maps headers to cells, the columns in `text` are left-aligned."""
-    result = Table(box=None, pad_edge=False, header_style="bold")
-    for header in columns:
-        left = header in text
-        result.add_column(header, justify="left" if left else "right", no_wrap=not left, overflow="fold")
-    for row in rows:
-        result.add_row(*(cell(row) for cell in columns.values()))
-    return Group(Text(title, style="italic"), result)  # rich wraps a table's own title at the width of the table
+def table(title: str, rows: Rows, columns: Mapping[str, Callable[[Row], str]], *, text: Sequence[str] = ()) -> Table:
+    """Return rows as a table; `columns` maps headers to cells, the columns in `text` are left-aligned."""
+    return Table(title, tuple(columns), [[cell(row) for cell in columns.values()] for row in rows], text)
 
 
 def number(key: str, digits: int, *, sign: bool = False) -> Callable[[Row], str]:
@@ -102,7 +123,7 @@ def percent(key: str) -> Callable[[Row], str]:
     return lambda row: "–" if row[key] is None else f"{100 * row[key]:.1f}"
 
 
-def _spaced(tables: Sequence[RenderableType]) -> list[RenderableType]:
+def _spaced(tables: Sequence[Table]) -> list[RenderableType]:
     return [part for each in tables for part in (each, "")]
 
 

@@ -3,8 +3,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import RenderableType
-
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, row_of, stacked
 from app.cli.lab.options import (
     FigureOption,
@@ -15,7 +13,7 @@ from app.cli.lab.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from app.cli.lab.report import Report, Row, Rows, check_figure, number, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from app.cli.lab.sources import open_source
 from app.cli.progress import showing_stages
 from app.lab.methods import ELO_SHUFFLES, EVERY_METHOD
@@ -54,7 +52,7 @@ def scores(
     publish(report, output_format, figure)
 
 
-def _table(rows: Rows, title: str) -> RenderableType:
+def _table(rows: Rows, title: str) -> Table:
     lines: dict[str, dict[str, Any]] = {}
     for row in rows:
         lines.setdefault(row["model"], {"model": row["model"]})[row["method"]] = row
@@ -73,7 +71,7 @@ def _score_by(method: str) -> Callable[[Row], str]:
     return score
 
 
-def _losses(rows: Rows) -> RenderableType:
+def _losses(rows: Rows) -> Table:
     return table("−ℓ per vote", rows, {"Method": word("method"), "Loss": number("loss", 5)}, text=["Method"])
 
 

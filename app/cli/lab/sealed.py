@@ -3,11 +3,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, percent, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, percent, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.attacks.arena import Setup
@@ -60,7 +59,7 @@ def sealed(
     publish(report, output_format, figure)
 
 
-def _table(rows: Rows, title: str) -> RenderableType:
+def _table(rows: Rows, title: str) -> Table:
     lines: dict[tuple[str, int, str], dict[str, object]] = {}
     for row in rows:
         own = lines.setdefault((row["attack"], row["target"], row["choice"]), dict(row))

@@ -3,11 +3,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Rows, check_figure, number, percent, publish, table, word
+from app.cli.lab.report import Report, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
 from app.lab.transitivity import (
     INITIAL,
@@ -57,7 +56,7 @@ def transitivity(
     publish(report, output_format, figure)
 
 
-def _scores_table(cells: Rows) -> RenderableType:
+def _scores_table(cells: Rows) -> Table:
     """Lay the scores out as the paper's Table 1 does: a row for each model, a column for each (K, N)."""
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for cell in cells:
@@ -74,7 +73,7 @@ def _scores_table(cells: Rows) -> RenderableType:
     )  # fmt: skip
 
 
-def _table(rows: Rows) -> RenderableType:
+def _table(rows: Rows) -> Table:
     return table(
         f"A > B > C, {VOTES_EACH_PAIR:,} battles a pair",
         rows,

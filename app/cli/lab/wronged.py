@@ -5,11 +5,10 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import RenderableType
 
 from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, MinVotesOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, check_figure, publish, table, word
+from app.cli.lab.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.lab.sources import open_source
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
@@ -61,7 +60,7 @@ def _in_order(arena: Arena) -> Votes:
     return Votes(annotator, left, right, arena.outcome, time, arena.n_annotators, arena.n_models)
 
 
-def _table(rows: Rows, title: str) -> RenderableType:
+def _table(rows: Rows, title: str) -> Table:
     """Return one line for each crowd, one column for each rule."""
     lines: dict[str, dict[str, str]] = {}
     for row in rows:

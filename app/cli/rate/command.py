@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -24,15 +24,14 @@ from app.cli.inputs import (
 )
 from app.cli.outputs import choose_format, write_json, write_output, write_tables
 from app.cli.progress import showing_stages
-from app.cli.rate.offline import OfflineMethod, OfflineRating, OfflineSettings, rate_votes
+from app.cli.rate.loading import loading_solver
+from app.cli.rate.records import OfflineMethod, OfflineRating, OfflineSettings
 from app.cli.tables import annotators_table, elo_table, leaderboard_table
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
 from app.leaderboard.row_files import rows_csv, rows_parquet, rows_xlsx
 from app.rating.errors import counted
-from app.rating.loop.compile import loading_kernels
 from app.rating.settings import LEAST_CAP, FlagRule, Interval, LoopSettings
-from app.rating.solver.cluster import fitting_on_cluster
 
 Format = Literal["table", "json", "csv", "parquet", "xlsx"]
 
@@ -80,7 +79,7 @@ def rate(
     influence_limit: Annotated[
         float | None,
         typer.Option(
-            help="Largest influence of an annotator on a model, times its mean judge's; inf for no limit.",
+            help="An annotator's votes on a model that count in full, times its mean judge's; inf for no limit.",
             show_default=str(DEFAULTS.influence_limit),
         ),
     ] = None,
@@ -155,19 +154,18 @@ def rate(
         shuffles=shuffles,
         seed=seed,
         inverse_propensity=_of_likelihood(inverse_propensity, method, interval),
+        scheduler=_of_am_elo(scheduler, method),
     )
     form: Format = choose_format(output_format, output, get_args(Format))
     reading = ReadOptions(schema, annotator_column, pool_annotators, columns, annotator_prefix, dates)
-    with given_files(files) as given, showing_stages() as stages:
+    with loading_solver(settings.loop) as rate_votes, given_files(files) as given, showing_stages() as stages:
         stages.stage("reading")
         started = time.perf_counter()
-        with loading_kernels():
-            votes = join_vote_files([_read(file, reading, stages.share) for file in given])
+        votes = join_vote_files([_read(file, reading, stages.share) for file in given])
         read_seconds = time.perf_counter() - started
         if votes.rejected and not skip_invalid:
             raise _refusal(votes)
-        with fitting_on_cluster(_of_am_elo(scheduler, method)):
-            rating = rate_votes(votes, settings, read_seconds=read_seconds, stage=stages.stage)
+        rating = rate_votes.result()(votes, settings, read_seconds=read_seconds, stage=stages.stage)
     for note in votes.notes:
         typer.echo(f"note: {note}", err=True)
     if votes.duplicates:
@@ -177,7 +175,7 @@ def rate(
         for notice in rating.diagnostics["warnings"]:
             typer.echo(f"warning: {notice['detail']} ({notice['code']})", err=True)
     if form == "json":
-        write_json(asdict(rating), output)
+        write_json(rating, output)
     elif form == "table":
         write_tables(_tables(rating, annotators=annotators), output)
     else:

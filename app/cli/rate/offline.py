@@ -2,58 +2,24 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
 
+from app.cli.rate.records import OfflineRating, OfflineSettings
 from app.errors import BadInputError
-from app.imports.formats import VoteFile, encode
+from app.imports.formats import VoteFile
+from app.imports.formats.indexing import encode
 from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
 from app.rating.loop.indexed import rate_indexed
 from app.rating.loop.orders import rate_by_order
 from app.rating.loop.rows import annotator_rows, count, model_rows
-from app.rating.settings import LoopSettings
+from app.rating.solver.cluster import fitting_on_cluster
 
 NAMED = 10
 """Annotators that an error names; there may be thousands."""
-
-OfflineMethod = Literal["am-elo", "m-elo", "elo"]
-
-
-@dataclass(frozen=True)
-class OfflineSettings:
-    """How to rate a file.
-
-    Attributes
-    ----------
-    method : "elo" depends on the order of votes and is averaged over shuffles; the other methods do not.
-    loop : all other settings; "elo" uses only min_votes and base, which is its start.
-    anchor : (model, Elo points): the scores are shifted so that this model has this score. It replaces `loop.anchor`,
-        which is an index.
-    shuffles, seed : for "elo" alone.
-    inverse_propensity : weigh each vote by the inverse of its propensity; not for "elo".
-    """
-
-    method: OfflineMethod
-    loop: LoopSettings
-    anchor: tuple[str, float] | None = None
-    shuffles: int = 1000
-    seed: int = 0
-    inverse_propensity: bool = False
-
-
-@dataclass(frozen=True)
-class OfflineRating:
-    """A leaderboard as plain rows, fields in the order in which `rate --format json` prints them."""
-
-    method: OfflineMethod
-    settings: dict[str, Any]
-    votes: dict[str, int | float]
-    models: Sequence[Mapping[str, Any]]
-    annotators: Sequence[Mapping[str, Any]]
-    diagnostics: dict[str, Any]
 
 
 def rate_votes(
@@ -114,7 +80,8 @@ def _jointly(
     file: VoteFile, votes: IndexedVotes, cells: Cells, settings: OfflineSettings, seconds: dict[str, float]
 ) -> OfflineRating:
     try:
-        rating = rate_indexed(votes, cells, settings.loop, inverse_propensity=settings.inverse_propensity)
+        with fitting_on_cluster(settings.scheduler):
+            rating = rate_indexed(votes, cells, settings.loop, inverse_propensity=settings.inverse_propensity)
     except NoFiniteMaximumError as error:
         raise _with_names(error, votes) from error
     diagnostics = asdict(rating.diagnostics)

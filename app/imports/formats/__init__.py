@@ -1,7 +1,6 @@
 """Reads vote files: CSV, JSON, Parquet and XLSX in, checked votes and the places of the invalid records out."""
 
-from app.imports.formats.indexing import encode
 from app.imports.formats.reading import ReadOptions, VoteReader, file_sha256
 from app.imports.formats.whole import VoteFile, join_vote_files, read_vote_file
 
-__all__ = ["ReadOptions", "VoteFile", "VoteReader", "encode", "file_sha256", "join_vote_files", "read_vote_file"]
+__all__ = ["ReadOptions", "VoteFile", "VoteReader", "file_sha256", "join_vote_files", "read_vote_file"]

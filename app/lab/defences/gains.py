@@ -1,6 +1,6 @@
 """What an attack gains on each leaderboard, and which annotators the rule finds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,7 +10,7 @@ from app.lab.attacks.arena import Arena, Setup, Votes, count_attackers, draw_are
 from app.lab.attacks.tuned import Tuning, attack_crowd
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.data.arrays import Floats
+from app.rating.data.arrays import Floats, Mask
 from app.rating.detection.evidence import weigher_of_votes
 from app.rating.errors import RatingError
 from app.rating.inference.rating import Rating
@@ -18,6 +18,8 @@ from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 
 FLAGGED = ("flagged", "excluded")
+Mark = Callable[[str, Rating], Mask]
+"""Which annotators a leaderboard, named first, marks."""
 SERVICE = LoopSettings(min_votes=0, interval="none")
 BOARDS: dict[str, LoopSettings] = {
     "m-elo": replace(SERVICE, method="m-elo", flag_rule="threshold"),
@@ -62,11 +64,18 @@ class Gain:
     failed: int
 
 
+def mark_flagged(board: str, rating: Rating) -> Mask:  # noqa: ARG001  the signature of every rule
+    """Return the annotators that the leaderboard's rule flags or excludes, shape (n_annotators,)."""
+    return np.isin(rating.annotators.standing, FLAGGED)
+
+
 class Contest:
     """One crowd under attack: its leaderboards without the attackers are fitted once."""
 
-    def __init__(self, seed: int, setup: Setup, boards: Mapping[str, LoopSettings] = BOARDS) -> None:
-        self.seed, self.setup, self.boards = seed, setup, boards
+    def __init__(
+        self, seed: int, setup: Setup, boards: Mapping[str, LoopSettings] = BOARDS, mark: Mark = mark_flagged
+    ) -> None:
+        self.seed, self.setup, self.boards, self.mark = seed, setup, boards, mark
         self.crowd = draw_crowd(np.random.default_rng(seed), setup, count_attackers(setup))
         self.before = {name: rate(self.crowd.votes, settings) for name, settings in boards.items()}
 
@@ -77,17 +86,20 @@ class Contest:
         ----------
         attack : of `STRATEGIES`, or a tuning
         """
-        if isinstance(attack, Tuning):
-            arena = attack_crowd(self.crowd, self.seed, attack)
-        else:
-            arena = draw_arena(self.seed, attack, self.setup)
+        arena = self.draw(attack)
         return {name: self._compare(arena, name) for name in self.boards}
+
+    def draw(self, attack: str | Tuning) -> Arena:
+        """Draw the attackers' votes."""
+        if isinstance(attack, Tuning):
+            return attack_crowd(self.crowd, self.seed, attack)
+        return draw_arena(self.seed, attack, self.setup)
 
     def _compare(self, arena: Arena, board: str) -> Outcome:
         before, after, target = self.before[board], rate(arena.votes, self.boards[board]), arena.target
         if before is None or after is None:
             return Outcome(*[float("nan")] * 4)
-        marked = np.isin(after.annotators.standing, FLAGGED)
+        marked = self.mark(board, after)
         old, new = (_place(rating, target) for rating in (before, after))
         found, wronged = float(marked[arena.attacker].mean()), float(marked[~arena.attacker].mean())
         return Outcome(old[0] - new[0], new[1] - old[1], found, wronged)

@@ -13,7 +13,7 @@ from app.lab.parallel import Progress, map_seeds
 from app.lab.simulate import draw_pairs
 from app.lab.spread import mean_or_none, sd_or_none
 from app.rating.data.arrays import Floats, Indices
-from app.rating.settings import LoopSettings
+from app.rating.settings import TASTE_TESTS, LoopSettings
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,21 @@ class Niche:
 
 @dataclass(frozen=True)
 class Framed:
-    """Shares of the niche's honest judges, and of its attackers, that a leaderboard's rule flags."""
+    """Shares of annotators that a leaderboard's rule flags, means over the crowds.
+
+    Attributes
+    ----------
+    judges, attackers : of the niche, flagged
+    acted : judges of the niche, flagged by what may exclude: by more than a test about a model
+    crowd : the other honest annotators, flagged by what may exclude
+    """
 
     board: str
     framers: int
     judges: float | None
     judges_sd: float | None
+    acted: float | None
+    crowd: float | None
     attackers: float | None
 
 
@@ -96,26 +105,26 @@ def measure_framing(
     """Count the honest judges of the niche that each leaderboard's rule flags."""
     work = partial(_frame_once, niche=niche, boards=boards)
     trials = map_seeds(work, seeds, processes=processes, progress=progress)
-    return [
-        Framed(
-            board, niche.framers, mean_or_none(trial[board][0] for trial in trials),
-            sd_or_none(trial[board][0] for trial in trials), mean_or_none(trial[board][1] for trial in trials),
-        )
-        for board in boards
-    ]  # fmt: skip
+    results = []
+    for board in boards:
+        judges, acted, crowd, attackers = zip(*[trial[board] for trial in trials], strict=True)
+        means = [mean_or_none(each) for each in (acted, crowd, attackers)]
+        results.append(Framed(board, niche.framers, mean_or_none(judges), sd_or_none(judges), *means))
+    return results
 
 
-def _frame_once(seed: int, *, niche: Niche, boards: Mapping[str, LoopSettings]) -> dict[str, tuple[float, float]]:
-    votes, found = draw_niche(seed, niche), {}
+def _frame_once(seed: int, *, niche: Niche, boards: Mapping[str, LoopSettings]) -> dict[str, tuple[float, ...]]:
+    votes, found = draw_niche(seed, niche), dict[str, tuple[float, ...]]()
     judges = slice(niche.crowd, niche.crowd + niche.judges)
     for name, settings in boards.items():
         rating = rate(votes, settings)
         if rating is None:
-            found[name] = (float("nan"), float("nan"))
+            found[name] = (float("nan"),) * 4
             continue
         marked = np.isin(rating.annotators.standing, FLAGGED)
-        attackers = marked[judges.stop :]
-        found[name] = (float(marked[judges].mean()), float(attackers.mean()) if len(attackers) else float("nan"))
+        acted, attackers = marked & ~np.isin(rating.annotators.rule, TASTE_TESTS), marked[judges.stop :]
+        parts = marked[judges], acted[judges], acted[: niche.crowd], attackers
+        found[name] = tuple(float(part.mean()) if len(part) else float("nan") for part in parts)
     return found
 
 

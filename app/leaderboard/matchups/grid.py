@@ -9,7 +9,7 @@ from app.errors import BadInputError, FieldError
 from app.leaderboard import queries as store
 from app.leaderboard.matchups.schemas import Matchup
 from app.leaderboard.matchups.service import list_matchups
-from app.models.merges import find_contestant
+from app.models.service import find_contestant
 from app.snapshots.schemas import SnapshotHead
 
 MOST_CHOSEN = 40

@@ -20,9 +20,8 @@ from app.leaderboard.model_page.schemas import (
     Standing,
 )
 from app.leaderboard.queries import list_matchups
-from app.models.merges import list_merged, list_versions
 from app.models.schemas import FoundModel
-from app.models.service import get_model, list_aliases
+from app.models.service import get_model, list_aliases, list_merged, list_versions
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.schemas import LeaderboardMethod
 

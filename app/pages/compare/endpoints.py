@@ -10,8 +10,8 @@ from app.http.sessions import PageReader
 from app.leaderboard.comparison import compare_models
 from app.leaderboard.matchups.service import choose_matchups
 from app.leaderboard.service import list_ranked
-from app.models.merges import find_contestant
 from app.models.schemas import FoundModel
+from app.models.service import find_contestant
 from app.pages.compare.view import view_comparison
 from app.pages.empty import render_nothing_published
 from app.pages.rendering import render

@@ -19,6 +19,7 @@ SECTIONS = (
     Section("/console/annotators", "Annotators", "review:read"),
     Section("/console/abilities", "Abilities", "review:read"),
     Section("/console/retractions", "Retractions", "review:read"),
+    Section("/console/merges", "Merges", "admin"),
     Section("/console/policy", "Policy", "admin"),
     Section("/console/refits", "Refits", "review:read"),
     Section("/console/imports", "Imports", "ingest"),

@@ -8,8 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from app.http.dependencies import ReadView
 from app.http.sessions import PageReader
 from app.leaderboard.model_page.service import describe_model
-from app.models.merges import find_contestant
-from app.models.service import find_model
+from app.models.service import find_contestant, find_model
 from app.pages.addresses import model_address
 from app.pages.model.view import view_model
 from app.pages.rendering import render

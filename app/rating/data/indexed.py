@@ -1,4 +1,4 @@
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.rating.data.arrays import Floats, Ints
 from app.rating.data.propensity import inverse_propensity_weights
@@ -42,8 +42,8 @@ class IndexedVotes:
             n_annotators=len(self.annotators), n_models=len(self.models), weight=self.weight,
         )  # fmt: skip
 
-    def undo_choice(self) -> "IndexedVotes":
-        """Return the votes weighted by `inverse_propensity_weights`.
+    def choice_weights(self) -> Floats:
+        """Return `inverse_propensity_weights` of the votes, shape (n_votes,).
 
         Raises
         ------
@@ -54,5 +54,4 @@ class IndexedVotes:
             raise VotesError("inverse propensities need the column propensity")
         if self.weight is not None:
             raise VotesError("the votes have weights: they cannot be weighted by their propensities too")
-        weight = inverse_propensity_weights(self.propensity, self.annotator, n_annotators=len(self.annotators))
-        return replace(self, weight=weight)
+        return inverse_propensity_weights(self.propensity, self.annotator, n_annotators=len(self.annotators))

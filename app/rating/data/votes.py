@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from app.rating.data.arrays import AnyInts, Floats, Indices, Ints, Mask
 from app.rating.data.sums import TABLE_SIZE, sum_by
-from app.rating.data.tally import OUTCOME_BITS, count_cells, fill_cells, pack_votes, tabulate_votes
+from app.rating.data.tally import OUTCOME_BITS, count_cells, fill_cells, pack_votes, sort_packed, tabulate_votes
 from app.rating.data.threads import map_parts, split
 from app.rating.errors import VotesError
 
@@ -112,7 +112,7 @@ def aggregate(
 
     Notes
     -----
-    O(n_votes log n_votes): each vote is packed into one integer, those are sorted, equal cells merged.
+    O(n_votes): each vote is packed into one integer, those are sorted by their digits, equal cells merged.
     """
     annotator, model_a, model_b = (_indices(x) for x in (annotator, model_a, model_b))
     W = np.asarray(outcome, dtype=np.float64)
@@ -135,7 +135,7 @@ def aggregate(
         order = np.argsort(packed, kind="stable")
         packed, weight = packed[order], weight[order]
     else:
-        packed.sort()
+        packed = sort_packed(packed, n_annotators.bit_length() + 2 * bits + OUTCOME_BITS)
 
     starts = np.cumsum([0, *map_parts(lambda part: count_cells(*part, packed), rows)])
     indices = [np.empty(starts[-1], dtype=np.int32) for _ in range(3)]
@@ -173,7 +173,7 @@ def count_pairs(
     Notes
     -----
     O(n_votes + n_models²), with tables of 12 n_models² bytes (24 with weights); beyond 2,048 models the votes are
-    sorted, O(n_votes log n_votes).
+    sorted.
     """
     if n_models**2 > TABLE_SIZE:
         pooled = np.zeros(len(model_a), dtype=np.int32)

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Ints
+from app.rating.data.arrays import Floats, Indices, Ints, Mask
 from app.rating.data.compiled import compiled
-from app.rating.detection.kernels import FEW, ROOM, take_log
+from app.rating.detection.kernels import FEW, ROOM, raise_odds, reach, take_log
 
 
 @compiled
@@ -68,7 +68,7 @@ def with_opinion(
                 take_log(product, log)
                 room = ROOM
             room -= largest
-        put_denominators(n, up, raised, tie_propensity, many, product, log)
+        put_shifted(n, up, raised, tie_propensity, many, product, log)
     take_log(product, log)
     by_shift, called_even = np.empty(len(shift)), ties * math.log(tie_propensity)
     for t in range(len(shift)):
@@ -78,7 +78,7 @@ def with_opinion(
 
 
 @compiled
-def put_denominators(
+def put_shifted(
     n: float, up: Floats, raised: Floats, tie_propensity: float, many: bool, product: Floats, log: Floats
 ) -> None:
     """Multiply `product` by a cell's denominators to the power n; where `many`, subtract their logs from `log`."""
@@ -106,29 +106,60 @@ def number_models(first: int, last: int, model_a: Ints, model_b: Ints, place: In
 
 
 @compiled
+def put_factor(
+    factor: Floats, largest: float, row: int, product: Floats, log: Floats, room: Floats, logged: Mask
+) -> None:
+    """Multiply a row of `product` by a factor of up to e^largest; take the product's logarithm first without room."""
+    if largest > room[row]:
+        take_log(product[row : row + 1], log[row : row + 1])
+        room[row], logged[row] = ROOM, True
+    room[row] -= largest
+    for i in range(len(factor)):
+        product[row, i] *= factor[i]
+
+
+@compiled
 def gather(
     first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
-    lean: Floats, ability: Floats, tie_propensity: float, follow: Floats, log_always: float, log_slip: float,
-    place: Indices, total: Floats, own: Floats, forced: Floats,
+    lean: Floats, ability: Floats, raised: Floats, lowered: Floats, tie_propensity: float, follow: Floats,
+    log_always: float, log_slip: float, place: Indices, log: Floats, product: Floats, logged: Mask, forced: Floats,
 ) -> float:  # fmt: skip
     """Add up cells first … last−1; return their log-likelihood for an annotator who follows the ranking.
 
-    total: honest log-likelihood. own: the part of each model's cells. forced: log-likelihood of each model's cells for
-    "always for it", "always against it" and "follows the ranking".
+    The honest likelihood is e^log / product at each ability: of each model's cells and, in the last row, of all cells.
+    logged: rows whose `log` is not 0. forced: log-likelihood of each model's cells for "always for it", "always against
+    it" and "follows the ranking".
     """
-    one, followed = np.empty(len(ability)), 0.0
+    nodes, everything, room = len(ability), len(log) - 1, np.full(len(log), ROOM)
+    one, both, factor, followed = np.empty(nodes), np.empty(nodes), np.empty(nodes), 0.0
+    steepest, widest, rare = ability.max(), math.log(2.0 + tie_propensity), max(0.0, -math.log(tie_propensity))
     for cell in range(first, last):
-        a, b = model_a[cell], model_b[cell]
-        honest_cell(win[cell], tie[cell], loss[cell], R[a] - R[b], lean[cell], ability, tie_propensity, one)
-        up = win[cell] * log_always + (tie[cell] + loss[cell]) * log_slip
-        down = loss[cell] * log_always + (tie[cell] + win[cell]) * log_slip
-        total += one
-        own[place[a]] += one
-        own[place[b]] += one
-        for model, good, bad in ((a, up, down), (b, down, up)):
-            forced[place[model], 0] += good
-            forced[place[model], 1] += bad
-            forced[place[model], 2] += follow[cell]
+        a, b, n, net = model_a[cell], model_b[cell], win[cell] + tie[cell] + loss[cell], win[cell] - loss[cell]
+        largest = n * (2.0 * reach(steepest, R, a, b, lean[cell]) + widest) + tie[cell] * rare
+        if n > FEW or n != math.floor(n) or net != math.floor(net) or largest > ROOM:
+            honest_cell(win[cell], tie[cell], loss[cell], R[a] - R[b], lean[cell], ability, tie_propensity, one)
+            for row in (place[a], place[b], everything):
+                log[row] += one
+                logged[row] = True
+        else:
+            up = math.exp(0.5 * lean[cell])
+            factor[:] = tie_propensity ** -tie[cell] if tie[cell] > 0.0 else 1.0
+            for i in range(nodes):
+                one[i], both[i] = up * raised[a, i] * lowered[b, i], lowered[a, i] * raised[b, i] / up
+            against = both if net > 0.0 else one
+            for _ in range(int(abs(net))):
+                factor *= against
+            both += one + tie_propensity
+            for _ in range(int(n)):
+                factor *= both
+            for row in (place[a], place[b], everything):
+                put_factor(factor, largest, row, product, log, room, logged)
+        good = win[cell] * log_always + (tie[cell] + loss[cell]) * log_slip
+        bad = loss[cell] * log_always + (tie[cell] + win[cell]) * log_slip
+        for row, always, never in ((place[a], good, bad), (place[b], bad, good)):
+            forced[row, 0] += always
+            forced[row, 1] += never
+            forced[row, 2] += follow[cell]
         followed += follow[cell]
     return followed
 
@@ -151,28 +182,38 @@ def compare_models(
     n_models, nodes = len(R), len(ability)
     doubted = math.log(n_models)  # a ratio above it counts in the mean over models, so an own opinion is considered
     place, touched = np.full(n_models, -1), np.empty(n_models, dtype=np.int64)
-    raised = np.empty((len(shift), nodes))
-    for t in range(len(shift)):
-        raised[t] = np.exp((0.5 * shift[t]) * ability)
+    raised, lowered = raise_odds(R, ability)
+    shifted = np.exp(0.5 * np.outer(shift, ability))
     for k in range(first, last):
         begin, end, v = starts[k], starts[k + 1], tie_propensity[k]
         count = number_models(begin, end, model_a, model_b, place, touched)
-        total, own, forced = np.zeros(nodes), np.zeros((count, nodes)), np.zeros((count, 3))
+        log, product, forced = np.zeros((count + 1, nodes)), np.ones((count + 1, nodes)), np.zeros((count, 3))
+        logged = np.zeros(count + 1, dtype=np.bool_)
         followed = gather(
-            begin, end, model_a, model_b, win, tie, loss, R, lean, ability, v, follow, log_always, log_slip,
-            place, total, own, forced,
+            begin, end, model_a, model_b, win, tie, loss, R, lean, ability, raised, lowered, v, follow, log_always,
+            log_slip, place, log, product, logged, forced,
         )  # fmt: skip
-        honest = log_mean_exp(total, log_weight)
+        take_log(product[count:], log[count:])
+        total = log[count]
+        honest, top = log_mean_exp(total, log_weight), (total + log_weight).max()
+        share = np.exp(total + log_weight - top)
         for row in range(count):
-            model = touched[row]
-            others = total - own[row]
-            rest = log_mean_exp(others, log_weight) - honest
-            by_ranking = followed - forced[row, 2] + forced[row, 0] - honest
+            model, here = touched[row], slice(row, row + 1)
+            if logged[row]:
+                take_log(product[here], log[here])
+                left = log_mean_exp(total - log[row], log_weight)
+            else:  # the product's factors are at least 1, so nodes without a share add nothing
+                likely = 0.0
+                for i in range(nodes):
+                    likely += share[i] * product[row, i]
+                left = top + math.log(likely)
+            rest, by_ranking = left - honest, followed - forced[row, 2] + forced[row, 0] - honest
             excuse = 0.0
             if max(rest + max(forced[row, 0], forced[row, 1]), by_ranking) > doubted:
+                take_log(product[here], log[here])
                 excuse = max(0.0, with_opinion(
-                    begin, end, model_a, model_b, win, tie, loss, R, lean, ability, log_weight, v, others, model,
-                    shift, log_shift, raised,
+                    begin, end, model_a, model_b, win, tie, loss, R, lean, ability, log_weight, v, total - log[row],
+                    model, shift, log_shift, shifted,
                 ) - honest)  # fmt: skip
             favour[k, model] = rest + forced[row, 0] - excuse
             against[k, model] = rest + forced[row, 1] - excuse

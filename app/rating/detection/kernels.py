@@ -12,6 +12,23 @@ FEW = 8.0  # votes of a cell that are multiplied one by one
 
 
 @compiled
+def raise_odds(R: Floats, ability: Floats) -> tuple[Floats, Floats]:
+    """Return e^{ability · R / 2} and its reciprocal, shape (n_models, abilities): a cell's odds are two products.
+
+    Cells of models with scores so far apart that a power is cut off need logarithms, see `reach`.
+    """
+    raised = np.exp(np.clip(0.5 * np.outer(R, ability), -ROOM, ROOM))
+    return raised, 1.0 / raised
+
+
+@compiled
+def reach(steepest: float, R: Floats, a: int, b: int, lean: float) -> float:
+    """Return a bound of the logarithms of a cell's odds, and of the powers that `raise_odds` has for them."""
+    bound: float = 0.5 * (steepest * (abs(R[a]) + abs(R[b])) + abs(lean))
+    return bound
+
+
+@compiled
 def add_annotators(
     first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
     R: Floats, lean: Floats, ability: Floats, tie_propensity: Floats, log_tie_propensity: Floats, out: Floats,
@@ -22,32 +39,41 @@ def add_annotators(
     logarithm of their product, because logarithms are slow.
     """
     nodes, steepest, widest = len(ability), np.abs(ability).max(), math.log(2.0 + tie_propensity.max())
-    product = np.ones((nodes, len(tie_propensity)))
+    raised, lowered = raise_odds(R, ability)
+    product, both = np.ones((len(tie_propensity), nodes)), np.empty(nodes)
     for k in range(first, last):
         slope, leaning, ties, room = 0.0, 0.0, 0.0, ROOM
         for cell in range(starts[k], starts[k + 1]):
-            d, n = R[model_a[cell]] - R[model_b[cell]], win[cell] + tie[cell] + loss[cell]
+            a, b = model_a[cell], model_b[cell]
+            d, n = R[a] - R[b], win[cell] + tie[cell] + loss[cell]
             slope += 0.5 * (win[cell] - loss[cell]) * d
             leaning += 0.5 * (win[cell] - loss[cell]) * lean[cell]
             ties += tie[cell]
-            largest = n * (0.5 * (steepest * abs(d) + abs(lean[cell])) + widest)
+            largest = n * (reach(steepest, R, a, b, lean[cell]) + widest)
             if n > FEW or n != math.floor(n) or largest > ROOM:
                 subtract_cell(n, d, lean[cell], ability, tie_propensity, out[k])
                 continue
             if largest > room:
-                take_log(product, out[k])
+                take_log(product, out[k].T)
                 room = ROOM
             room -= largest
+            up = math.exp(0.5 * lean[cell])
             for i in range(nodes):
-                up = math.exp(0.5 * (ability[i] * d + lean[cell]))
-                both = up + 1.0 / up
-                for _ in range(int(n)):
-                    for j in range(len(tie_propensity)):
-                        product[i, j] *= both + tie_propensity[j]
-        take_log(product, out[k])
+                both[i] = up * raised[a, i] * lowered[b, i] + lowered[a, i] * raised[b, i] / up
+            put_denominators(n, both, tie_propensity, product)
+        take_log(product, out[k].T)
         for i in range(nodes):
             for j in range(len(tie_propensity)):
                 out[k, i, j] += slope * ability[i] + leaning + ties * log_tie_propensity[j]
+
+
+@compiled
+def put_denominators(n: float, both: Floats, tie_propensity: Floats, product: Floats) -> None:
+    """Multiply `product`, shape (tie propensities, abilities), by a cell's denominators to the power n."""
+    for _ in range(int(n)):
+        for j in range(len(tie_propensity)):
+            for i in range(len(both)):
+                product[j, i] *= both[i] + tie_propensity[j]
 
 
 @compiled

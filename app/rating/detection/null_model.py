@@ -84,6 +84,7 @@ def fit_null_model(
     lean: Floats | None = None,
     caution: Floats | None = None,
     taste: Floats | None = None,
+    opinions: Floats | None = None,
     doubt: Floats | None = None,
     ties: Spread = NO_SPREAD,
 ) -> NullModel:
@@ -100,6 +101,7 @@ def fit_null_model(
     lean : log odds that the side adds for the first model of each cell, shape (n_cells,); default 0
     caution : divisor of the log-likelihoods of each annotator, shape (n_annotators,); default 1
     taste : log-likelihood that tastes add, which only a coin has none of, shape (n_annotators,); default 0
+    opinions : in place of caution and taste, from `explain_by_opinions`; default: annotators have none of their own
     doubt : log-likelihood that the errors of the scores add, shape (n_annotators, abilities); default 0
     ties : of log tie propensities over the crowd, where the search begins; default: any is as likely
 
@@ -123,6 +125,8 @@ def fit_null_model(
     tied = sum_by(cells.annotator, cells.ties, cells.n_annotators)
     equal = tied * np.log(EQUAL) + (votes - tied) * np.log((1.0 - EQUAL) / 2.0)
     follower = sum_by(cells.annotator, follow(cells, R), cells.n_annotators)
+    if opinions is not None:
+        doubt = _add_opinions(nodes, opinions, np.zeros(nodes.shape[:2]) if doubt is None else doubt)
     if doubt is not None:
         nodes += doubt[:, :, None]
     if caution is not None:
@@ -163,6 +167,24 @@ def _begin(ties: Spread) -> Floats:
     below = ndtr(((log[1:] + log[:-1]) / 2.0 - ties.mean) / ties.sd)
     share: Floats = UNUSUAL * even + (1.0 - UNUSUAL) * np.diff(below, prepend=0.0, append=1.0)
     return share
+
+
+def _add_opinions(nodes: Floats, opinions: Floats, doubt: Floats) -> Floats:
+    """Add what opinions explain to the nodes, and return what the doubt about the scores explains beyond that.
+
+    With opinions, tie propensities are as likely as at the annotator's likeliest ability without.
+    """
+    weighed = np.flatnonzero(np.isfinite(opinions[0, :, 0]))
+    without, by_opinions = opinions[:, weighed]
+    own = nodes[weighed]
+    by_ties = own.max(axis=1)
+    by_ties -= by_ties.max(axis=1, keepdims=True)
+    sure, beyond = own.max(axis=2) + without, doubt.copy()
+    beyond[weighed] = np.logaddexp(sure + doubt[weighed], by_opinions) - np.logaddexp(sure, by_opinions)
+    mixed = np.logaddexp(own + without[:, :, None], by_opinions[:, :, None] + by_ties[:, None, :])
+    mixed[:, COIN] = own[:, COIN]
+    nodes[weighed] = mixed
+    return beyond
 
 
 def _separate(nodes: Nodes, known: Mask, ties: Floats, doubt: Floats | None) -> NullModel:

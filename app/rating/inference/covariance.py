@@ -268,8 +268,9 @@ def _freedom(total: Floats, by_annotator: Floats, of_unit: Floats, effective: Fl
     Of the variance between annotators a part is the unit's, from all of a group, the rest from a model's effective
     number of annotators; both are known to that number less 1. Votes taken as independent add a variance that is known.
     """
-    between = np.maximum(by_annotator, TINY)
+    total = np.maximum(total, TINY)
+    between = np.maximum(by_annotator, total / NORMAL)  # rounding can take a small share below 0
     unit = np.clip(of_unit / between, 0.0, 1.0)
     share = (1.0 - unit) ** 2 / effective + unit * (2.0 - unit) / members
-    freedom: Floats = np.maximum(1.0 / share - 1.0, 1.0) * (np.maximum(total, TINY) / between) ** 2
+    freedom: Floats = np.maximum(1.0 / share - 1.0, 1.0) * (total / between) ** 2
     return freedom

@@ -1,3 +1,4 @@
+import math
 import time
 from dataclasses import replace
 
@@ -29,8 +30,7 @@ from app.rating.solver.solution import fit_groups_apart, fit_with_settings
 from app.rating.solver.warm_start import Start, find_begin
 
 IDENTIFICATION_ROUNDS = 6  # thousands of small simulated arenas needed at most five, apart from cycles
-DIVERGED = 15.0  # natural units (2,600 Elo points) from m-ELO's score, in a fit that does not converge
-OPEN = 0.5  # share of the furthest move of a diverging fit, or along a saddle, from which a score counts as open
+SURE = -math.log(np.finfo(float).eps)  # 36 natural units: P(win) is 1 in double precision
 MOST_MODELS = 4_096  # a square matrix of them is 134 MB
 
 
@@ -126,7 +126,7 @@ def _identify_and_solve_once(
     ------
     NotConvergedError
         m-ELO or plain am-ELO: the solver failed. With a prior: six fits with fewer and fewer models failed, or one
-        without a score that diverges.
+        without a score that diverges. With or without one: half of the scores diverge.
     """
     barred = np.zeros(cells.n_models, dtype=bool)
     identified = find_identified(pairs, components, np.ones(1))
@@ -168,7 +168,9 @@ def _bar_or_fit_apart(
         try:
             return fit_groups_apart(small.cells, label, settings)
         except SaddlePointError as saddle:
-            out = np.abs(saddle.direction) > OPEN
+            out = _beyond_the_gap(np.abs(saddle.direction))
+    if 2 * out.sum() >= len(out):
+        raise failure  # not because of some models
     barred[small.models[out]] = True
     return None
 
@@ -183,14 +185,21 @@ def _between(cells: Cells, kept: Mask) -> Cells:
 
 
 def _diverged(cells: Cells, label: Indices, R: Floats) -> Mask:
-    """Return the models whose scores diverge: those that moved furthest from m-ELO's, which are finite."""
+    """Return the models whose scores diverge: those furthest from m-ELO's, if one is further away than `SURE`."""
     try:
         known = fit_m_elo(cells, label).R
     except (NoFiniteScoreError, NotConvergedError):
         known = np.zeros(len(R))
     moved = np.abs(R - _median_score(R, label) - (known - _median_score(known, label)))
-    far: Mask = moved > max(DIVERGED, OPEN * float(moved.max()))
-    return far
+    diverged: Mask = _beyond_the_gap(moved) & (moved.max() > SURE)
+    return diverged
+
+
+def _beyond_the_gap(distance: Floats) -> Mask:
+    """Mark the largest of these distances: all beyond the widest gap between neighbours, of which the first is 0."""
+    ascending = np.sort(distance)
+    beyond: Mask = distance >= ascending[np.argmax(np.diff(ascending, prepend=0.0))]
+    return beyond
 
 
 def _median_score(R: Floats, label: Indices) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from app.rating.errors import counted
 from app.rating.inference.results import RatingNotice
 from app.rating.solver.following import count_following
-from app.rating.solver.prior_spread import FEWEST_ANNOTATORS, LEAST, MOST
+from app.rating.solver.prior_spread import LEAST, MOST
 from app.rating.solver.rows import CellRows
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ def _of_fit(rating: "Rating") -> Found:
         yield "prior-narrowed", detail
     if prior is not None and prior.source == "assumed":
         detail = (
-            f"the spread of abilities was not estimated (fewer than {FEWEST_ANNOTATORS} annotators, or undecided "
-            f"abilities): the prior has sd {prior.sd:g}"
+            f"the spread of abilities was not estimated, because abilities are undecided: the prior has sd {prior.sd:g}"
         )
         yield "prior-spread-assumed", detail
     elif prior is not None and prior.source != "estimated":

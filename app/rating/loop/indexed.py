@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from app.rating.data.arrays import Floats
 from app.rating.data.indexed import IndexedVotes
 from app.rating.data.votes import Cells
 from app.rating.detection.evidence import weigher_by_rule
@@ -37,9 +38,9 @@ def rate_indexed(
         raise ValueError(f"inverse propensities need the interval clustered or none, not {settings.interval}")
     if settings.interval == "clustered" and len(votes.annotators) == 1:
         raise VotesError("inverse propensities need two annotators or more, or the interval none")
-    weighted = votes.undo_choice()
-    result = run_round(weighted.aggregate(), settings, weigher=weigher)
-    share = _worth(weighted)
+    weight = votes.choice_weights()
+    result = run_round(replace(votes, weight=weight).aggregate(), settings, weigher=weigher)
+    share = _worth(weight)
     if share >= WORTH:
         return result
     detail = (
@@ -49,9 +50,6 @@ def rate_indexed(
     return replace(result, further=(notice,))
 
 
-def _worth(votes: IndexedVotes) -> float:
+def _worth(weight: Floats) -> float:
     """Return (Σw)²/(n Σw²), Kish's effective share of the votes."""
-    weight = votes.weight
-    if weight is None:
-        return 1.0
     return float(weight.sum() ** 2 / (len(weight) * (weight**2).sum()))

@@ -28,6 +28,7 @@ class Judge:
     weigher : None where no evidence is weighed
     tested : annotators to weigh the evidence on, shape (n_annotators,)
     was_low : annotators flagged in the round before, shape (n_annotators,)
+    was_acted : those of them flagged by a reason that may exclude, shape (n_annotators,)
 
     Attributes
     ----------
@@ -35,8 +36,11 @@ class Judge:
     seconds : spent on weighing
     """
 
-    def __init__(self, settings: LoopSettings, weigher: Weigher | None, tested: Mask, was_low: Mask) -> None:
-        self.settings, self.weigher, self.tested, self.was_low = settings, weigher, tested, was_low
+    def __init__(
+        self, settings: LoopSettings, weigher: Weigher | None, tested: Mask, was_low: Mask, was_acted: Mask
+    ) -> None:
+        self.settings, self.weigher, self.tested = settings, weigher, tested
+        self.was_low, self.was_acted = was_low, was_acted
         self.evidence: Evidence | None = None
         self.seconds = 0.0
 
@@ -61,17 +65,17 @@ class Judge:
 
     def suspects(self) -> Flags:
         """Return the annotators flagged by a test that may exclude."""
-        return self._tested(self.acting_tests)
+        return self._tested(self.acting_tests, self.was_acted)
 
     def opinionated(self) -> Flags:
         """Return the annotators flagged by a test about a model, which never excludes."""
-        return self._tested(tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS))
+        return self._tested(tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS), self.was_low)
 
-    def _tested(self, tests: tuple[str, ...]) -> Flags:
+    def _tested(self, tests: tuple[str, ...], before: Mask) -> Flags:
         evidence, no_annotator = self._by_evidence, np.zeros(len(self.tested), dtype=bool)
         if evidence is None:
             return Flags(no_annotator, no_annotator)
-        return flag_by_evidence(self.settings, evidence, self.was_low, tests)
+        return flag_by_evidence(self.settings, evidence, before, tests)
 
     def reasons(self, suspects: Mask, unable: Mask, opinionated: Mask) -> NDArray[np.str_]:
         """Return why each annotator is flagged: the strongest test that may exclude, the ability, a test on a model."""
@@ -87,8 +91,8 @@ class Judge:
         """Return the annotators flagged by ability: by the adjusted one where evidence is the rule, else by this."""
         evidence = self._by_evidence
         if evidence is None:
-            return flag_by_ability(self.settings, ability, se, self.was_low)
-        return flag_by_habits(self.settings, evidence, self.was_low)
+            return flag_by_ability(self.settings, ability, se, self.was_acted)
+        return flag_by_habits(self.settings, evidence, self.was_acted)
 
     def probability_low(self, ability: Floats, se: Floats) -> Floats:
         """Return P(a ≤ ε) of every annotator, as the rule sees it; NaN where no ability is known."""

@@ -26,6 +26,7 @@ def run_round(
     keep_always: Mask | None = None,
     keep_never: Mask | None = None,
     was_low: Mask | None = None,
+    was_excluded: Mask | None = None,
     start: Start | None = None,
     weigher: Weigher | None = None,
 ) -> Rating:
@@ -42,6 +43,8 @@ def run_round(
     keep_always : annotators that the rule cannot flag or exclude (they still need δ votes), shape (n_annotators,)
     keep_never : annotators left out whatever their ability, shape (n_annotators,)
     was_low : annotators that the rule flagged or excluded in the round before, shape (n_annotators,)
+    was_excluded : those of them that it excluded; with `settings.exclude` only these stay excluded by a margin. The
+        others were flagged by a test about a model, which says nothing of the reasons that exclude. Default `was_low`
     start : results of an earlier round. The result is the same with fewer iterations. It is not used with fewer than
         20 annotators in the fit (which takes milliseconds, and may have several maxima), nor where it explains the
         votes no better than a coin; values that are not finite count as unknown. If the fit fails from it, the fit is
@@ -74,7 +77,8 @@ def run_round(
 
     result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
     seconds = _Seconds(result)
-    judge = Judge(settings, weigher, enough, was_low)
+    was_acted = was_excluded if settings.exclude and was_excluded is not None else was_low
+    judge = Judge(settings, weigher, enough, was_low, was_acted)
     judge.weigh(result)
     suspects, opinionated = judge.suspects(), judge.opinionated()
     of_evidence = in_fit & suspects.low & ~keep_always
@@ -99,7 +103,7 @@ def run_round(
     by_ability = judge.unable(known, known_se)
     acted = (suspects.low | by_ability.low) & enough
     below = acted | (opinionated.low & enough)
-    held = (suspects.held | opinionated.held | of_ability.held | by_ability.held) & enough
+    held = (suspects.held | of_ability.held | by_ability.held | (opinionated.held & ~acted)) & enough
     standing = np.full(cells.n_annotators, "active", dtype="<U8")
     standing[below] = "flagged"
     # `keep_always` and `keep_never` do not change what the rule says

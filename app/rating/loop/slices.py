@@ -23,7 +23,7 @@ from app.rating.solver.newton import minimise_scores
 from app.rating.solver.observed import observe
 from app.rating.solver.result import FitResult
 from app.rating.solver.second_order import ability_spread
-from app.rating.solver.weights import vote_worth, weigh_votes
+from app.rating.solver.weights import weigh_abilities, weigh_votes
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class HeldAbilities:
     inverse, spread : inverse curvature of each, and its variance at fixed scores; 0 where abilities are known or not
         corrected for bias: then a slice's scores are not corrected either
     variance : square of the published standard error; 0 where abilities are known
-    worth : of a vote, from which its weight follows; None where all votes weigh 1
+    weight : of the votes of each annotator before the limit of influence; None where all votes weigh 1
     """
 
     ability: Floats
     inverse: Floats
     spread: Floats
     variance: Floats
-    worth: Floats | None = None
+    weight: Floats | None = None
 
     def annotators(self, cells: Cells) -> AnnotatorEstimates:
         """Return the abilities as results, of annotators with these votes."""
@@ -74,11 +74,12 @@ def hold_abilities(whole: Rating, settings: LoopSettings) -> HeldAbilities:
         variance[annotators] = spread[annotators]
     if whole.covariance is not None and whole.has_abilities:
         variance[annotators] = np.nan_to_num(whole.covariance.ability_se) ** 2
-    worth = None
+    weight = None
     if settings.influence_limit is not None and whole.has_abilities and fit.prior_sd is not None:
-        worth = np.ones(len(ability))
-        worth[annotators] = vote_worth(ability[annotators]) if fit.weighted is None else fit.weighted.worth
-    return HeldAbilities(ability, inverse, spread, variance, worth)
+        weight = np.ones(len(ability))
+        weighted = fit.weighted
+        weight[annotators] = weigh_abilities(ability[annotators]) if weighted is None else weighted.by_ability
+    return HeldAbilities(ability, inverse, spread, variance, weight)
 
 
 def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rating:
@@ -158,8 +159,8 @@ def _solve(
         return FitResult(nothing, theta, no_annotator, 0.0, 0, no_annotator), None
     label = components.label[small.models]
     weighted = None
-    if held.worth is not None and settings.influence_limit is not None:
-        weighted = weigh_votes(small.cells, held.worth[small.annotators], settings.influence_limit)
+    if held.weight is not None and settings.influence_limit is not None:
+        weighted = weigh_votes(small.cells, held.weight[small.annotators], settings.influence_limit)
     cells = small.cells if weighted is None else weighted.cells
     fit = minimise_scores(Likelihood(cells, None), label, np.zeros(len(small.models)), theta)
     fit = replace(fit, weighted=weighted)

@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from app.rating.solver.result import FitResult
 from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import find_scale
 from app.rating.solver.sqp import Optimum, minimise
-from app.rating.solver.weights import vote_worth, weigh_votes
 
 CERTAIN = 2.0  # standard errors from 0, beyond which the sign of an ability is certain
 FIRST_UPDATES = 3  # Newton steps on each ability alone, from 1
@@ -96,13 +94,9 @@ def fit_am_elo(
     *,
     prior_sd: float | None = 1.0,
     ability_cap: float | None = 1.75,
-    influence_limit: float | None = None,
     start: tuple[Floats, Floats] | None = None,
 ) -> FitResult:
     """Maximise ℓ(R, θ) − Σ_k (θ_k − 1)²/(2 sd²) with P = σ(θ_k (R_a − R_b)), θ_k ≤ cap and typical θ = 1.
-
-    With a limit of influence the abilities of this maximum give the votes their weights (`solver.weights`), and the
-    result is the maximum with the weights that is reached from it, or from `start`.
 
     Parameters
     ----------
@@ -110,7 +104,6 @@ def fit_am_elo(
     component : component of each model, shape (n_models,)
     prior_sd : None is the paper's estimator (plain maximum likelihood)
     ability_cap : in units of the typical ability, greater than 1; None for none
-    influence_limit : of `weigh_votes`; None for none
     start : (R, θ); default m-ELO and the abilities at its scores. With a prior and fewer than 20 annotators the highest
         of several maxima is taken, from starts that believe each annotator more in turn
 
@@ -150,22 +143,8 @@ def fit_am_elo(
         climb = _Climb(likelihood, partitions, ability_cap)
         if start is not None:
             partitions.begin(start[1])
-            optimum = climb.search(start[0])
-        else:
-            optimum = climb.search_from_all(_starts(cells, partitions, prior_sd))
-        if influence_limit is None:
-            return climb.finish(optimum)
-        weighted = weigh_votes(cells, vote_worth(partitions.abilities()), influence_limit)
-        if weighted is None:
-            return climb.finish(optimum)
-        partitions.recount(weighted.cells)
-        climb = _Climb(Likelihood(weighted.cells, prior_sd), partitions, ability_cap)
-        if start is None:
-            optimum = climb.search(optimum.R, near=True)
-        else:  # an earlier result, which had weights too
-            partitions.begin(start[1])
-            optimum = climb.search(start[0])
-        return replace(climb.finish(optimum), weighted=weighted)
+            return climb.finish(climb.search(start[0]))
+        return climb.finish(climb.search_from_all(_starts(cells, partitions, prior_sd)))
 
 
 def _starts(cells: Cells, partitions: Partitions, prior_sd: float | None) -> Iterator[Floats]:
@@ -209,10 +188,10 @@ class _Climb:
         self.likelihood, self.partitions = likelihood, partitions
         self.plain, self.cap = likelihood.precision == 0.0, np.inf if ability_cap is None else ability_cap
 
-    def search(self, R: Floats, *, near: bool = False) -> Optimum:
-        """Search from these scores; `near` as for `minimise`. A failure is explained where the votes explain it."""
+    def search(self, R: Floats) -> Optimum:
+        """Search from these scores. A failure is explained where the votes explain it."""
         try:
-            return minimise(self.partitions, R, near=near)
+            return minimise(self.partitions, R)
         except NotConvergedError as failure:
             rows, precision = self.likelihood.rows, self.likelihood.precision
             if self.plain:

@@ -39,9 +39,9 @@ class Maxima:
 def find_maxima(
     cells: Cells, component: Indices, fit: FitResult, *, prior_sd: float, ability_cap: float | None
 ) -> Maxima:
-    """Climb from six other starts, by the two main directions v, w in which annotators depart from a fit.
+    """Climb from four other starts, by the two main directions v, w in which annotators depart from a fit.
 
-    They are ±v, ±w and R ± v, with v and w as long as R.
+    They are ±v and ±w, as long as R.
 
     Where annotators have tastes in common, another maximum believes others of them. The residuals of the fit then vary
     most along the difference of their tastes: v and w are the first eigenvectors of Σ_k g_k g_kᵀ, with g_k =
@@ -54,7 +54,7 @@ def find_maxima(
 
     Notes
     -----
-    Costs six fits from a start. docs/math.md, "The solver", compares what they find with what random starts find.
+    Costs four fits from a start. docs/math.md, "The solver", compares what they find with what random starts find.
     """
     likelihood = Likelihood(cells, prior_sd)
     found = [(_value(likelihood, fit), fit)]
@@ -82,7 +82,7 @@ def _starts(likelihood: Likelihood, fit: FitResult) -> list[Floats]:
     few = min(DIRECTIONS, size)
     _, directions = eigh(products, subset_by_index=[size - few, size - 1])
     tastes = float(np.linalg.norm(fit.R)) * directions.T[::-1]
-    return [*tastes, *-tastes, fit.R + tastes[0], fit.R - tastes[0]]
+    return [*tastes, *-tastes]
 
 
 def _value(likelihood: Likelihood, fit: FitResult) -> float:

@@ -1,6 +1,6 @@
 """Some annotators of a fit, with everything of the size of their votes: the work that runs beside the data."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -139,14 +139,9 @@ class Partition:
         self.theta = np.minimum(theta, self.cap)
         self.held: Mask = np.zeros(len(theta), dtype=bool)
 
-    def recount(self, n: Floats, s: Floats) -> None:
-        """Set n and s of the cells; the abilities stay."""
-        self.cells = replace(self.cells, n=n, s=s)
-        self.rows = CellRows(self.cells, 1)
-
-    def count(self) -> tuple[int, int]:
-        """Return the number of annotators and of cells."""
-        return len(self.theta), len(self.cells.n)
+    def count(self) -> int:
+        """Return the number of annotators."""
+        return len(self.theta)
 
     def abilities(self) -> Floats:
         """Return θ, shape (n_annotators,)."""

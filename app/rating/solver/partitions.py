@@ -62,8 +62,7 @@ class Partitions:
     """Partitions of the annotators. Abilities, and all else of the size of the votes, stay inside them.
 
     `each` is the only way in: it sends the arguments of a method of `Partition` to every partition, and returns what
-    comes back: sums of the size of the models. Only `begin` and `abilities` move arrays of the size of the annotators,
-    and `recount` of the cells.
+    comes back: sums of the size of the models. Only `begin` and `abilities` move arrays of the size of the annotators.
 
     Parameters
     ----------
@@ -119,14 +118,8 @@ class Partitions:
 
     def begin(self, theta: Floats) -> None:
         """Set the abilities, shape (n_annotators,)."""
-        ends = np.cumsum([annotators for annotators, _ in self.each(Partition.count)])
+        ends = np.cumsum(self.each(Partition.count))
         self._parts.run([Message(Partition.begin, (own,), {}) for own in np.split(theta, ends[:-1])])
-
-    def recount(self, cells: Cells) -> None:
-        """Set n and s of the votes; the abilities stay."""
-        ends = np.cumsum([cells for _, cells in self.each(Partition.count)])
-        parts = zip(*(np.split(votes, ends[:-1]) for votes in (cells.n, cells.s)), strict=True)
-        self._parts.run([Message(Partition.recount, own, {}) for own in parts])
 
     def abilities(self) -> Floats:
         """Return θ, shape (n_annotators,)."""

@@ -17,7 +17,6 @@ from app.rating.solver.result import FitResult
 from app.rating.solver.rows import CellRows
 
 ASSUMED = 1.0
-FEWEST_ANNOTATORS = 10  # fewer do not determine a spread
 LEAST, MOST = 0.1, 3.0
 LEAST_DISPERSION = 0.05
 GRID = 12
@@ -42,7 +41,7 @@ class PriorSpread:
     se : standard error of `spread`, scores taken as known; NaN where it was not estimated
     dispersion : variance of a vote relative to p(1 − p); below 1 where there are ties
     source : "estimated": a maximum of the marginal likelihood inside 0.1 to 3; "at-least" or "at-most": the likelihood
-        rises to the lower or upper end, which is used; "assumed": sd 1, because there are too few annotators
+        rises to the lower or upper end, which is used; "assumed": sd 1, because the abilities of a group are undecided
     """
 
     sd: float
@@ -78,8 +77,6 @@ def fit_with_estimated_prior(
     -----
     Fit and sd alternate (secant steps on log sd, warm starts) until log sd changes by less than 1e-10: about 5 rounds.
     """
-    if cells.n_annotators < FEWEST_ANNOTATORS:
-        return _fit(cells, component, ASSUMED, ability_cap, start), DEFAULT
     log_sd = math.log(ASSUMED)
     last: tuple[float, float] | None = None
     near: float | None = None

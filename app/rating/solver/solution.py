@@ -17,19 +17,13 @@ from app.rating.solver.observed import observe
 from app.rating.solver.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
 from app.rating.solver.result import FitResult
 from app.rating.solver.scale import find_scale
-from app.rating.solver.weights import Weighted, scale_votes
-
-MOST_RISES = 3  # to higher maxima, each of which gives the votes other weights
+from app.rating.solver.weights import Weighted, first_abilities, scale_votes, weigh_abilities, weigh_votes
 
 
 def fit_with_settings(
-    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None, *, leave: bool = True
+    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
 ) -> FitResult:
     """Fit the settings' method to the compact cells of identified models.
-
-    Parameters
-    ----------
-    leave : whether to leave a saddle point for a maximum
 
     Raises
     ------
@@ -40,72 +34,62 @@ def fit_with_settings(
         return FitResult(nothing, nothing, no_annotator, 0.0, 0, no_annotator)
     if settings.method == "m-elo":
         return fit_m_elo(cells, component, start and start[0])
-    fit, sd, prior = _fit(cells, component, settings, start, settings.influence_limit)
+    weighted = _weigh(cells, component, settings)
+    fit, sd, prior = _fit(cells, weighted, component, settings, start)
     if settings.seek_higher and sd is not None and cells.n_votes < MOST_VOTES and cells.n_models <= MOST_MODELS:
-        fit = _seek_higher(cells, component, fit, replace(settings, prior_sd=sd), sd)
+        maxima = find_maxima(fit.counted(cells), component, fit, prior_sd=sd, ability_cap=settings.ability_cap)
+        fit = replace(maxima.best, weighted=weighted, rivals=maxima.rivals)
     try:
-        return _published(fit.counted(cells), component, fit, settings, sd, prior, cells)
+        return _published(component, fit, settings, sd, prior, cells)
     except SaddlePointError as saddle:
-        if not leave or cells.n_annotators < FEW or find_scale(cells).number > 1:
+        if cells.n_annotators < FEW or find_scale(cells).number > 1:
             raise
-        higher = _leave_saddle(saddle, cells, component, settings, fit.weighted)
-    if settings.influence_limit is None:
-        return higher
-    # the weights were those of the abilities at the saddle point
-    return fit_with_settings(cells, component, settings, (higher.R, higher.theta), leave=False)
+        return _leave_saddle(saddle, cells, weighted, component, settings)
 
 
-def _seek_higher(
-    votes: Cells, component: Indices, fit: FitResult, settings: LoopSettings, prior_sd: float
-) -> FitResult:
-    """Return the highest maximum that other starts find, with the maxima that are nearly as high."""
-    for _ in range(MOST_RISES):
-        cells, cap = fit.counted(votes), settings.ability_cap
-        maxima = find_maxima(cells, component, fit, prior_sd=prior_sd, ability_cap=cap)
-        best = replace(maxima.best, weighted=fit.weighted, rivals=maxima.rivals)
-        if maxima.best is fit:
-            return best
-        try:  # its abilities give the votes other weights
-            fit, _, _ = _fit(votes, component, settings, (best.R, best.theta), settings.influence_limit)
-        except RatingError:
-            return best
-    return best
+def _weigh(cells: Cells, component: Indices, settings: LoopSettings) -> Weighted | None:
+    """Return the votes with the weights that the limit of influence gives them; None where all weigh 1."""
+    if settings.influence_limit is None or settings.prior_sd is None:
+        return None
+    theta = first_abilities(cells, fit_m_elo_unchecked(cells, component).R, cap=settings.ability_cap)
+    return weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
 
 
 def _fit(
-    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None, limit: float | None
+    cells: Cells,
+    weighted: Weighted | None,
+    component: Indices,
+    settings: LoopSettings,
+    start: tuple[Floats, Floats] | None,
 ) -> tuple[FitResult, float | None, PriorSpread | None]:
     """Fit am-ELO; return the fit, the prior's sd, and how it was estimated: from votes that all weigh 1."""
     cap, sd, prior = settings.ability_cap, settings.prior_sd, None
     if sd == "estimated":
         fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
-        if limit is None:
+        if weighted is None:
             return fit, prior.sd, prior
         sd, start = prior.sd, (fit.R, fit.theta)
-    limit = None if sd is None else limit
-    fit = fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, influence_limit=limit, start=start)
-    return fit, sd, prior
+    counted = cells if weighted is None else weighted.cells
+    fit = fit_am_elo(counted, component, prior_sd=sd, ability_cap=cap, start=start)
+    return replace(fit, weighted=weighted), sd, prior
 
 
 def _leave_saddle(
-    saddle: SaddlePointError, votes: Cells, component: Indices, settings: LoopSettings, weighted: Weighted | None
+    saddle: SaddlePointError, cells: Cells, weighted: Weighted | None, component: Indices, settings: LoopSettings
 ) -> FitResult:
     """Fit from both sides of a saddle point, and take the higher maximum.
-
-    Parameters
-    ----------
-    weighted : the votes with their weights at the saddle point
 
     Raises
     ------
     SaddlePointError
         Both maxima are as good: the votes do not decide.
     """
-    ends, cells = [], votes if weighted is None else weighted.cells
+    ends = []
     for side in (1.0, -1.0):
+        start = saddle.R + side * saddle.direction, saddle.theta
         try:
-            fit, sd, prior = _fit(cells, component, settings, (saddle.R + side * saddle.direction, saddle.theta), None)
-            fit = _published(cells, component, replace(fit, weighted=weighted), settings, sd, prior, votes)
+            fit, sd, prior = _fit(cells, weighted, component, settings, start)
+            fit = _published(component, fit, settings, sd, prior, cells)
         except (NotConvergedError, NoCommonRankingError):
             continue
         log_prior = 0.0 if sd is None else _log_prior(fit.theta, sd)
@@ -147,7 +131,7 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
     R, theta = np.zeros(cells.n_models), np.ones(cells.n_annotators)
     at_cap, undecided = np.zeros((2, cells.n_annotators), dtype=bool)
     log_likelihood, iterations = 0.0, 0
-    weight, worth = np.ones(len(cells.n)), np.ones(cells.n_annotators)
+    weight, by_ability = np.ones(len(cells.n)), np.ones(cells.n_annotators)
     for group in range(scale.number):
         inside = scale.annotators[cells.annotator] == group
         mine = compact(cells.where(inside))
@@ -161,12 +145,12 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
             undecided[mine.annotators] = True
         R[mine.models], theta[mine.annotators], at_cap[mine.annotators] = fit.R, fit.theta, fit.at_cap
         if fit.weighted is not None:
-            weight[inside], worth[mine.annotators] = fit.weights(mine.cells), fit.weighted.worth
+            weight[inside], by_ability[mine.annotators] = fit.weights(mine.cells), fit.weighted.by_ability
         log_likelihood, iterations = log_likelihood + fit.log_likelihood, max(iterations, fit.iterations)
-    weighted = scale_votes(cells, weight, worth)
+    weighted = scale_votes(cells, weight, by_ability)
     whole = FitResult(R, theta, at_cap, log_likelihood, iterations, undecided, weighted=weighted)
     prior = DEFAULT if estimated else None
-    return _published(whole.counted(cells), component, whole, one, prior_sd, prior, cells)
+    return _published(component, whole, one, prior_sd, prior, cells)
 
 
 def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, cells: Cells) -> RatingError:
@@ -179,7 +163,6 @@ def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, c
 
 
 def _published(
-    cells: Cells,
     component: Indices,
     fit: FitResult,
     settings: LoopSettings,
@@ -190,7 +173,7 @@ def _published(
     """Add what is published of a fit; `votes` are the fit's cells without their weights."""
     if prior_sd is None:  # the paper's estimator has no correction
         return fit
-    observed = observe(cells, fit, component, prior_sd=prior_sd)
+    observed = observe(fit.counted(votes), fit, component, prior_sd=prior_sd)
     if not settings.bias_correction:
         return replace(fit, prior_sd=prior_sd, prior=prior, observed=observed)
     corrected = correct_bias(fit, observed, votes, prior_sd=prior_sd, ability_cap=settings.ability_cap)

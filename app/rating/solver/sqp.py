@@ -41,7 +41,7 @@ class Optimum:
 
 
 @one_blas_thread()
-def minimise(partitions: Partitions, R: Floats, *, near: bool = False) -> Optimum:
+def minimise(partitions: Partitions, R: Floats) -> Optimum:
     """Minimise −ℓ + prior over R and θ ≤ cap, typical θ = 1, by sequential quadratic programming.
 
     Each iteration solves the quadratic problem at a point (`solver.quadratic`), moves along its step, and brings the
@@ -52,7 +52,6 @@ def minimise(partitions: Partitions, R: Floats, *, near: bool = False) -> Optimu
     ----------
     partitions : with the abilities to start from
     R : scores to start from, shape (n_models,)
-    near : whether the start is so near that the observed Hessian serves
 
     Raises
     ------
@@ -75,7 +74,7 @@ def minimise(partitions: Partitions, R: Floats, *, near: bool = False) -> Optimu
     widest = max(DIVERGED, WIDER * float(np.ptp(R)))
     R = partitions.normalise(R)
     terms = partitions.unknowns
-    penalty, last, exact, product = 0.0, np.inf, near, None
+    penalty, last, exact, product = 0.0, np.inf, False, None
     multiplier = np.zeros(partitions.scale.number)
     point = partitions.total(Partition.expand, R, multiplier, exact=exact)
     while np.abs(point.violation).max(initial=0.0) > OFF_SCALE * terms:  # the cap leaves too little room above

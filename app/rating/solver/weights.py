@@ -1,4 +1,4 @@
-"""Weights of votes, so that no annotator knows much more of a model than a typical judge of it does."""
+"""Weights of votes, so that no annotator moves a model much more than a typical judge of it does."""
 
 from dataclasses import dataclass, replace
 
@@ -8,43 +8,64 @@ from app.rating.data.arrays import Floats, Indices, Ints
 from app.rating.data.compiled import compiled
 from app.rating.data.threads import map_parts, split
 from app.rating.data.votes import WORTH_A_THREAD, Cells
+from app.rating.solver.gauge import LEAST_MEDIAN
 from app.rating.solver.kernels import pair_of
+from app.rating.solver.profile_abilities import profile_abilities
 from app.rating.solver.rows import CellRows
+from app.rating.solver.scale import find_scale
 
-FREE = 5.0  # votes of a typical annotator on a model, beside the multiple of what its judges have
+FREE = 5.0  # votes on a model, beside the multiple of what its judges have
+STEEPNESS = 1.25  # at 1 a vote of an able annotator pulls as one of a typical annotator, at 2 it tells as much
+NEAR = 0.05  # last step of the search for an ability; what is left is about its square
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """The votes of a fit, those of annotators beyond the limit with a weight below 1.
+    """The votes of a fit, those of able annotators and of annotators beyond the limit with a weight below 1.
 
     Attributes
     ----------
     cells : the votes, n, s and ties of each cell times its weight
-    worth : of a vote of each annotator, in votes of a typical one, shape (n_annotators,)
+    by_ability : weight of the votes of each annotator before the limit, shape (n_annotators,)
     """
 
     cells: Cells
-    worth: Floats
+    by_ability: Floats
 
 
-def vote_worth(theta: Floats) -> Floats:
-    """Return how many votes of a typical annotator tell as much as one of each annotator: θ², at least 1."""
-    worth: Floats = np.maximum(np.abs(theta), 1.0) ** 2
-    return worth
+def first_abilities(cells: Cells, R: Floats, *, cap: float | None) -> Floats:
+    """Return each annotator's ability at given scores in units of the group's median, shape (n_annotators,).
+
+    They are at most the cap. The prior is N(1, 1), whatever that of the fit is.
+    """
+    theta = profile_abilities(CellRows(cells), R, np.ones(cells.n_annotators), precision=1.0, near=NEAR).theta
+    group = find_scale(cells).annotators
+    typical = np.array([np.median(theta[group == each]) for each in range(group.max(initial=-1) + 1)])
+    abilities: Floats = np.minimum(theta / np.maximum(typical, LEAST_MEDIAN)[group], np.inf if cap is None else cap)
+    return abilities
 
 
-def weigh_votes(cells: Cells, worth: Floats, limit: float) -> Weighted | None:
-    """Lower the weight of annotators who have more votes' worth on a model than `limit` times its mean judge, plus 5.
+def weigh_abilities(theta: Floats) -> Floats:
+    """Return the weight of each annotator's votes, |θ|^−1.25 above 1, else 1.
 
-    I_kj = n_kj·worth_k, n_kj annotator k's votes on model j; L_j = limit · mean_k min(I_kj, L'_j) + 5 over the model's
-    judges, L'_j the same limit from the plain mean, so that no few annotators raise it for themselves. A vote on the
-    models a and b has the weight min(1, L_a/I_ka, L_b/I_kb).
+    A vote pulls the scores by θ times its weight. So able annotators pull a little less than typical
+    ones, as |θ|^−¼, and what their votes tell, θ² times the weight, still grows, as |θ|^¾.
+    """
+    weight: Floats = np.maximum(np.abs(theta), 1.0) ** -STEEPNESS
+    return weight
+
+
+def weigh_votes(cells: Cells, by_ability: Floats, limit: float) -> Weighted | None:
+    """Weigh votes by abilities, and lower the weight of annotators with many more votes on a model than its judges.
+
+    With n_kj annotator k's votes on model j the limit is L_j = limit · mean_k min(n_kj, L'_j) + 5 over the model's
+    judges, L'_j the same limit from the plain mean, so that no few annotators raise it for themselves. A vote of k on
+    the models a and b has the weight by_ability_k · min(1, L_a/n_ka, L_b/n_kb).
 
     Parameters
     ----------
     cells : sorted by annotator
-    worth : of one vote, from `vote_worth`, shape (n_annotators,)
+    by_ability : from `weigh_abilities`, shape (n_annotators,)
     limit : positive
 
     Returns
@@ -59,22 +80,22 @@ def weigh_votes(cells: Cells, worth: Floats, limit: float) -> Weighted | None:
     """
     rows, size = CellRows(cells), cells.n_models
     largest = np.zeros(cells.n_annotators)
-    total, judges = _sum_beyond(rows, largest, worth, np.zeros(size))
+    total, judges = _sum_beyond(rows, largest, np.zeros(size))
     judges = np.maximum(judges, 1.0)
     plain = limit * total / judges + FREE
-    excess, _ = _sum_beyond(rows, largest, worth, plain)
+    excess, _ = _sum_beyond(rows, largest, plain)
     limits = limit * (total - excess) / judges + FREE
-    weight = np.ones(len(cells.n))
+    weight = by_ability[cells.annotator]
 
-    def fill(part: tuple[int, int]) -> None:
+    def lower(part: tuple[int, int]) -> None:
         who = _beyond(largest, limits, part)
-        fill_weights(who, rows.starts, cells.model_a, cells.model_b, cells.n, worth, limits, weight)
+        lower_weights(who, rows.starts, cells.model_a, cells.model_b, cells.n, limits, weight)
 
-    map_parts(fill, rows.parts)
-    return scale_votes(cells, weight, worth)
+    map_parts(lower, rows.parts)
+    return scale_votes(cells, weight, by_ability)
 
 
-def scale_votes(cells: Cells, weight: Floats, worth: Floats) -> Weighted | None:
+def scale_votes(cells: Cells, weight: Floats, by_ability: Floats) -> Weighted | None:
     """Multiply the votes of each cell by its weight; None where every vote has the weight 1."""
     if weight.min(initial=1.0) >= 1.0:
         return None
@@ -87,24 +108,24 @@ def scale_votes(cells: Cells, weight: Floats, worth: Floats) -> Weighted | None:
 
     map_parts(scale, split(len(weight), WORTH_A_THREAD))
     n, s, ties = scaled
-    return Weighted(replace(cells, n=n, s=s, ties=ties), worth)
+    return Weighted(replace(cells, n=n, s=s, ties=ties), by_ability)
 
 
 def _beyond(largest: Floats, limits: Floats, part: tuple[int, int]) -> Indices:
-    """Return the annotators of a part who may be beyond a limit: their largest I_kj is beyond the lowest one."""
+    """Return the annotators of a part who may be beyond a limit: their largest n_kj is beyond the lowest one."""
     return part[0] + np.flatnonzero(largest[slice(*part)] >= limits.min())
 
 
-def _sum_beyond(rows: CellRows, largest: Floats, worth: Floats, limits: Floats) -> Floats:
-    """Return Σ_k max(I_kj − limit_j, 0) of each model and the number of annotators summed, shape (2, n_models).
+def _sum_beyond(rows: CellRows, largest: Floats, limits: Floats) -> Floats:
+    """Return Σ_k max(n_kj − limit_j, 0) of each model and the number of annotators summed, shape (2, n_models).
 
-    `largest`, shape (n_annotators,), is 0 or each annotator's largest I_kj, and then that.
+    `largest`, shape (n_annotators,), is 0 or each annotator's largest n_kj, and then that.
     """
     c = rows.cells
 
     def accumulate(part: tuple[int, int]) -> Floats:
         sums, who = np.zeros((2, c.n_models)), _beyond(largest, limits, part)
-        add_beyond(who, rows.starts, c.model_a, c.model_b, c.n, worth, limits, sums, largest)
+        add_beyond(who, rows.starts, c.model_a, c.model_b, c.n, limits, sums, largest)
         return sums
 
     first, *others = map_parts(accumulate, rows.parts)
@@ -114,13 +135,13 @@ def _sum_beyond(rows: CellRows, largest: Floats, worth: Floats, limits: Floats) 
 
 @compiled
 def add_beyond(
-    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, worth: Floats, limits: Floats,
-    sums: Floats, largest: Floats,
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, limits: Floats, sums: Floats,
+    largest: Floats,
 ) -> None:  # fmt: skip
     """Add what the annotators listed have beyond the limits to sums[0], their number to sums[1]; set `largest`."""
     own = np.zeros(len(limits))
     for k in who:
-        add_own(k, starts, model_a, model_b, n, worth, own)
+        add_own(k, starts, model_a, model_b, n, own)
         most = 0.0
         for cell in range(starts[k], starts[k + 1]):
             for model in pair_of(model_a, model_b, cell):
@@ -133,28 +154,26 @@ def add_beyond(
 
 
 @compiled
-def fill_weights(
-    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, worth: Floats, limits: Floats,
-    weight: Floats,
+def lower_weights(
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, limits: Floats, weight: Floats
 ) -> None:  # fmt: skip
-    """Set the weight (n_cells,) of the cells of the annotators listed."""
+    """Lower the weight (n_cells,) of the cells of the annotators listed to the limits."""
     own = np.zeros(len(limits))
     for k in who:
-        add_own(k, starts, model_a, model_b, n, worth, own)
+        add_own(k, starts, model_a, model_b, n, own)
         for cell in range(starts[k], starts[k + 1]):
             a, b = pair_of(model_a, model_b, cell)
             excess = max(own[a] / limits[a], own[b] / limits[b])
-            weight[cell] = 1.0 / excess if excess > 1.0 else 1.0
+            if excess > 1.0:
+                weight[cell] /= excess
         for cell in range(starts[k], starts[k + 1]):
             for model in pair_of(model_a, model_b, cell):
                 own[model] = 0.0
 
 
 @compiled
-def add_own(
-    k: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, worth: Floats, own: Floats
-) -> None:  # fmt: skip
-    """Add I_kj of annotator k on each model to own (n_models,)."""
+def add_own(k: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, own: Floats) -> None:
+    """Add n_kj of annotator k on each model to own (n_models,)."""
     for cell in range(starts[k], starts[k + 1]):
         for model in pair_of(model_a, model_b, cell):
-            own[model] += n[cell] * worth[k]
+            own[model] += n[cell]

@@ -7,6 +7,8 @@ import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+WORKER_PRIORITY = 10
+"""Beside a busy process a tenth of a processor is left, so that it can still stop in time."""
 LOWEST_PRIORITY = 19
 SESSION_PRIORITY = 5
 """Of the session: requests interrupt it at once, and beside a busy session a quarter of a processor is left."""
@@ -26,13 +28,13 @@ def become_child(parent_death: Connection) -> None:
     threading.Thread(target=_exit_with_parent, args=(parent_death,), name="parent death", daemon=True).start()
 
 
-def lower_priority() -> None:
-    """Let every other process go first: work that takes minutes must not delay answers that take milliseconds.
+def lower_priority(niceness: int) -> None:
+    """Let other processes go first: work that takes minutes must not delay answers that take milliseconds.
 
     Call it before a thread starts: on Linux each thread has a priority of its own, inherited from the thread that
     started it.
     """
-    os.nice(LOWEST_PRIORITY)  # the kernel stops at the lowest
+    os.nice(niceness)  # the kernel stops at the lowest
     # Where Linux shares the processors among sessions first (`sched_autogroup_enabled`), that counts only within the
     # session. So this process leaves its parent's session for one of its own with a low priority.
     with contextlib.suppress(OSError):

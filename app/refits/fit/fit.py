@@ -81,6 +81,7 @@ def fit_main(fit_input: FitInput, cells: Cells) -> Rating:
     return run_round(
         cells, fit_input.settings,
         keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
+        was_excluded=fit_input.was_excluded,
         weigher=weigher_of_votes(
             fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome,
             n_annotators=cells.n_annotators, n_models=cells.n_models, tests=fit_input.settings.evidence_tests,

@@ -96,6 +96,12 @@ class FitInput:
         """Annotators that the rule had flagged or excluded before, shape (n_annotators,)."""
         return np.isin(self.rule_standings, ("flagged", "excluded"))
 
+    @property
+    def was_excluded(self) -> Mask:
+        """Annotators that the rule had excluded before, shape (n_annotators,)."""
+        excluded: Mask = self.rule_standings == "excluded"
+        return excluded
+
 
 class LeaderboardName(NamedTuple):
     """One of a snapshot's leaderboards: its method, and the tag of its votes ("" for all votes)."""

@@ -1,8 +1,6 @@
 import contextlib
-import multiprocessing
 import os
 import resource
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -11,11 +9,12 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import TypeVar
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, TypeVar
 
 from app.errors import StableArenaError
 from app.rating.solver.cluster import fitting_on_cluster
-from app.refits.fit.child_process import become_child, lower_priority
+from app.refits.fit.child_process import LOWEST_PRIORITY, become_child, lower_priority
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
 
@@ -61,6 +60,16 @@ class FitProcessLostError(StableArenaError):
     title = "The fit's process died"
 
 
+class _RememberingContext(SpawnContext):
+    """Spawns processes, and remembers the newest: a pool does not say which process it has started."""
+
+    child: SpawnProcess | None = None
+
+    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802  its name
+        self.child = SpawnProcess(*args, **kwargs)
+        return self.child
+
+
 class FitProcess:
     """One child process that fits: a fit does not slow requests down, and the service survives if it is killed."""
 
@@ -69,7 +78,7 @@ class FitProcess:
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._parent_alive: Connection | None = None
-        self._child: Future[int] | None = None
+        self._context = _RememberingContext()
         self._stopped = False
 
     def fit(
@@ -84,7 +93,7 @@ class FitProcess:
         Parameters
         ----------
         work : a module's function, bound to its arguments by `partial`: it is pickled for the child
-        cancelled : called every second; the child is killed once it returns true
+        cancelled : called at once and every second; the child is killed once it returns true
 
         Raises
         ------
@@ -92,6 +101,7 @@ class FitProcess:
         FitProcessLostError
             The child died or `stop` was called. The next call starts another child.
         """
+        future: Future[T] | None = None
         try:
             future = self._submit(partial(_on_cluster, self._resources.scheduler, work))
             self._attend(future, cancelled)
@@ -101,15 +111,15 @@ class FitProcess:
             raise FitTooLargeError(
                 f"the fit needs more than {self._resources.memory_bytes:,} bytes of memory"
             ) from error
-        except (FitCancelledError, FitTooLargeError):
-            self._discard()
-            raise
         except (BrokenProcessPool, CancelledError) as error:
             self._discard()
             reason = "the worker was stopped" if self._stopped else "the fit's process was killed"
             if self._resources.memory_bytes is not None and not self._stopped:
                 reason += f", or it ran out of memory: it may use {self._resources.memory_bytes:,} bytes"
             raise FitProcessLostError(reason) from error
+        finally:
+            if future is not None and not future.done():  # the wait for it ended by an error
+                self._discard()
 
     @property
     def stopped(self) -> bool:
@@ -117,8 +127,13 @@ class FitProcess:
         return self._stopped
 
     def start(self) -> None:
-        """Start the child, which takes a second or two, before there is something to fit."""
-        self._submit(os.getpid)
+        """Start the child, which takes about a second, before there is something to fit; replace one that died."""
+        with self._lock, contextlib.suppress(BrokenProcessPool):
+            self._open_pool().submit(os.getpid)
+            return
+        self._discard()
+        with self._lock:
+            self._open_pool()
 
     def stop(self) -> None:
         """Kill the child, whatever it is doing, and start no other."""
@@ -130,43 +145,43 @@ class FitProcess:
         """Wait for the fit; raise once it is cancelled or takes too long."""
         started = time.monotonic()
         while not future.done():
-            # Not concurrent.futures.wait, which never returns for a future that `stop` cancelled before it began.
-            with contextlib.suppress(TimeoutError):
-                future.exception(timeout=_LOOK_UP_SECONDS)
-                return
             if cancelled():
                 raise FitCancelledError("the refit was cancelled while it fitted")
             if self._resources.seconds is not None and time.monotonic() - started > self._resources.seconds:
                 raise FitTooLargeError(f"the fit took longer than {self._resources.seconds:g} seconds")
+            # Not concurrent.futures.wait, which never returns for a future that `stop` cancelled before it began.
+            with contextlib.suppress(TimeoutError):
+                future.exception(timeout=_LOOK_UP_SECONDS)
+                return
 
     def _submit(self, work: Callable[[], T]) -> Future[T]:
         with self._lock:
-            if self._stopped:
-                raise FitProcessLostError("the worker was stopped")
-            if self._pool is not None:
-                return self._pool.submit(work)
+            return self._open_pool().submit(work)
+
+    def _open_pool(self) -> ProcessPoolExecutor:
+        """Return the pool that has the child; call it with the lock held."""
+        if self._stopped:
+            raise FitProcessLostError("the worker was stopped")
+        if self._pool is None:
             # Spawned: a fork would inherit the threads' locks and the database's sockets.
-            context = multiprocessing.get_context("spawn")
-            parent_death, self._parent_alive = context.Pipe(duplex=False)
+            parent_death, self._parent_alive = self._context.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(
                 1,
-                mp_context=context,
+                mp_context=self._context,
                 initializer=_become_fit_process,
                 initargs=(parent_death, self._resources.memory_bytes),
             )
-            self._child = self._pool.submit(os.getpid)  # this starts the child, which takes its end along
-            submitted = self._pool.submit(work)
+            self._pool.submit(os.getpid)  # this starts the child, which takes its end along
             parent_death.close()
-            return submitted
+        return self._pool
 
     def _discard(self) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
             parent_alive, self._parent_alive = self._parent_alive, None
-            child, self._child = self._child, None
-        if child is not None and child.done() and child.exception() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child.result(), signal.SIGKILL)  # a child that hangs does not notice that its pipe closes
+            child, self._context.child = self._context.child, None
+        if child is not None and child.pid is not None:  # or it could not be started
+            child.kill()  # one that hangs, or that still starts, does not notice that its pipe closes
         if parent_alive is not None:
             parent_alive.close()
         if pool is not None:
@@ -181,5 +196,5 @@ def _on_cluster(scheduler: str | None, work: Callable[[], T]) -> T:
 def _become_fit_process(parent_death: Connection, memory_bytes: int | None) -> None:
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    lower_priority()
+    lower_priority(LOWEST_PRIORITY)
     become_child(parent_death)

@@ -9,16 +9,13 @@ from numpy.typing import NDArray
 from app.rating.data.graph import find_components, find_identified
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
-from app.rating.inference.influence import find_influence, leave_annotators_out
+from app.rating.inference.influence import find_influence, leave_annotator_out
 from app.rating.inference.rating import Rating
 from app.refits.fit.interface import FitInput
 
 How = Literal["influence", "refit"]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-LARGEST_TABLE = 20_000_000
-"""Most annotators × models for influences, which are computed for all annotators at once (160 MB)."""
 
 LARGEST_SHARE = 0.05
 """Largest share of the counted votes that one Newton step may leave out; with more it is too coarse."""
@@ -73,7 +70,7 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
 
     Every other annotator stays in or out. One Newton step (influence) gives the scores where it is good enough. A refit
     gives them with `exact`, for an annotator outside the fit, for one with more than one in twenty of the counted
-    votes, where a model would lose its score, and where there are too many annotators and models for influences.
+    votes, and where a model would lose its score.
 
     Parameters
     ----------
@@ -105,8 +102,6 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
 
 def _is_small_change(base: Rating, annotator: int) -> bool:
     """Return whether one Newton step is good enough, and all models keep their score without the annotator."""
-    if len(base.small.annotators) * len(base.small.models) > LARGEST_TABLE:
-        return False
     left = base.cells.where(base.cells.annotator != annotator)
     if left.n_votes < (1.0 - LARGEST_SHARE) * base.cells.n_votes:
         return False
@@ -120,5 +115,5 @@ def _newton_step(base: Rating, annotator: int) -> Floats:
     points[base.small.models] = 0.0
     row = np.flatnonzero(base.small.annotators == annotator)
     if len(row):  # otherwise none of the votes is between two models with a score
-        points[base.small.models] = leave_annotators_out(find_influence(base))[row[0]]
+        points[base.small.models] = leave_annotator_out(find_influence(base), int(row[0]))
     return points

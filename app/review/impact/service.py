@@ -62,7 +62,6 @@ class Impacts:
             answer = self._answers.get(key)
         if answer is None:
             with self._fits.process() as process:
-                process.start()  # while the votes are read
                 answer = process.run(self._prepare(snapshot, annotator, exact=exact))
             with self._lock:
                 self._answers[key] = answer

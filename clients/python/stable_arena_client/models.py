@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 9490422597920a2a: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 24f6d2ef59c51aec: make docs.
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ class Policy(BaseModel):
     influence_limit: Annotated[
         float | None,
         Field(
-            description="Largest influence of an annotator on a model, as a multiple of what the model's mean judge has; five votes beside are free. Votes beyond it weigh less. null: no limit."
+            description="Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge; five votes beside are free. Votes beyond them weigh less, and so do those of able annotators. null: no limit."
         ),
     ] = 1.25
     bias_correction: Annotated[
@@ -748,7 +748,9 @@ class Vote(BaseModel):
     tags: Annotated[list[str] | None, Field(description="Words to group votes by.")] = None
     metadata: Annotated[
         dict[str, Any] | None,
-        Field(description="Anything else worth keeping, at most 16000 characters as JSON."),
+        Field(
+            description="Anything else worth keeping: at most 16000 characters as JSON, and 100 values at all levels."
+        ),
     ] = None
 
 

@@ -11,7 +11,7 @@ from typer.testing import Result
 
 from app.cli import outputs
 from app.cli.failures import run_guarded
-from app.cli.rate import command as rate
+from app.cli.rate import offline
 from app.errors import ConflictError
 from app.rating.errors import NotConvergedError, RatingError
 
@@ -156,7 +156,7 @@ def test_parquet_is_not_for_a_terminal(run_cli: RunCli, vote_file: Path, monkeyp
 
 
 def test_an_interrupt_exits_130(run_cli: RunCli, vote_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate, "rate_votes", lambda *_, **__: fail_with(KeyboardInterrupt()))
+    monkeypatch.setattr(offline, "rate_votes", lambda *_, **__: fail_with(KeyboardInterrupt()))
     result = run_cli("rate", vote_file)
     assert (result.exit_code, result.stdout) == (130, "")
     assert "Traceback" not in result.stderr
@@ -171,6 +171,7 @@ def test_a_failed_write_leaves_no_draft(
     assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]
 
 
+@pytest.mark.campaign
 def test_a_reader_that_leaves_early_is_not_an_error_to_talk_about(vote_file: Path) -> None:
     command = [sys.executable, "-c", ENTER, "rate", str(vote_file), "--format", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

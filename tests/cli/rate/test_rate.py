@@ -118,7 +118,7 @@ def test_the_contrary_annotator_is_flagged_or_excluded_and_the_rare_one_pending(
 def test_plain_is_no_prior_and_no_cap(rate_json: Any, vote_file: Path) -> None:
     plain = rate_json(vote_file, "--plain")
     assert (plain["settings"]["prior_sd"], plain["settings"]["ability_cap"]) == (None, None)
-    uncapped = rate_json(vote_file, "--ability-cap", "inf")
+    uncapped = rate_json(vote_file, "--ability-cap", "inf", "--influence-limit", "inf")
     assert (uncapped["settings"]["prior_sd"], uncapped["settings"]["ability_cap"]) == (1.0, None)
     assert plain["diagnostics"]["log_likelihood"] >= uncapped["diagnostics"]["log_likelihood"]
 

@@ -1,5 +1,7 @@
 """The evidence's fast sums against the same written plainly: cell by cell, logarithm by logarithm."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -8,6 +10,7 @@ from scipy.stats import norm
 from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.votes import Cells
+from app.rating.detection import mixture
 from app.rating.detection.evidence import weigh
 from app.rating.detection.favouritism import OPINION_SD, SHIFT, find_favouritism
 from app.rating.detection.mixture import (
@@ -45,6 +48,7 @@ WORLDS = {
     "long records on many pairs": ("mimic", Setup(n_annotators=5, votes_each=1500, n_models=40, share=0.2), 1.0),
     "weighted votes": ("mimic", Setup(n_annotators=25, votes_each=120), 0.3),
     "leaning": ("mimic", Setup(n_annotators=30, votes_each=40), 1.0),
+    "scores far from 0": ("mimic", Setup(n_annotators=30, votes_each=40), 1.0),
 }
 
 
@@ -57,7 +61,7 @@ def draw(world: str) -> tuple[Cells, np.ndarray, np.ndarray]:
         c.annotator, c.model_a, c.model_b, weight * c.n, weight * c.s, weight * c.ties, c.n_annotators, c.n_models
     )
     lean = (world == "leaning") * np.random.default_rng(8).normal(0.0, 0.7, len(c.n))
-    return cells, NATURAL_PER_ELO * (arena.public - 1000.0), lean
+    return cells, NATURAL_PER_ELO * (arena.public - 1000.0) + 250.0 * (world == "scores far from 0"), lean
 
 
 def plain_nodes(cells: Cells, R: np.ndarray, lean: np.ndarray) -> np.ndarray:
@@ -76,7 +80,13 @@ TIES = Spread(-0.3, 0.8, 1.0)
 
 
 def plain_crowd(
-    cells: Cells, R: np.ndarray, lean: np.ndarray, caution: np.ndarray, taste: np.ndarray, doubt: np.ndarray
+    cells: Cells,
+    R: np.ndarray,
+    lean: np.ndarray,
+    caution: np.ndarray,
+    taste: np.ndarray,
+    opinions: np.ndarray,
+    doubt: np.ndarray,
 ) -> tuple[np.ndarray, float, float, np.ndarray, np.ndarray]:
     """Log-likelihoods by behaviour, the honest abilities' centre and spread, by the same rounds on logarithms.
 
@@ -86,7 +96,15 @@ def plain_crowd(
     ties = np.bincount(cells.annotator, cells.ties, cells.n_annotators)
     equal = ties * np.log(EQUAL) + (votes - ties) * np.log((1.0 - EQUAL) / 2.0)
     follower = np.bincount(cells.annotator, follow(cells, R), cells.n_annotators)
-    nodes = (sure + doubt[:, :, None]) / caution[:, None, None]
+    without, own = (
+        np.nan_to_num(each, nan=unknown)[:, :, None] for each, unknown in zip(opinions, (0.0, -1e300), strict=True)
+    )
+    by_ties = sure.max(axis=1, keepdims=True) - sure.max(axis=(1, 2), keepdims=True)
+    plainly = sure.max(axis=2, keepdims=True) + without
+    doubt = logsumexp([plainly + doubt[:, :, None], own], axis=0) - logsumexp([plainly, own], axis=0)
+    nodes = logsumexp([sure + without, own + by_ties], axis=0)
+    nodes[:, COIN] = sure[:, COIN]
+    nodes = (nodes + doubt) / caution[:, None, None]
     equal, follower = equal / caution, follower / caution
     nodes[:, COIN] -= taste[:, None]
     size = len(TIE_PROPENSITY)
@@ -118,7 +136,7 @@ def plain_crowd(
         crowd = (mass.sum(axis=0) + ASSUMED_TIES * begin) / (mass.sum() + ASSUMED_TIES)
         bad = (of_bad + ASSUMED * (0.9 * crowd + 0.1 / size)) / (of_bad.sum() + ASSUMED)
         settled = max(abs(spread - before[0]), abs(share[1] - before[1])) < CONVERGED
-    plain = logsumexp(nodes[:, FIRST_HONEST:] - doubt[:, FIRST_HONEST:, None] + weight, axis=(1, 2))
+    plain = logsumexp(nodes[:, FIRST_HONEST:] - doubt[:, FIRST_HONEST:] + weight, axis=(1, 2))
     return log, centre, spread, kind[:, 1:3].sum(axis=1), honest - plain
 
 
@@ -128,8 +146,12 @@ def test_the_crowd_is_its_plain_twin(world: str) -> None:
     generator = np.random.default_rng(9)
     caution, taste = 1.0 + generator.random(cells.n_annotators), generator.normal(0.0, 2.0, cells.n_annotators)
     doubt = generator.random((cells.n_annotators, len(ABILITY)))
-    crowd = fit_null_model(cells, R, lean=lean, caution=caution, taste=taste, doubt=doubt, ties=TIES)
-    log, centre, spread, low, benefit = plain_crowd(cells, R, lean, caution, taste, doubt)
+    likeliest = plain_nodes(cells, R, lean).max(axis=2)
+    opinions = np.stack([np.full_like(likeliest, np.log(0.4)), likeliest + generator.normal(0.0, 2.0, likeliest.shape)])
+    opinions[1, :, COIN] = -1e300
+    opinions[:, 3] = np.nan
+    crowd = fit_null_model(cells, R, lean=lean, caution=caution, taste=taste, opinions=opinions, doubt=doubt, ties=TIES)
+    log, centre, spread, low, benefit = plain_crowd(cells, R, lean, caution, taste, opinions, doubt)
     edge = (ABILITY[COIN] + ABILITY[FIRST_HONEST]) / 2.0
     np.testing.assert_allclose(crowd.probability_low(edge), low, rtol=1e-7, atol=1e-9)
     assert np.all(np.diff([crowd.probability_low(x) for x in (-3.0, -0.5, 0.2, 1.0, 9.0)], axis=0) >= 0.0)
@@ -139,6 +161,12 @@ def test_the_crowd_is_its_plain_twin(world: str) -> None:
     assert crowd.spread == pytest.approx(spread, abs=1e-8)
     likely = low < 1.0 - 1e-9  # of the others honesty is too unlikely for what doubt adds to it
     np.testing.assert_allclose(crowd.benefit[likely], benefit[likely], rtol=1e-6, atol=1e-6)
+
+
+def test_a_search_that_is_given_up_is_as_its_plain_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (mixture, sys.modules[__name__]):
+        monkeypatch.setattr(module, "ROUNDS", 2)
+    test_the_crowd_is_its_plain_twin("short records")
 
 
 def plain_favouritism(

@@ -99,6 +99,24 @@ def test_a_noisy_point_below_the_threshold_is_not_enough(cells_of: MakeCells) ->
     assert likely <= 3
 
 
+def test_a_taste_lowers_no_bar_for_exclusion() -> None:
+    """An annotator whom only a test about a model had flagged is excluded by nothing less than others are."""
+    arena = draw_arena(4, "mimic", Setup(n_annotators=60, votes_each=200))
+    cells, settings = arena.votes.cells(), LoopSettings(exclude=True)
+    evidence = run_round(cells, settings).evidence
+    assert evidence is not None
+    acting = np.max([ratio for test, ratio in evidence.log_ratio.items() if test not in TASTE_TESTS], axis=0)
+    tastes = np.max([evidence.log_ratio[test] for test in TASTE_TESTS], axis=0)
+    one = int(np.argmax(np.where(tastes > 2.0 * acting, acting, 0.0)))
+    assert acting[one] > 1.0
+    before = np.arange(cells.n_annotators) == one
+    settings = replace(settings, evidence_ratio=float(np.exp(1.5 * acting[one])))  # the margin begins at its root
+    flagged = run_round(cells, settings, was_low=before, was_excluded=np.zeros_like(before)).annotators
+    assert (flagged.standing[one], flagged.rule[one] in TASTE_TESTS, flagged.held[one]) == ("flagged", True, False)
+    kept = run_round(cells, settings, was_low=before, was_excluded=before).annotators
+    assert (kept.standing[one], kept.rule[one] in TASTE_TESTS, kept.held[one]) == ("excluded", False, True)
+
+
 def test_with_exclusions_abilities_are_judged_by_the_scores_that_are_published() -> None:
     arena = draw_arena(4, "flip", Setup(n_annotators=60, votes_each=200))
     cells = arena.votes.cells()

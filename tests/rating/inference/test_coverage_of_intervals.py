@@ -169,7 +169,8 @@ def test_intervals_of_few_or_unequal_annotators_hold_the_truth(
 def check(annotators: int, votes_each: int, taste: float, votes_sd: float) -> None:
     found = coverage(annotators, votes_each, 500, taste, votes_sd)
     print(f"{annotators} × {votes_each}, tastes {taste:g}, log sd of votes {votes_sd:g}: {found}")
-    assert 0.93 <= found.every <= 0.97
+    widest = 0.98 if annotators <= 20 else 0.97  # small crowds: a little too wide (docs/math.md)
+    assert 0.93 <= found.every <= widest
     assert found.ends >= 0.92
-    assert 0.93 <= found.wins <= 0.97
+    assert 0.93 <= found.wins <= widest
     assert found.ranks >= 0.94

@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
-from app.rating.inference.covariance import Covariance, covariance, critical_values
+from app.rating.inference.covariance import Covariance, _freedom, covariance, critical_values
 from app.rating.inference.estimate import estimate
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
@@ -152,3 +152,26 @@ def test_an_anchor_shifts_the_scores_and_leaves_the_intervals_as_wide(cells_of: 
     np.testing.assert_allclose(np.diff(anchored.models.score), np.diff(free.models.score), rtol=1e-12)
     np.testing.assert_array_equal(anchored.models.se, free.models.se)
     np.testing.assert_allclose(anchored.models.upper - anchored.models.lower, free.models.upper - free.models.lower)
+
+
+def test_a_maximum_on_the_solvers_constraint_alone_has_wide_intervals() -> None:
+    """On the published unit's constraint the likelihood of these few votes rises along a direction."""
+    votes = {
+        0: "2<3 0>4 0>3 3<1 0>3 2<3",
+        1: "2=1 4>1 2<3 1>4 4>2 3<4",
+        2: "1>2 1>3 1>3 4=3 0=2 1>2",
+        3: "0>4 0>3 1>3 0>2 3<0 1>4",
+    }
+    rows = [(k, int(a), int(b), "<=>".index(sign) / 2) for k, said in votes.items() for a, sign, b in said.split()]
+    columns = (np.array(column) for column in zip(*rows, strict=True))
+    rating = estimate(aggregate(*columns, n_annotators=4, n_models=5), LoopSettings(min_votes=0, influence_limit=None))
+    assert rating.models.identified.all()
+    assert np.isfinite(rating.models.se).all()
+    assert rating.models.se.min() > 1000.0
+
+
+def test_a_variance_between_annotators_that_rounding_makes_negative_leaves_a_normal_interval() -> None:
+    """As where the votes say nearly nothing: the rest of the variance is that of votes taken as independent."""
+    found = _freedom(*(np.array([x]) for x in (1e11, -4e4, 7e4, 1.2, 4.0)))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(critical_values(found, 0.95), 1.96, atol=1e-3)

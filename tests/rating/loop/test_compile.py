@@ -1,17 +1,12 @@
 import subprocess
 import sys
-import threading
-
-import numba
-import pytest
 
 from app.rating.data.compiled import KERNELS
-from app.rating.loop.compile import compile_kernels, loading_kernels
+from app.rating.loop.compile import compile_kernels
 
 PAIRS_ALONE = {"tabulate_votes"}  # of `count_pairs`, which neither a refit nor `rate` calls
 
 
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_every_kernel_of_the_rating_is_compiled() -> None:
     """Kernels that only other kernels call are part of those."""
     steps: list[str] = []
@@ -29,24 +24,3 @@ def test_rating_loads_no_module_that_a_fit_does_not_need() -> None:
     modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
     assert "'scipy.special'" in modules
     assert not any(f"'scipy.{slow}'" in modules for slow in ("stats", "optimize", "interpolate", "spatial"))
-
-
-def test_loading_is_over_with_the_block_unless_that_fails() -> None:
-    with loading_kernels():
-        pass
-    assert not any(thread.name == "loading-kernels" for thread in threading.enumerate())
-    with pytest.raises(FileNotFoundError), loading_kernels():
-        raise FileNotFoundError
-
-
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_the_kernels_that_aggregate_votes_are_loaded_beside_other_work() -> None:
-    program = """
-from app.rating.data.tally import count_cells, fill_cells, pack_votes
-from app.rating.loop.compile import loading_kernels
-with loading_kernels():
-    print("reading")
-print(*(len(kernel.signatures) for kernel in (pack_votes, count_cells, fill_cells)))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "reading\n1 1 1\n"

@@ -333,6 +333,17 @@ def test_a_model_that_only_lost_by_the_signs_of_the_abilities_has_no_score(
     assert np.ptp(rating.models.score[1:]) < 500
 
 
+def test_a_model_that_is_barred_because_of_the_signs_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first fit the signs of the abilities say that model 0 has no score."""
+    monkeypatch.setattr(estimate, "IDENTIFICATION_ROUNDS", 1)
+    said = ["2<3 0<2 1<3", "3>2 2>1 2>1", "2>3 1=2 0<3", "2>0 3=2 2>3", "3<1 3<1 2>3"]
+    votes = [(k, int(a), int(b), "<=>".index(W) / 2) for k, mine in enumerate(said) for a, W, b in mine.split()]
+    columns = (np.array(column) for column in zip(*votes, strict=True))
+    rating = run_round(aggregate(*columns, n_annotators=5, n_models=4), AM_ELO)
+    assert_finite(rating)
+    assert rating.models.identified.tolist() == [False, True, True, True]
+
+
 @pytest.mark.parametrize(("outcome", "side"), [(1.0, "lower"), (0.0, "upper")])
 def test_a_newcomer_with_one_contrary_vote_does_not_stop_the_others(outcome: float, side: str) -> None:
     """Four honest annotators agree on a new model, one who votes against the truth says the opposite."""

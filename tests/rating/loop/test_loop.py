@@ -267,3 +267,14 @@ def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
 def test_settings_out_of_range_are_refused(cells: Cells, settings: LoopSettings, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run_round(cells, settings)
+
+
+def test_annotators_of_low_ability_are_excluded_and_the_rest_is_fitted_again(cells_of: MakeCells) -> None:
+    cells = cells_of(simulate_votes(1, n_models=6, roles={"honest": 20, "flip": 2}, votes_each=60))
+    settings = LoopSettings(exclude=True, flag_rule="threshold")
+    rating = run_round(cells, settings)
+    rest = rating.annotators.standing == "active"
+    assert np.flatnonzero(~rest).tolist() == [20, 21]
+    alone = run_round(cells.where(rest[cells.annotator]), settings)
+    np.testing.assert_allclose(rating.models.score, alone.models.score, atol=1e-6)
+    assert rating.models.votes.sum() == alone.models.votes.sum() == 2 * 20 * 60

@@ -32,7 +32,8 @@ def sparse(seed: int) -> Cells:
 
 
 def rate(seed: int, **settings: object) -> Rating:
-    given = {"min_votes": 3, "interval": "none", "flag_rule": "threshold", **settings}
+    """Votes all weigh 1: so few of them say too little of abilities to weigh votes by (docs/laboratory-attacks.md)."""
+    given = {"min_votes": 3, "interval": "none", "flag_rule": "threshold", "influence_limit": None, **settings}
     return run_round(sparse(seed), LoopSettings(**given))  # type: ignore[arg-type]  # as given
 
 

@@ -9,6 +9,7 @@ import pytest
 from app.lab.simulate import Role, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
+from app.rating.inference import estimate
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
@@ -42,7 +43,7 @@ def joined(one: Cells, other: Cells) -> Cells:
 
 def crowd(models: int, annotators: int) -> Cells:
     """Honest votes on models 2 and up, by annotators 2 and up."""
-    votes = simulate_votes(8, n_models=models - 2, roles={"honest": annotators - 2})
+    votes = simulate_votes(8, n_models=models - 2, roles={"honest": annotators - 2}, votes_each=51)
     return aggregate(
         votes.annotator + 2, votes.model_a + 2, votes.model_b + 2, votes.outcome,
         n_annotators=annotators, n_models=models,
@@ -125,7 +126,7 @@ def test_one_way_down_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     there, publish, fits = run_round(crowd(8, 30), ALL).models, solver._published, list[FitResult]()
 
-    def published(cells: Cells, component: np.ndarray, fit: FitResult, *rest: Any) -> FitResult:
+    def published(component: np.ndarray, fit: FitResult, *rest: Any) -> FitResult:
         fits.append(fit)
         if len(fits) == 1:
             raise SaddlePointError(fit.R, fit.theta, np.linspace(-1, 1, len(fit.R)))
@@ -133,7 +134,7 @@ def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatc
             fit = replace(fit, R=fit.R[::-1])
         if len(fits) < 4:
             return replace(fit, prior_sd=1.0)
-        return publish(cells, component, fit, *rest)
+        return publish(component, fit, *rest)
 
     monkeypatch.setattr(solver, "_published", published)
     np.testing.assert_allclose(run_round(crowd(8, 30), ALL).models.score, there.score, atol=1e-6)
@@ -194,25 +195,29 @@ def test_a_crowd_that_follows_no_ranking_says_so() -> None:
         run_round(cells, ALL)
 
 
+def tiny_world(seed: int) -> Cells:
+    """A few annotators of every kind, with few votes."""
+    generator = np.random.default_rng(seed)
+    roles: dict[Role, int] = {"honest": int(generator.integers(2, 10))}
+    if generator.random() < 0.5:
+        roles |= {role: 1 for role in ("random", "flip", "equal", "clique") if generator.random() < 0.5}  # type: ignore[misc]  # all four are roles
+    votes = simulate_votes(
+        seed,
+        n_models=int(generator.integers(2, 21)),
+        roles=roles,
+        votes_each=int(generator.integers(1, 31)),
+        score_sd=float(generator.choice([0, 50, 140, 400])),
+        tie_share=float(generator.choice([0, 0.35])),
+    )
+    return aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
+
+
 def sweep(seeds: range) -> dict[str, int]:
-    """Tiny worlds of every kind, and how they end."""
+    """Tiny worlds, and how they end."""
     ends: dict[str, int] = {}
     for seed in seeds:
-        generator = np.random.default_rng(seed)
-        roles: dict[Role, int] = {"honest": int(generator.integers(2, 10))}
-        if generator.random() < 0.5:
-            roles |= {role: 1 for role in ("random", "flip", "equal", "clique") if generator.random() < 0.5}  # type: ignore[misc]
-        votes = simulate_votes(
-            seed,
-            n_models=int(generator.integers(2, 21)),
-            roles=roles,
-            votes_each=int(generator.integers(1, 31)),
-            score_sd=float(generator.choice([0, 50, 140, 400])),
-            tie_share=float(generator.choice([0, 0.35])),
-        )
-        cells = aggregate(votes.annotator, votes.model_a, votes.model_b, votes.outcome, **votes.sizes)
         try:
-            rating = run_round(cells, ALL)
+            rating = run_round(tiny_world(seed), ALL)
         except NoCommonRankingError:
             ends["no common ranking"] = ends.get("no common ranking", 0) + 1
             continue
@@ -245,3 +250,23 @@ def test_worlds_that_once_did_not_converge(seed: int, votes: int) -> None:
     cells = aggregate(world.annotator, world.model_a, world.model_b, world.outcome, **world.sizes)
     rating = run_round(cells, ALL)
     assert np.isfinite(rating.models.score[rating.models.identified]).all()
+
+
+@pytest.mark.parametrize(("seed", "limit"), [(22, 1.25), (44, 1.25), (101, None)])
+def test_where_half_of_the_models_would_run_off_the_prior_narrows_and_they_have_scores(
+    seed: int, limit: float | None
+) -> None:
+    settings = replace(ALL, influence_limit=limit)
+    rating, known = run_round(tiny_world(seed), settings), run_round(tiny_world(seed), replace(ALL, method="m-elo"))
+    assert "prior-narrowed" in codes(rating)
+    assert rating.models.identified.tolist() == known.models.identified.tolist()
+    assert rating.models.identified.sum() >= 4
+
+
+def test_where_one_model_after_another_would_run_off_the_prior_narrows(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = run_round(tiny_world(1), ALL)
+    monkeypatch.setattr(estimate, "IDENTIFICATION_ROUNDS", 0)
+    more = run_round(tiny_world(1), ALL)
+    assert "prior-narrowed" not in codes(few)
+    assert "prior-narrowed" in codes(more)
+    assert more.models.identified.sum() == few.models.identified.sum() + 2

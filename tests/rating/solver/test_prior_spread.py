@@ -110,13 +110,13 @@ def test_two_camps_have_a_spread_beyond_the_largest() -> None:
     assert math.isnan(prior.se)
 
 
-def test_few_annotators_keep_the_default_and_say_so(cells_of: MakeCells) -> None:
-    cells = cells_of(simulate_votes(7, n_models=5, roles={"honest": 9}))
-    estimated = run_round(cells, LoopSettings(prior_sd="estimated"))
-    given = run_round(cells, LoopSettings())
-    np.testing.assert_allclose(estimated.models.score, given.models.score)
-    assert "prior-spread-assumed" in {notice.code for notice in estimated.diagnostics.warnings}
-    assert (estimated.diagnostics.prior_sd, estimated.diagnostics.ability_spread) == (1.0, None)
+def test_few_annotators_are_estimated_as_many_are(cells_of: MakeCells) -> None:
+    cells = cells_of(simulate_votes(7, n_models=5, roles={"honest": 7, "random": 2}))
+    found = run_round(cells, LoopSettings(prior_sd="estimated")).diagnostics
+    assert found.ability_spread is not None
+    assert 0.1 < found.ability_spread < 3.0
+    alone = run_round(cells.where(cells.annotator == 0), LoopSettings(prior_sd="estimated"))
+    assert "prior-spread-at-bound" in {notice.code for notice in alone.diagnostics.warnings}
 
 
 def test_a_warm_start_finds_the_same_spread_and_scores() -> None:

@@ -13,7 +13,7 @@ from app.rating.loop.round import run_round
 from app.rating.loop.slices import fit_slice, hold_abilities
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.solver.shadow import shadow_abilities
-from app.rating.solver.weights import FREE, vote_worth, weigh_votes
+from app.rating.solver.weights import FREE, weigh_abilities, weigh_votes
 
 SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold", interval="none")
 LIMIT = 1.25
@@ -25,34 +25,34 @@ def uneven_votes(seed: int = 0) -> Cells:
     return arena.votes.cells()
 
 
-def informed(cells: Cells, worth: np.ndarray) -> np.ndarray:
-    """Return the worth of each annotator's votes on each model, shape (n_annotators, n_models)."""
+def count_votes(cells: Cells) -> np.ndarray:
+    """Return each annotator's votes on each model, shape (n_annotators, n_models)."""
     table = np.zeros((cells.n_annotators, cells.n_models))
     for k, a, b, n in zip(cells.annotator, cells.model_a, cells.model_b, cells.n, strict=True):
-        table[k, a] += n * worth[k]
-        table[k, b] += n * worth[k]
+        table[k, a] += n
+        table[k, b] += n
     return table
 
 
-def naive_weights(cells: Cells, worth: np.ndarray, limit: float) -> np.ndarray:
-    own = informed(cells, worth)
+def naive_weights(cells: Cells, by_ability: np.ndarray, limit: float) -> np.ndarray:
+    own = count_votes(cells)
     limits = np.full(cells.n_models, np.inf)
     for _ in range(2):
         limits = np.array([
             limit * np.mean(np.minimum(own[own[:, j] > 0, j], limits[j])) + FREE for j in range(cells.n_models)
         ])  # fmt: skip
     return np.array([
-        min(1.0, limits[a] / own[k, a], limits[b] / own[k, b])
+        by_ability[k] * min(1.0, limits[a] / own[k, a], limits[b] / own[k, b])
         for k, a, b in zip(cells.annotator, cells.model_a, cells.model_b, strict=True)
     ])  # fmt: skip
 
 
 def test_the_weights_are_those_of_the_definition() -> None:
     cells = uneven_votes()
-    worth = vote_worth(np.random.default_rng(0).uniform(-2.0, 2.0, cells.n_annotators))
-    weighted = weigh_votes(cells, worth, LIMIT)
+    by_ability = weigh_abilities(np.random.default_rng(0).uniform(-2.0, 2.0, cells.n_annotators))
+    weighted = weigh_votes(cells, by_ability, LIMIT)
     assert weighted is not None
-    expected = naive_weights(cells, worth, LIMIT)
+    expected = naive_weights(cells, by_ability, LIMIT)
     np.testing.assert_allclose(weighted.cells.n / cells.n, expected, rtol=1e-12)
     np.testing.assert_allclose(weighted.cells.s, cells.s * expected, rtol=1e-12)
     np.testing.assert_allclose(weighted.cells.ties, cells.ties * expected, rtol=1e-12)
@@ -68,8 +68,26 @@ def test_few_votes_are_never_limited() -> None:
     assert weigh_votes(cells, np.ones(200), LIMIT) is None
 
 
-def test_the_worth_of_a_vote_is_the_square_of_an_ability_above_typical() -> None:
-    np.testing.assert_allclose(vote_worth(np.array([0.0, 0.5, 1.0, 1.75, -3.0])), [1.0, 1.0, 1.0, 1.75**2, 9.0])
+def test_the_votes_of_able_annotators_weigh_less() -> None:
+    np.testing.assert_allclose(
+        weigh_abilities(np.array([0.0, 0.5, 1.0, 1.75, -4.0])), [1.0, 1.0, 1.0, 1.75**-1.25, 4.0**-1.25]
+    )
+
+
+def test_many_small_able_accounts_gain_little_more_than_under_bradley_terry() -> None:
+    setup = Setup(n_annotators=54, votes_each=200, share=16 / 54, attack_votes=51, target=10)
+
+    def points(settings: LoopSettings, seed: int) -> float:
+        arena = draw_tuned(seed, Tuning(ability=2.0), setup)
+        before, after = (run_round(votes.cells(), settings).models.score for votes in (arena.clean(), arena.votes))
+        return float((after[arena.target] - before[arena.target]) / np.std(after) * np.std(before))
+
+    limited, unlimited, bradley_terry = (
+        sum(points(settings, seed) for seed in range(4))
+        for settings in (SETTINGS, replace(SETTINGS, influence_limit=None), replace(SETTINGS, method="m-elo"))
+    )
+    assert limited < 1.3 * bradley_terry
+    assert unlimited > 1.45 * bradley_terry
 
 
 def test_an_annotator_with_many_votes_on_a_model_moves_it_less() -> None:

@@ -31,6 +31,8 @@ WORDS: dict[Event, str] = {
     "refit.failed": "a refit fails, or waits for an admin",
     "board.stale": "the leaderboard is older than the policy allows",
     "rule.jumped": "a rule flags many more annotators than usual",
+    "model.merged": "the votes on a model count for another one, or for itself again",
+    "model.changed": "a model is marked as changed, or the mark is taken back",
 }
 
 

@@ -1,6 +1,6 @@
-"""Merges of models, and markers of changed models: for which model the votes on a model count.
+"""Merges of models, and marks of changed models: for which model the votes on a model count from the next refit on.
 
-Both are rows of `model_merges`, which are never changed: a merge's time is null, a marker's is when the model changed.
+Both are rows of `model_merges`, which are never changed: a merge's time is null, a mark's is when the model changed.
 """
 
 from datetime import UTC, datetime, time
@@ -9,29 +9,19 @@ from sqlalchemy import Connection
 
 from app.audit import service as audit
 from app.errors import BadInputError, ConflictError, FieldError
-from app.models import queries as store
+from app.merges import queries as store
+from app.merges.schemas import Merge, MergeOnRecord, NewVersion
 from app.models.contestants import ALWAYS, Contestants, Rule, read_contestants
-from app.models.schemas import FoundModel, Merge, NewModel, NewVersion, Version
+from app.models.queries import lock_names
+from app.models.schemas import FoundModel, NewModel, Version
 from app.models.service import add_model, find_model, get_model
 from app.naming.names import name_error
+from app.webhooks.events import announce
 
 
-def find_contestant(conn: Connection, reference: str) -> FoundModel:
-    """Return the model for which votes by this name count: the model with the name, or the one it was merged into.
-
-    Raises
-    ------
-    NotFoundError
-    """
-    found = find_model(conn, reference)
-    number = read_contestants(conn).of(found.model_id)
-    return found if number == found.model_id else get_model(conn, number)
-
-
-def list_merged(conn: Connection, model_id: int) -> list[str]:
-    """Return the names of the models whose votes count for a model."""
-    contestants = read_contestants(conn)
-    return [get_model(conn, one).name for one in sorted(contestants.merged) if contestants.of(one) == model_id]
+def list_merges(conn: Connection) -> list[MergeOnRecord]:
+    """Return the merges and marks in force, by model and time."""
+    return [MergeOnRecord.model_validate(dict(row)) for row in store.list_merges(conn)]
 
 
 def merge_model(conn: Connection, reference: str, merge: Merge, *, merged_by: str) -> FoundModel:
@@ -45,7 +35,7 @@ def merge_model(conn: Connection, reference: str, merge: Merge, *, merged_by: st
     ConflictError
         The model is merged into a third one already, or the other model's votes count for this one.
     """
-    store.lock_names(conn)
+    lock_names(conn)
     found, into = find_model(conn, reference), find_model(conn, merge.into)
     contestants = read_contestants(conn)
     before = _rule(contestants, found.model_id, ALWAYS)
@@ -62,6 +52,7 @@ def merge_model(conn: Connection, reference: str, merge: Merge, *, merged_by: st
         )
     store.insert_merge(conn, found.model_id, None, into.model_id, reason=merge.reason, recorded_by=merged_by)
     audit.record(conn, actor=merged_by, action="model.merge", subject=found.name, detail={"into": into.name})
+    announce(conn, "model.merged", {"model": found.name, "into": into.name})
     return get_model(conn, found.model_id)
 
 
@@ -72,13 +63,14 @@ def unmerge_model(conn: Connection, reference: str, *, reason: str | None, unmer
     ------
     NotFoundError
     """
-    store.lock_names(conn)
+    lock_names(conn)
     found = find_model(conn, reference)
     if _rule(read_contestants(conn), found.model_id, ALWAYS) is None:
         return found
     store.insert_merge(conn, found.model_id, None, None, reason=reason, recorded_by=unmerged_by)
     detail = {"from": found.merged_into}
     audit.record(conn, actor=unmerged_by, action="model.unmerge", subject=found.name, detail=detail)
+    announce(conn, "model.merged", {"model": found.name, "into": None})
     return get_model(conn, found.model_id)
 
 
@@ -97,7 +89,7 @@ def mark_changed(conn: Connection, reference: str, change: NewVersion, *, marked
     ConflictError
         The name that the earlier model gets is taken.
     """
-    store.lock_names(conn)
+    lock_names(conn)
     if change.at > store.database_time(conn):
         raise BadInputError("the time lies in the future", (FieldError("/at", "must not lie in the future"),))
     found = find_model(conn, reference)
@@ -110,6 +102,7 @@ def mark_changed(conn: Connection, reference: str, change: NewVersion, *, marked
     former = get_model(conn, number)
     detail = {"at": change.at, "before": former.name}
     audit.record(conn, actor=marked_by, action="model.changed", subject=found.name, detail=detail)
+    announce(conn, "model.changed", {"model": found.name, "at": change.at.isoformat(), "before": former.name})
     return Version(model=found.name, changed_at=change.at, before=former.name)
 
 
@@ -120,23 +113,14 @@ def unmark_changed(conn: Connection, reference: str, change: NewVersion, *, unma
     ------
     NotFoundError
     """
-    store.lock_names(conn)
+    lock_names(conn)
     found = find_model(conn, reference)
     if _rule(read_contestants(conn), found.model_id, change.at) is not None:
         store.insert_merge(conn, found.model_id, change.at, None, reason=change.reason, recorded_by=unmarked_by)
         detail = {"at": change.at}
         audit.record(conn, actor=unmarked_by, action="model.unchanged", subject=found.name, detail=detail)
+        announce(conn, "model.changed", {"model": found.name, "at": change.at.isoformat(), "before": None})
     return found
-
-
-def list_versions(conn: Connection, model: FoundModel) -> list[Version]:
-    """Return when a model changed, in order."""
-    rules = read_contestants(conn).rules.get(model.model_id, ())
-    return [
-        Version(model=model.name, changed_at=rule.before, before=get_model(conn, rule.into_id).name)
-        for rule in rules
-        if rule.before < ALWAYS
-    ]
 
 
 def _add_former(conn: Connection, found: FoundModel, at: datetime, added_by: str) -> int:

@@ -1,0 +1,285 @@
+"""Small arenas that together reach every branch of the compiled kernels, and the numbers that come out.
+
+As a program it writes the numbers to a file, so that a test can compare two processes:
+`python -m tests.rating.kernels.small_arenas numbers.npz`.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+
+from app.rating.data.arrays import Floats, Indices
+from app.rating.data.graph import find_components, find_identified
+from app.rating.data.tally import count_cells, fill_cells, pack_votes, sort_packed
+from app.rating.data.votes import Cells, aggregate, count_pairs
+from app.rating.decision.confidence import measure_confidence
+from app.rating.decision.verdict import DecisionRule
+from app.rating.detection.evidence import weigh
+from app.rating.detection.habits import NEAR
+from app.rating.detection.habits_kernels import find_habits
+from app.rating.detection.opinion_kernels import climb
+from app.rating.detection.sided_cells import SidedCells
+from app.rating.errors import VotesError
+from app.rating.inference.estimate import estimate
+from app.rating.inference.influence import find_influence, leave_annotators_out
+from app.rating.loop.round import run_round
+from app.rating.loop.slices import fit_slice, hold_abilities
+from app.rating.robustness import fewest
+from app.rating.robustness.fragility import find_fragility
+from app.rating.settings import LoopSettings
+from app.rating.solver.elo import fit_elo
+from app.rating.solver.following import count_following
+from app.rating.solver.kernels import update_abilities
+from app.rating.solver.profile_abilities import profile_abilities
+from app.rating.solver.rows import CellRows
+from tests.rating.kernels.votes import Votes, ranking
+
+SETTINGS = LoopSettings(min_votes=0)
+Numbers = list[object]
+CASES: dict[str, Callable[[], Numbers]] = {}
+
+
+def case(numbers: Callable[[], Numbers]) -> Callable[[], Numbers]:
+    """Let the test compare the numbers that this function returns."""
+    CASES[numbers.__name__] = numbers
+    return numbers
+
+
+@case
+def aggregated() -> Numbers:
+    """Votes with and without weights, from either side, and malformed ones."""
+    votes, found = Votes(5, 4, 12), []
+    for weight in (None, votes.weight):
+        cells = votes.cells(weighted=weight is not None)
+        pairs = count_pairs(votes.a, votes.b, votes.W, n_models=4, weight=weight)
+        found += [x for c in (cells, pairs) for x in (c.annotator, c.model_a, c.model_b, c.n, c.s, c.ties)]
+    for a, b, W in ((0, 4, 1.0), (2, 2, 1.0), (0, 1, 0.7), (0, 1, 1.5)):
+        for count in (lambda *vote: aggregate([0], *vote, n_annotators=1, n_models=4), partial_pairs):
+            try:
+                count([a], [b], [W])
+            except VotesError as error:
+                found.append(len(str(error)))
+    return found
+
+
+def partial_pairs(*vote: list[object]) -> Cells:
+    """Count the pairs of votes between four models."""
+    return count_pairs(*vote, n_models=4)
+
+
+@case
+def cells_of_two_parts() -> Numbers:
+    """Sorted votes cut in two at every place: a cell belongs to the part with its first vote."""
+    votes, packed = Votes(3, 3, 8), np.empty(24, dtype=np.int64)
+    pack_votes(0, 24, votes.annotator, votes.a, votes.b, votes.W, 3, 3, 2, packed)
+    packed = sort_packed(packed, 8)
+    found: Numbers = [packed]
+    for cut in range(25):
+        cells = count_cells(0, 24, packed)
+        indices, sums = np.empty((3, cells), dtype=np.int32), np.empty((3, cells))
+        fill_cells(0, cut, packed, np.empty(0), 2, 0, *indices, *sums)
+        fill_cells(cut, 24, packed, np.empty(0), 2, count_cells(0, cut, packed), *indices, *sums)
+        found += [indices, sums]
+    return found
+
+
+@case
+def signs() -> Numbers:
+    """Annotators with abilities above, below and at 0 decide together which models have a score."""
+    cells = Votes(3, 6, 9, seed=2).cells()
+    return [find_identified(cells, find_components(cells), np.array(sign)) for sign in ((1, -1, 0), (0, 0, 1))]
+
+
+@case
+def elo() -> Numbers:
+    """Elo over orders."""
+    votes = Votes(5, 4, 12)
+    found = fit_elo(votes.a, votes.b, votes.W, n_models=4, shuffles=3)
+    return [found.score, found.sd, found.recorded]
+
+
+@case
+def bradley_terry() -> Numbers:
+    """m-ELO of a sparse crowd, and its intervals."""
+    models = run_round(Votes(40, 12, 6).cells(), replace(SETTINGS, method="m-elo")).models
+    return [models.score, models.se, models.rank_set_best]
+
+
+@case
+def am_elo() -> Numbers:
+    """A round of am-ELO with opposed annotators and everything that a refit makes of it."""
+    cells = Votes(24, 7, 25, opposed=5).cells()
+    rating = run_round(cells, SETTINGS)
+    of_slice = fit_slice(cells.where(cells.model_a < 3), hold_abilities(rating, SETTINGS), SETTINGS)
+    influence = find_influence(rating)
+    fragility = find_fragility(rating, influence)
+    confidence = measure_confidence(rating, DecisionRule())
+    assert confidence is not None
+    return [
+        rating.models.score, rating.models.se, rating.annotators.ability, rating.annotators.se, of_slice.scores(),
+        leave_annotators_out(influence), influence.of_votes(np.arange(7.0)), fragility.swap.dropped,
+        fragility.swap.flipped, fragility.best.added, confidence.forecasts,
+    ]  # fmt: skip
+
+
+@case
+def sparse_products() -> Numbers:
+    """Products of rows of annotators who compared few of the models; one of them does not count."""
+    cells = Votes(20, 40, 3).cells()
+    scale = np.arange(20.0)
+    return [CellRows(cells).products(cells.n, scale), CellRows(cells).products(cells.n, scale, cells.s, scale**2)]
+
+
+@case
+def am_elo_of_coins() -> Numbers:
+    """So many even votes, each a cell of its own, that the product of their factors passes the largest number."""
+    fit = estimate(Votes(40, 30, 40, follows=0.53).cells(), replace(SETTINGS, interval="none")).fit
+    return [fit.R, fit.theta]
+
+
+@case
+def estimated_prior() -> Numbers:
+    """The spread of the prior, from the votes."""
+    fit = estimate(Votes(12, 5, 20).cells(), replace(SETTINGS, prior_sd="estimated", interval="none")).fit
+    return [fit.R, fit.theta, fit.prior_sd]
+
+
+@case
+def abilities_at_given_scores() -> Numbers:
+    """With and without a prior, from near and afar, of annotators one of whom votes on equal models only."""
+    votes = [(0, 0, 1, 1.0), (0, 0, 1, 0.0), (1, 1, 2, 0.5), (2, 0, 2, 0.0), (2, 0, 1, 1.0), (2, 0, 1, 1.0)]
+    cells = aggregate(*(np.array(x) for x in zip(*votes, strict=True)), n_annotators=3, n_models=3)
+    R, rows = np.array([1.0, 0.0, 0.0]), CellRows(cells)
+    found: Numbers = [count_following(rows, R)]
+    for precision in (0.0, 1.0):
+        for begin, near in ((1.0, 1e-6), (30.0, 1e-6), (1.0, -1.0)):
+            found.append(profile_abilities(rows, R, np.full(3, begin), precision=precision, near=near).theta)
+        stepped = np.ones(3)
+        u = np.exp(-np.abs(R[cells.model_a] - R[cells.model_b]))
+        update_abilities(
+            0, 3, rows.starts, cells.model_a, cells.model_b, cells.n, cells.s, R, precision, 3.0, u, stepped
+        )
+        found.append(stepped)
+    return found
+
+
+def evidence_of(sided: SidedCells, R: Floats) -> Numbers:
+    """Weigh the evidence; return all ratios."""
+    found = weigh(sided, R)
+    return [*found.log_ratio.values(), found.habits.ability, found.habits.lean, found.probability_low(0.2)]
+
+
+@case
+def evidence() -> Numbers:
+    """Annotators who contradict the scores, so that these are in doubt."""
+    return evidence_of(Votes(12, 5, 60, opposed=4).sided(), ranking(5))
+
+
+@case
+def evidence_of_long_records() -> Numbers:
+    """Cells of many votes, some of a fan."""
+    return evidence_of(Votes(4, 4, 900, fans=1).sided(), ranking(4))
+
+
+@case
+def evidence_of_many_pairs() -> Numbers:
+    """Cells of few votes, whose products are larger than any number."""
+    return evidence_of(Votes(2, 60, 1200).sided(), ranking(60, 0.01))
+
+
+@case
+def evidence_of_a_fan() -> Numbers:
+    """Cells of few votes on one model, whose products are larger than any number."""
+    return evidence_of(Votes(4, 40, 160, fans=1).sided(), ranking(40, 0.05))
+
+
+@case
+def evidence_without_ties() -> Numbers:
+    """Of a crowd that calls no tie, and whose sides are not known."""
+    votes = Votes(6, 4, 20)
+    votes.W = np.round(votes.W + 0.1)
+    return evidence_of(SidedCells.unknown(votes.cells()), ranking(4))
+
+
+def of_tastes(*, ties: bool) -> Votes:
+    """Annotators who each like one model best; the last two always follow the ranking, or turn it over."""
+    votes = Votes(12, 5, 80)
+    k = votes.annotator
+    liked, odd = k % 5, k >= 10
+    likes = np.where(votes.a == liked, 1.0, np.where(votes.b == liked, 0.0, votes.W))
+    votes.W = np.where(odd, (votes.a < votes.b) == (k == 10), likes).astype(float)
+    if not ties:
+        votes.W = np.round(votes.W + 0.1)
+    return votes
+
+
+@case
+def evidence_of_tastes() -> Numbers:
+    """Annotators with opinions of their own, with and without ties."""
+    numbers = [evidence_of(of_tastes(ties=ties).sided(), ranking(5)) for ties in (True, False)]
+    return [number for each in numbers for number in each]
+
+
+@case
+def opinions_of_many_models() -> Numbers:
+    """A chain of models, whose steps need many turns, and scores so far apart that the search is given up."""
+    size = 60
+    a, b, n = np.arange(size - 1), np.arange(1, size), np.full(size - 1, 50.0)
+    found: Numbers = []
+    for d, sd in ((np.full(size - 1, 0.3), 40.0), (np.full(size - 1, 300.0), 1e3)):
+        u = np.zeros(size)
+        found.append(
+            climb(a, b, d, 0.3 * n, 0.1 * n, 0.6 * n, 0.0 * n, 1.0, sd, -0.3, -0.3, 1.0, u, np.empty((5, size)))
+        )
+        found.append(u)
+    return found
+
+
+@case
+def habits_from_afar() -> Numbers:
+    """Newton's method on kinks that its steps pass by: they are halved, at last to nothing, or never end."""
+    cells = Votes(2, 4, 30).cells()
+    starts, side, found = np.searchsorted(cells.annotator, np.arange(3)), np.zeros(len(cells.n)), []
+    for scale, begin, near in ((1.0, 1.0, NEAR), (1e2, 0.5, NEAR), (1e13, 1e-10, NEAR), (1.0, 1.0, -1.0)):
+        d = scale * (ranking(4)[cells.model_a] - ranking(4)[cells.model_b])
+        at, H = np.full((2, 3), begin), np.empty((2, 3, 3))
+        find_habits(
+            0, 2, starts, d, cells.wins_a, cells.ties, cells.wins_b, side, True, np.zeros(3), np.full(3, 0.01),
+            np.ones(3, dtype=bool), near, at, H,
+        )  # fmt: skip
+        found += [at, H]
+    return found
+
+
+@case
+def few_kept() -> Numbers:
+    """The smallest sets of votes where there is room for few kinds of votes."""
+    influence = find_influence(estimate(Votes(20, 6, 20).cells(), replace(SETTINGS, interval="none")))
+    R = influence.rating.fit.scores
+    upper, lower = pairs_of(R)
+    found: Numbers = []
+    for room in (1, 3, 30):
+        with patch.object(fewest, "ROOM", room):
+            found.append(fewest.fewest_votes(influence, upper, lower, R[upper] - R[lower]))
+    return found
+
+
+def pairs_of(R: Floats) -> tuple[Indices, Indices]:
+    """Return all pairs of models, the better one first."""
+    best_first = np.argsort(-R)
+    upper, lower = (best_first[side] for side in np.triu_indices(len(R), 1))
+    return upper, lower
+
+
+def flatten(numbers: Numbers) -> Floats:
+    """Return all numbers of a case in one array."""
+    return np.concatenate([np.asarray(x, dtype=np.float64).ravel() for x in numbers])
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[1]).open("wb") as file:
+        np.savez(file, **{name: flatten(numbers()) for name, numbers in CASES.items()})
