@@ -1,7 +1,6 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
 
 import psycopg
 import pytest
@@ -182,14 +181,6 @@ def test_a_connection_in_use_is_closed_when_it_comes_back_to_a_closed_database(d
         database.close()
         assert conn.execute(text("SELECT 1")).scalar_one() == 1
     assert driver is not None
-    assert driver.closed
-
-
-def test_a_connection_that_comes_back_after_its_test_is_closed(database: Database, _shared_database: Any) -> None:
-    conn = database._connect()
-    driver: Any = conn.connection.driver_connection
-    _shared_database.restore()
-    conn.close()
     assert driver.closed
 
 
