@@ -36,8 +36,7 @@ def compact(cells: Cells, present: Mask | None = None) -> Compact:
         present = np.zeros(cells.n_models, dtype=bool)
         present[pairs.model_a] = present[pairs.model_b] = True
     models = np.flatnonzero(present)
-    ends = np.arange(cells.n_annotators + 1, dtype=cells.annotator.dtype)  # another type would copy all cells
-    annotators = np.flatnonzero(np.diff(np.searchsorted(cells.annotator, ends)))
+    annotators = np.flatnonzero(np.diff(cells.starts))
     if len(models) == cells.n_models and len(annotators) == cells.n_annotators:
         return Compact(cells, models, annotators)
     new_model, new_annotator = _places(models, cells.n_models), _places(annotators, cells.n_annotators)

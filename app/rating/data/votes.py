@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,10 +64,15 @@ class Cells:
         """Votes of each annotator, shape (n_annotators,)."""
         return sum_by(self.annotator, self.n, self.n_annotators)
 
+    @cached_property
+    def starts(self) -> Indices:
+        """Index of each annotator's first cell, and the number of cells at the end, shape (n_annotators + 1,)."""
+        ends = np.arange(self.n_annotators + 1, dtype=self.annotator.dtype)  # another type would copy all cells
+        return np.searchsorted(self.annotator, ends).astype(np.int64)
+
     def of_annotators(self, first: int, last: int) -> "Cells":
         """Return the cells of annotators first … last−1, these numbered from 0."""
-        ends = np.array([first, last], dtype=self.annotator.dtype)  # another type would copy all cells
-        here = slice(*np.searchsorted(self.annotator, ends).tolist())
+        here = slice(int(self.starts[first]), int(self.starts[last]))
         return Cells(
             self.annotator[here] - self.annotator.dtype.type(first), self.model_a[here], self.model_b[here],
             self.n[here], self.s[here], self.ties[here], last - first, self.n_models,

@@ -79,7 +79,7 @@ def share_cells(
 
     `amount` holds e^−|x| of each cell before.
     """
-    own = np.zeros(len(R))
+    own, inverse = np.zeros(len(R)), 1.0 / np.maximum(information, TINY)
     for k in range(first, last):
         square = theta[k] ** 2
         for cell in range(starts[k], starts[k + 1]):
@@ -90,12 +90,12 @@ def share_cells(
             own[b] += amount[cell] * square
         for cell in range(starts[k], starts[k + 1]):
             a, b = pair_of(model_a, model_b, cell)
-            share = max(own[a] / max(information[a], TINY), own[b] / max(information[b], TINY))
+            share = max(own[a] * inverse[a], own[b] * inverse[b])
             scale[cell] = 1.0 / math.sqrt(1.0 - min(share, LARGEST))
             amount[cell] *= min(max((share - ENOUGH) / (LARGEST - ENOUGH), 0.0), 1.0)
         for cell in range(starts[k], starts[k + 1]):
             for model in pair_of(model_a, model_b, cell):
                 if own[model] > 0.0:
-                    sums[0, model] += (own[model] / max(information[model], TINY)) ** 2
+                    sums[0, model] += (own[model] * inverse[model]) ** 2
                     sums[1, model] += 1.0
                     own[model] = 0.0

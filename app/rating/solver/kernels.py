@@ -42,7 +42,9 @@ def expand_cells(
     """
     n_models = np.uint32(len(R))
     value = 0.0
-    product = 1.0  # of the factors 1 + e^−|x|: one logarithm serves many cells
+    # of the factors 1 + e^−|x| of single votes in a row that weigh the same, as most of an annotator do: one logarithm
+    # serves many cells
+    product, weight = 1.0, 1.0
     for k in range(first, last):
         ability = theta[k]
         slope = 0.0
@@ -55,13 +57,13 @@ def expand_cells(
             near = 1.0 / (1.0 + u)  # σ(|x|)
             p = near if x >= 0.0 else u * near
             count = n[cell]
-            if count == 1.0:
-                product *= 1.0 + u
-                if product > PRODUCT_LIMIT:
-                    value += math.log(product)
-                    product = 1.0
-            else:
+            if count > 1.0:
                 value += count * math.log1p(u)
+            else:
+                if count != weight or product > PRODUCT_LIMIT:
+                    value += weight * math.log(product)
+                    product, weight = 1.0, count
+                product *= 1.0 + u
             value += count * max(x, 0.0) - s[cell] * x
             residual = s[cell] - count * p
             variance = count * near * near * u
@@ -74,7 +76,7 @@ def expand_cells(
             cross[cell] = variance * x - (residual if exact else 0.0)
         gradient_abilities[k] = slope
         D[k] = curvature
-    return value + math.log(product)
+    return value + weight * math.log(product)
 
 
 @compiled
@@ -135,16 +137,16 @@ def add_by_model(
 ) -> None:
     """Add Σ_cells scale_k·weight·(e_a − e_b) of annotators first … last−1 to `total` (n, n_models).
 
-    `scales`, shape (n, n_annotators), holds n scales, one for each row of `total`; an annotator with 0 in all of them
-    costs nothing.
+    `scales`, shape (n, n_annotators), holds n scales, one for each row of `total`.
     """
     for k in range(first, last):
-        if not scales[:, k].any():
-            continue
-        for cell in range(starts[k], starts[k + 1]):
-            a, b = pair_of(model_a, model_b, cell)
-            for row in range(len(scales)):
-                amount = scales[row, k] * weight[cell]
+        for row in range(len(scales)):
+            scale = scales[row, k]
+            if scale == 0.0:
+                continue
+            for cell in range(starts[k], starts[k + 1]):
+                a, b = pair_of(model_a, model_b, cell)
+                amount = scale * weight[cell]
                 total[row, a] += amount
                 total[row, b] -= amount
 

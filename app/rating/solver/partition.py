@@ -9,7 +9,7 @@ from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.sums import sum_by
 from app.rating.data.votes import Cells
 from app.rating.solver.kernels import balance_pairs, expand_cells, update_abilities
-from app.rating.solver.profile_abilities import profile_annotators
+from app.rating.solver.profile_abilities import ProfiledAbilities, profile_annotators
 from app.rating.solver.rows import CellRows
 from app.rating.solver.scale import LEAST_CURVATURE, WIDTH
 
@@ -252,23 +252,29 @@ class Partition:
         average : squared length of a score's or ability's step
         """
         who = np.flatnonzero(self.curvature * self.step**2 > LONG * average)
-        c, theta = self.cells, self.theta.copy()
-        unused = np.empty((4, len(theta)))
+        theta = self.theta.copy()
+        own = ProfiledAbilities(theta, *np.empty((4, len(theta))))
         profile_annotators(
-            who, self.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties,
-            scores, 1.0, self.precision, multiplier[self.group], self.cap, NEAR, False, theta, *unused,
+            who, self.rows, scores, own,
+            weight=1.0, precision=self.precision, multiplier=multiplier[self.group], cap=self.cap, near=NEAR,
+            valued=False,
         )  # fmt: skip
         self.theta, self.held = theta, self.held.copy()
         self.held[who] = theta[who] >= self.cap
 
     def _eliminate(self, free: Floats, held: Floats, *, products: bool = True) -> Eliminated:
-        """Return the sums, each ability counted `free` times as a free one and `held` times as a held one."""
+        """Return the sums, each ability counted `free` times as a free one and `held` times as a held one.
+
+        Products are rough: they only decide how fast the search converges. Without a prior D can be so small that rows
+        leave the range of single precision.
+        """
         share = free * self.inverse_D
         answer = share * self.gradient - held * np.where(held != 0.0, self.cap - self.origin, 0.0)
         product = np.zeros((self.cells.n_models,) * 2)
         for sign in (1.0, -1.0):
             if products and (sign * share > 0.0).any():
-                product += sign * self.rows.products(self.cross, np.sqrt(np.maximum(sign * share, 0.0)))
+                scale = np.sqrt(np.maximum(sign * share, 0.0))
+                product += sign * self.rows.products(self.cross, scale, rough=self.precision > 0.0)
         along, moved = self.rows.by_model(self.cross, share * self.v, answer)
         size, slack = self._sum(share * self.v**2), -self._sum(self.v * answer)
         return Eliminated(product, along, moved, self._sum(free), size, slack)

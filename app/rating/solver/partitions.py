@@ -47,7 +47,7 @@ class LocalParts:
     """Partitions in this process, whose threads work on them."""
 
     def __init__(self, build: Sequence[Build]) -> None:
-        self.number, self._parts = len(build), [make() for make in build]
+        self.number, self._parts = len(build), map_parts(lambda make: make(), build)
 
     def run(self, messages: Sequence[Message]) -> list[Any]:
         """Send each partition its message; answers in order."""

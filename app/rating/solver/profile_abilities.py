@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Ints
+from app.rating.data.arrays import Floats, Indices, Ints, Mask
 from app.rating.data.compiled import compiled
 from app.rating.data.threads import map_parts
 from app.rating.solver.kernels import pair_of
@@ -64,67 +64,109 @@ def profile_abilities(
     -----
     Newton's method within a bracket, which always converges. Annotators are independent of each other.
     """
-    c, theta = rows.cells, start.copy()
-    value, information, third, noise, free = (np.zeros(len(theta)) for _ in range(5))
+    own = ProfiledAbilities(start.copy(), *(np.zeros(len(start)) for _ in range(4)))
+    free = np.zeros(len(start))
 
     def profile_part(part: tuple[int, int]) -> None:
         profile_annotators(
-            np.arange(*part), rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties,
-            R, weight, precision, free, np.inf, near, valued, theta, value, information, third, noise,
+            np.arange(*part), rows, R, own,
+            weight=weight, precision=precision, multiplier=free, cap=np.inf, near=near, valued=valued,
         )  # fmt: skip
 
     map_parts(profile_part, rows.parts)
-    return ProfiledAbilities(theta, value, information, third, noise)
+    return own
 
 
-@compiled
 def profile_annotators(
-    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
-    R: Floats, weight: float, precision: float, multiplier: Floats, cap: float, near: float, valued: bool,
-    theta: Floats, value: Floats, information: Floats, third: Floats, noise: Floats,
+    who: Indices, rows: CellRows, R: Floats, own: ProfiledAbilities, *,
+    weight: float, precision: float, multiplier: Floats, cap: float, near: float, valued: bool,
 ) -> None:  # fmt: skip
-    """Set the arrays of `ProfiledAbilities` for the annotators listed, starting from theta, which is at most `cap`.
+    """Set the arrays for the annotators listed, starting from `own.theta`, which is at most `cap`.
 
     Of the objective λ_k 0.3 tanh((θ_k − 1)/0.3) is taken off, λ_k the multiplier of the constraint on the scale. Where
     it makes an objective convex, the step is that of the objective without it.
     """
+    c, starts = rows.cells, rows.starts
+    low, high = np.full(len(who), -np.inf), np.full(len(who), np.inf)
+    for _ in range(MOST_STEPS):
+        u = np.empty(int((starts[who + 1] - starts[who]).sum()))
+        list_distances(who, starts, c.model_a, c.model_b, R, own.theta, u)
+        np.exp(u, out=u)
+        moving = np.zeros(len(who), dtype=np.bool_)
+        step_abilities(
+            who, starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, u,
+            weight, precision, multiplier, cap, near, valued,
+            own.theta, own.value, own.information, own.third, own.noise, low, high, moving,
+        )  # fmt: skip
+        who, low, high = who[moving], low[moving], high[moving]
+        if len(who) == 0:
+            break
+
+
+@compiled
+def list_distances(
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, R: Floats, theta: Floats, out: Floats
+) -> None:
+    """Set `out` to −|x|, x = θ_k (R_a − R_b), of the cells of the annotators listed, one after the other."""
+    place = 0
     for k in who:
-        low, high = -np.inf, np.inf
-        for _ in range(MOST_STEPS):
-            ability, own, slope, bend, skewness, squares = theta[k], 0.0, 0.0, 0.0, 0.0, 0.0
-            for cell in range(starts[k], starts[k + 1]):
-                a, b = pair_of(model_a, model_b, cell)
-                d = R[a] - R[b]
-                x = ability * d
-                u = math.exp(-abs(x))
-                p, variance, skew = moments(x, u)
-                if valued:
-                    own += s[cell] * x - n[cell] * (max(x, 0.0) + math.log1p(u))
-                slope += (s[cell] - n[cell] * p) * d
-                bend += n[cell] * variance * d * d
-                skewness += n[cell] * skew * d * d * d
-                squares += squared_residual(p, n[cell], s[cell], ties[cell]) * d * d
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            out[place] = -abs(theta[k] * (R[a] - R[b]))
+            place += 1
+
+
+@compiled
+def step_abilities(
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, u: Floats, weight: float, precision: float, multiplier: Floats, cap: float, near: float, valued: bool,
+    theta: Floats, value: Floats, information: Floats, third: Floats, noise: Floats,
+    low: Floats, high: Floats, moving: Mask,
+) -> None:  # fmt: skip
+    """Set the arrays of the annotators listed at their abilities, and move these by a step of `profile_annotators`.
+
+    u is e^−|x| of their cells, one after the other. `low`, `high` and `moving`, which says whether the search goes on,
+    have an entry for each of those listed.
+    """
+    first = 0
+    for place in range(len(who)):
+        k = who[place]
+        ability, own, slope, bend, skewness, squares = theta[k], 0.0, 0.0, 0.0, 0.0, 0.0
+        offset = first - starts[k]
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            d = R[a] - R[b]
+            x, e = ability * d, u[offset + cell]
+            p, variance, skew = moments(x, e)
             if valued:
-                value[k] = weight * own - 0.5 * precision * (ability - 1.0) ** 2
-            information[k], third[k], noise[k] = weight * bend, weight * skewness, squares
-            gradient = weight * slope - precision * (ability - 1.0)
-            curvature = weight * bend + precision
-            if multiplier[k] != 0.0:
-                t = math.tanh((ability - 1.0) / WIDTH)
-                v = 1.0 - t * t
-                gradient -= multiplier[k] * v
-                whole = curvature - 2.0 / WIDTH * multiplier[k] * t * v
-                curvature = whole if whole > LEAST_CURVATURE * curvature else curvature
-            if gradient == 0.0 or curvature <= 0.0 or (ability >= cap and gradient > 0.0):
-                break
-            if gradient > 0.0:
-                low = ability
-            else:
-                high = ability
-            furthest = 2.0 + abs(ability)
-            step = min(max(gradient / curvature, -furthest), furthest)
-            ability = min(ability + step, cap)
-            if abs(ability - theta[k]) <= near:
-                theta[k] = ability
-                break
-            theta[k] = ability if low < ability < high else 0.5 * (low + high)
+                own += s[cell] * x - n[cell] * (max(x, 0.0) + math.log1p(e))
+            slope += (s[cell] - n[cell] * p) * d
+            bend += n[cell] * variance * d * d
+            skewness += n[cell] * skew * d * d * d
+            squares += squared_residual(p, n[cell], s[cell], ties[cell]) * d * d
+        first = offset + starts[k + 1]
+        if valued:
+            value[k] = weight * own - 0.5 * precision * (ability - 1.0) ** 2
+        information[k], third[k], noise[k] = weight * bend, weight * skewness, squares
+        gradient = weight * slope - precision * (ability - 1.0)
+        curvature = weight * bend + precision
+        if multiplier[k] != 0.0:
+            t = math.tanh((ability - 1.0) / WIDTH)
+            v = 1.0 - t * t
+            gradient -= multiplier[k] * v
+            whole = curvature - 2.0 / WIDTH * multiplier[k] * t * v
+            curvature = whole if whole > LEAST_CURVATURE * curvature else curvature
+        if gradient == 0.0 or curvature <= 0.0 or (ability >= cap and gradient > 0.0):
+            continue
+        if gradient > 0.0:
+            low[place] = ability
+        else:
+            high[place] = ability
+        furthest = 2.0 + abs(ability)
+        step = min(max(gradient / curvature, -furthest), furthest)
+        stepped = min(ability + step, cap)
+        if abs(stepped - ability) <= near:
+            theta[k] = stepped
+        else:
+            theta[k] = stepped if low[place] < stepped < high[place] else 0.5 * (low[place] + high[place])
+            moving[place] = True

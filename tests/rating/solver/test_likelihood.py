@@ -8,6 +8,7 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells
 from app.rating.solver.likelihood import Likelihood, laplacian
 from app.rating.solver.partition import Partition
+from app.rating.solver.rows import CHUNK
 
 MODELS, ANNOTATORS = 5, 4
 
@@ -101,6 +102,27 @@ def test_scattered_and_dense_products_agree(cells_of: Callable[[SimulatedVotes],
         rows._dense = np.full(30, dense)
         both.append((rows.products(left, scale), rows.products(left, scale, right, other)))
     np.testing.assert_allclose(both[0], both[1], atol=1e-11)
+
+
+def test_rough_products_of_many_rows_have_the_error_of_single_precision(
+    cells_of: Callable[[SimulatedVotes], Cells],
+) -> None:
+    cells = cells_of(simulate_votes(4, n_models=6, roles={"honest": CHUNK}, votes_each=2))
+    rows, scale = Likelihood(cells, 1.0, parts=1).rows, np.ones(CHUNK)
+    weight = np.random.default_rng(0).normal(size=len(cells.n))
+    whole, rough = rows.products(weight, scale), rows.products(weight, scale, rough=True)
+    size = np.sqrt(np.outer(np.diag(whole), np.diag(whole)))
+    assert 1e-12 < np.max(np.abs(rough - whole) / size) < 1e-5
+
+
+def test_single_votes_share_logarithms_whatever_they_weigh(likelihood: Likelihood) -> None:
+    """Cells of weight 1, of one weight in a row, of different ones, and of several votes."""
+    c, z = likelihood.cells, point()
+    factor = np.array([1.0, 0.5, 0.5, 0.25, 3.0])[np.arange(len(c.n)) % 5] / c.n
+    weighed = Likelihood(
+        Cells(c.annotator, c.model_a, c.model_b, c.n * factor, c.s * factor, c.ties * factor, ANNOTATORS, MODELS), 0.7
+    )
+    assert weighed.expand(z[:MODELS], z[MODELS:]).value == pytest.approx(value(weighed, z), rel=1e-12)
 
 
 def test_extreme_scores_overflow_nothing(likelihood: Likelihood) -> None:
