@@ -47,7 +47,7 @@ def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Res
     of the threads would wait for the others.
     """
     parts = list(parts)
-    threads = min(available_threads(), len(parts))
+    threads = min(available_threads(), len(parts)) if len(parts) > 1 else 1
     if threads <= 1 or getattr(_here, "working", False):
         return [work(part) for part in parts]
     results: dict[int, Result] = {}

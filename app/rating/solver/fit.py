@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def fit_am_elo(
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
     likelihood = Likelihood(cells, prior_sd)
     with Partitions.of(cells, component, find_scale(cells), prior_sd=prior_sd, cap=ability_cap) as partitions:
-        climb = _Climb(likelihood, partitions, ability_cap)
+        climb = Climb(likelihood, partitions, ability_cap)
         if start is not None:
             partitions.begin(start[1])
             return climb.finish(climb.search(start[0]))
@@ -181,17 +181,17 @@ def _choose(likelihood: Likelihood, fits: list[FitResult]) -> FitResult:
     return best
 
 
-class _Climb:
+class Climb:
     """The search for a maximum from where the abilities in the partitions are."""
 
     def __init__(self, likelihood: Likelihood, partitions: Partitions, ability_cap: float | None) -> None:
         self.likelihood, self.partitions = likelihood, partitions
         self.plain, self.cap = likelihood.precision == 0.0, np.inf if ability_cap is None else ability_cap
 
-    def search(self, R: Floats) -> Optimum:
-        """Search from these scores. A failure is explained where the votes explain it."""
+    def search(self, R: Floats, known: Callable[[Floats, Floats], bool] | None = None) -> Optimum:
+        """Search from these scores, by `minimise`. A failure is explained where the votes explain it."""
         try:
-            return minimise(self.partitions, R)
+            return minimise(self.partitions, R, known)
         except NotConvergedError as failure:
             rows, precision = self.likelihood.rows, self.likelihood.precision
             if self.plain:

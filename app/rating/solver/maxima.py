@@ -11,15 +11,18 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.threads import one_blas_thread
 from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
-from app.rating.solver.fit import APART, AS_GOOD, fit_am_elo
+from app.rating.solver.fit import APART, AS_GOOD, Climb
 from app.rating.solver.likelihood import Likelihood
+from app.rating.solver.partitions import Partitions
 from app.rating.solver.profile_abilities import profile_abilities
 from app.rating.solver.result import FitResult, Rival
+from app.rating.solver.scale import find_scale
 
 MOST_VOTES = 20_000  # more have hardly ever several maxima, and fits of them take longer
 MOST_MODELS = 500  # the directions are eigenvectors of a square matrix of the models
 DIRECTIONS = 2
 HAIR = math.log(20.0)
+SAME = 0.01  # squared distance from the given maximum, in standard errors, from which a climb is sure to end there
 
 
 @dataclass(frozen=True)
@@ -54,18 +57,30 @@ def find_maxima(
 
     Notes
     -----
-    Costs four fits from a start. docs/math.md, "The solver", compares what they find with what random starts find.
+    Costs up to four fits from a start; one that comes near the given maximum stops there. docs/math.md, "The solver",
+    compares what they find with what random starts find.
     """
     likelihood = Likelihood(cells, prior_sd)
-    found = [(_value(likelihood, fit), fit)]
-    for R in _starts(likelihood, fit):
-        theta = profile_abilities(likelihood.rows, R, np.ones(len(fit.theta)), precision=likelihood.precision).theta
-        try:
-            other = fit_am_elo(cells, component, prior_sd=prior_sd, ability_cap=ability_cap, start=(R, theta))
-        except RatingError:
-            continue
-        if all(np.abs(one.R - other.R).max() > APART for _, one in found):
-            found.append((_value(likelihood, other), other))
+    found, end = [(_value(likelihood, fit), fit)], likelihood.expand(fit.R, fit.theta)
+
+    def known(R: Floats, theta: Floats) -> bool:
+        apart = R - fit.R
+        return float(apart @ end.A @ apart + end.D @ (theta - fit.theta) ** 2) < SAME
+
+    with Partitions.of(cells, component, find_scale(cells), prior_sd=prior_sd, cap=ability_cap) as partitions:
+        climb, typical = Climb(likelihood, partitions, ability_cap), np.ones(cells.n_annotators)
+        for R in _starts(likelihood, fit):
+            theta = profile_abilities(likelihood.rows, R, typical, precision=likelihood.precision).theta
+            partitions.begin(theta)
+            try:
+                optimum = climb.search(R, known)
+                if optimum.known:
+                    continue
+                other = climb.finish(optimum)
+            except RatingError:
+                continue
+            if all(np.abs(one.R - other.R).max() > APART for _, one in found):
+                found.append((_value(likelihood, other), other))
     highest = max(value for value, _ in found)
     at = 0 if found[0][0] >= highest - AS_GOOD else int(np.argmax([value for value, _ in found]))
     best = found.pop(at)

@@ -11,7 +11,7 @@ from app.rating.data.votes import Cells
 from app.rating.solver.kernels import balance_pairs, expand_cells, update_abilities
 from app.rating.solver.profile_abilities import ProfiledAbilities, profile_annotators
 from app.rating.solver.rows import CellRows
-from app.rating.solver.scale import LEAST_CURVATURE, WIDTH
+from app.rating.solver.scale import LEAST_CURVATURE, WIDTH, sum_typical
 
 BEYOND = 1e-12  # a step that passes the cap by less than this does so by rounding
 MOST_DEPARTURES = 3  # from the cap in one step, so that the search for those it holds ends
@@ -163,14 +163,14 @@ class Partition:
         """Move the abilities halfway to 1."""
         self.theta = (1.0 + self.theta) / 2.0
 
-    def typical(self, log_factor: Floats) -> tuple[Floats, Floats]:
-        """Return Σ tanh((θ/c − 1)/0.3) of each scale group, and minus its derivative by log c.
+    def typical(self, log_factor: Floats) -> Floats:
+        """Return Σ tanh((θ/c − 1)/0.3) of each scale group, and minus its derivative by log c, shape (2, groups).
 
         Abilities at the cap stay there, where the step took them.
         """
-        scaled = self._scaled(log_factor)
-        bend = np.tanh((scaled - 1.0) / WIDTH)
-        return self._sum(bend), self._sum(np.where(scaled < self.cap, (1.0 - bend**2) * scaled / WIDTH, 0.0))
+        total = np.zeros((2, self.groups))
+        sum_typical(self.theta, self.group, np.exp(-log_factor), self.cap, total)
+        return total
 
     def rescale(self, log_factor: Floats) -> None:
         """Divide the abilities below the cap by c, up to the cap."""
@@ -271,9 +271,9 @@ class Partition:
         share = free * self.inverse_D
         answer = share * self.gradient - held * np.where(held != 0.0, self.cap - self.origin, 0.0)
         product = np.zeros((self.cells.n_models,) * 2)
-        for sign in (1.0, -1.0):
-            if products and (sign * share > 0.0).any():
-                scale = np.sqrt(np.maximum(sign * share, 0.0))
+        for sign in (1.0, -1.0) if products else ():
+            scale = np.sqrt(np.maximum(sign * share, 0.0))
+            if scale.any():
                 product += sign * self.rows.products(self.cross, scale, rough=self.precision > 0.0)
         along, moved = self.rows.by_model(self.cross, share * self.v, answer)
         size, slack = self._sum(share * self.v**2), -self._sum(self.v * answer)

@@ -1,7 +1,7 @@
 """The annotators of a fit in partitions, and the one place that runs work on all of them."""
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from operator import add
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
@@ -11,6 +11,7 @@ from app.rating.data.arrays import Floats, Indices
 from app.rating.data.sums import sum_by
 from app.rating.data.threads import map_parts
 from app.rating.data.votes import Cells, pair_cells
+from app.rating.solver.arrow import shift_projector
 from app.rating.solver.executors import Build, Message, RemoteParts, current_executors
 from app.rating.solver.partition import Partition, Sums
 from app.rating.solver.rows import CellRows
@@ -20,6 +21,7 @@ MAX_ROUNDS = 50
 CONVERGED = 1e-15  # error of the constraint, for each annotator
 NEARLY = 1e-9  # with a larger error after the last round there is no positive typical value
 LEAST_SLOPE = 1e-6
+MOST_STEP = 0.5
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,6 +53,8 @@ class LocalParts:
 
     def run(self, messages: Sequence[Message]) -> list[Any]:
         """Send each partition its message; answers in order."""
+        if self.number == 1:  # of a small fit, where this is a good part of the time
+            return [messages[0](self._parts[0])]
         return map_parts(lambda pair: pair[1](pair[0]), zip(self._parts, messages, strict=True))
 
     def close(self) -> None:
@@ -78,6 +82,11 @@ class Partitions:
         self.n_models, self.free_sign = len(component), free_sign
         self.unknowns = len(component) + len(scale.annotators)
         self._members = scale.sum(np.ones(len(scale.annotators)))
+
+    @cached_property
+    def shifts(self) -> Floats:
+        """`shift_projector` of the components."""
+        return shift_projector(self.component)
 
     @classmethod
     def of(
@@ -151,12 +160,12 @@ class Partitions:
         """Find log c of each group by Newton's method; 0 where no c meets the constraint."""
         log_factor = np.zeros(self.scale.number)
         for _ in range(MAX_ROUNDS):
-            value, slope = (sum(x) for x in zip(*self.each(Partition.typical, log_factor), strict=True))
-            if np.all(np.abs(value) <= CONVERGED * self._members):
+            value, slope = reduce(add, self.each(Partition.typical, log_factor))
+            if (np.abs(value) <= CONVERGED * self._members).all():
                 break
             usable = slope > LEAST_SLOPE * self._members
             step = np.where(usable, value / np.where(usable, slope, 1.0), np.sign(value))
-            log_factor = log_factor + np.clip(step, -0.5, 0.5)
+            log_factor = log_factor + np.minimum(np.maximum(step, -MOST_STEP), MOST_STEP)
         return np.where(np.abs(value) <= NEARLY * self._members, log_factor, 0.0)
 
 

@@ -3,11 +3,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from app.rating.data.arrays import Floats
 from app.rating.data.sums import sum_by
-from app.rating.solver.arrow import shift_projector
 from app.rating.solver.likelihood import laplacian
 from app.rating.solver.partition import Eliminated, Partition, Point
 from app.rating.solver.partitions import Partitions
@@ -82,15 +81,14 @@ def _solve(partitions: Partitions, point: Point, A: Floats, system: Eliminated) 
     missing = (system.slack + WIDTH * point.violation) / system.size
     S = A - system.product
     for each, size in enumerate(system.size):
-        along = np.where(group == each, system.along, 0.0)
+        along = system.along if len(system.size) == 1 else np.where(group == each, system.along, 0.0)
         S += np.outer(along, along / size)
     right = system.moved - point.gradient + system.along * missing[group]
-    shifts = float(np.diag(A).mean()) * shift_projector(partitions.component)
+    S += float(A.diagonal().mean()) * partitions.shifts
     for raised in RAISES:
-        try:
-            factor = cho_factor(S + raised * A + shifts, lower=True)
-        except LinAlgError:
+        factor, failed = dpotrf(S + raised * A if raised else S, lower=1)
+        if failed:
             continue
-        scores: Floats = cho_solve(factor, right)
+        scores: Floats = dpotrs(factor, right, lower=1)[0]
         return scores, missing - sum_by(group, system.along * scores, len(missing)) / system.size
     return None

@@ -62,7 +62,7 @@ class CellRows:
         weight : shape (n_cells,)
         scales : of shape (n_annotators,) each
         """
-        c, columns = self.cells, np.stack(scales)
+        c, columns = self.cells, np.array(scales)
 
         def accumulate(part: tuple[int, int]) -> Floats:
             total = np.zeros((len(scales), c.n_models))
@@ -101,11 +101,13 @@ class CellRows:
 
         def accumulate(part: tuple[int, int]) -> Floats:
             c, total = self.cells, np.zeros((size, size))
-            counted, dense = left_scale[slice(*part)] != 0.0, self._dense[slice(*part)]
-            scattered, gathered = (part[0] + np.flatnonzero(counted & kind) for kind in (~dense, dense))
-            add_sparse_products(
-                scattered, self.starts, c.model_a, c.model_b, left, left_scale, right, right_scale, total
-            )
+            counted = part[0] + left_scale[slice(*part)].nonzero()[0]
+            dense = self._dense[counted]
+            gathered = counted[dense]
+            if len(gathered) < len(counted):
+                add_sparse_products(
+                    counted[~dense], self.starts, c.model_a, c.model_b, left, left_scale, right, right_scale, total
+                )
             number = np.float32 if rough and len(gathered) >= CHUNK else np.float64
             others = self._fill(gathered, right, right_scale, number)
             for rows in self._fill(gathered, left, left_scale, number):

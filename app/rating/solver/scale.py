@@ -1,5 +1,6 @@
 """The constraint that fixes the scale: (R, θ) and (cR, θ/c) give every vote the same probability."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,3 +80,19 @@ def link(
                 parent[x] = y
     for node in range(len(parent)):  # in ascending order: the entry of a lower node is final
         parent[node] = parent[parent[node]]
+
+
+@compiled
+def sum_typical(theta: Floats, group: Indices, factor: Floats, cap: float, total: Floats) -> None:
+    """Add Σ tanh((θ·f − 1)/0.3) of each group to total[0], and its derivative by log f to total[1].
+
+    f is the group's factor, and θ·f at most the cap; abilities at the cap stay there.
+    """
+    for k in range(len(theta)):
+        scaled = theta[k]
+        if scaled < cap:
+            scaled = min(scaled * factor[group[k]], cap)
+        bend = math.tanh((scaled - 1.0) / WIDTH)
+        total[0, group[k]] += bend
+        if scaled < cap:
+            total[1, group[k]] += (1.0 - bend * bend) * scaled / WIDTH

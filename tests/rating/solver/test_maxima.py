@@ -14,7 +14,8 @@ from app.rating.inference.results import RatingNotice
 from app.rating.settings import LoopSettings
 from app.rating.solver import maxima, solution
 from app.rating.solver.likelihood import Likelihood
-from app.rating.solver.result import Rival
+from app.rating.solver.result import FitResult, Rival
+from app.rating.solver.sqp import Optimum
 
 USUAL = LoopSettings(min_votes=0, interval="none")
 SEEK = replace(USUAL, seek_higher=True)
@@ -78,9 +79,33 @@ def test_large_vote_sets_have_one_start(
 
 
 def test_starts_that_fail_change_nothing(higher: tuple[Rating, Rating], monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise NotConvergedError("a start", np.zeros(8), np.zeros(24))
+    class Failing(maxima.Climb):
+        def search(self, *_: object, **__: object) -> Optimum:
+            raise NotConvergedError("a start", np.zeros(8), np.zeros(24))
 
-    monkeypatch.setattr(maxima, "fit_am_elo", fail)
+    monkeypatch.setattr(maxima, "Climb", Failing)
     rating = estimate(draw_two_camps(HIGHER), SEEK)
     np.testing.assert_array_equal(rating.fit.R, higher[0].fit.R)
+
+
+@pytest.mark.parametrize("seed", [0, HIGHER, NEARLY_AS_HIGH])
+def test_climbs_that_stop_near_the_known_maximum_would_have_ended_there(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    ends = []
+
+    class Watched(maxima.Climb):
+        def finish(self, optimum: Optimum) -> FitResult:
+            ends[-1] += 1
+            return super().finish(optimum)
+
+    monkeypatch.setattr(maxima, "Climb", Watched)
+    fits = []
+    for same in (maxima.SAME, 0.0):
+        monkeypatch.setattr(maxima, "SAME", same)
+        ends.append(0)
+        fits.append(estimate(draw_two_camps(seed), SEEK).fit)
+    stopped, whole = fits
+    assert ends[0] < ends[1]
+    np.testing.assert_array_equal(stopped.R, whole.R)
+    assert [one.behind for one in stopped.rivals] == [one.behind for one in whole.rivals]
