@@ -13,7 +13,7 @@ from app.lab.agreement import (
     published_area_under_curve,
     ranking_agreement,
 )
-from app.lab.spread import mean_or_none, sd_or_none
+from app.lab.spread import mean_or_none, sd_or_none, se_or_none
 
 
 def test_two_rankings_and_three_reversed_are_the_papers_four_tenths() -> None:
@@ -64,3 +64,5 @@ def test_spreads_leave_out_what_is_no_number() -> None:
     assert mean_or_none([math.nan]) is None
     assert sd_or_none([1.0, 3.0]) == pytest.approx(math.sqrt(2))
     assert sd_or_none([1.0, math.nan]) is None
+    assert se_or_none([1.0, 3.0, math.nan]) == pytest.approx(1.0)
+    assert se_or_none([1.0, math.nan]) is None

@@ -11,10 +11,11 @@ from typer.testing import Result
 
 from app.lab.attacks.arena import Setup
 from app.lab.defences.gains import Contest
-from app.lab.judging.cases import FOUND, GAINED, AttackCase
+from app.lab.judging.cases import FOUND, AttackCase
 from app.lab.judging.figures import Values, Versions, measure_rows
 from app.lab.judging.fits import ATTACKERS, HIGHER, LIFTED, MISSED, BudgetCase, MaximaCase
 from app.lab.judging.rows import ROWS
+from app.lab.judging.targets import BEYOND, GAINED, WRONGED, find_target
 from app.lab.judging.versions import BEFORE, BRADLEY_TERRY, EXCLUDED, NOW, VERSIONS, mark
 
 RunLab = Callable[..., Result]
@@ -53,7 +54,22 @@ def test_attackers_who_follow_the_ranking_are_found_and_gain_nothing_where_they_
     values = AttackCase("", "mimic", SETUP).try_seed(2, VERSIONS)
     assert values[FOUND, NOW] == values[FOUND, BEFORE] == 100.0
     assert values[GAINED, EXCLUDED] <= values[GAINED, NOW] <= values[GAINED, BEFORE]
-    assert (FOUND, BRADLEY_TERRY) not in values
+    assert values[BEYOND, NOW] == values[GAINED, NOW] - values[GAINED, BRADLEY_TERRY]
+    assert values[BEYOND, EXCLUDED] < 0.0
+    assert {measure for measure, version in values if version == BRADLEY_TERRY} == {GAINED}
+
+
+def test_targets_are_of_today_and_by_row() -> None:
+    assert find_target("sybils", "16 accounts", BEYOND, NOW) == 0.3
+    assert find_target("sybils", "16 accounts", BEYOND, EXCLUDED) is None
+    assert find_target("tuned mimics", "5th of six leaders", BEYOND, EXCLUDED) == 0.1
+    wronged = [
+        find_target(row, case, WRONGED, NOW)
+        for row, case in (("alike", ""), ("tiers", ""), ("niche", ""), ("tastes", "tastes"), ("tastes", "in families"))
+    ]
+    assert wronged == [1.0, 2.0, 2.0, 1.0, 3.0]
+    assert find_target("alike", "", WRONGED, BEFORE) is None
+    assert find_target("alike", "", FOUND, NOW) is None
 
 
 def test_only_the_search_from_other_starts_finds_the_highest_maximum() -> None:
@@ -76,11 +92,15 @@ def test_the_command_prints_a_table_in_three_formats(run_lab: RunLab) -> None:
     assert {(row["measure"], row["version"]) for row in document["figures"]} == {
         (measure, version) for measure in (FOUND, "honest wronged, %") for version in (BEFORE, NOW, EXCLUDED)
     }
+    assert {row["target"] for row in document["figures"] if row["version"] == NOW} == {None, 2.0}
     lines = run_lab(*words, "--no-before", "--format", "markdown").stdout.splitlines()
-    assert lines[2] == "| Row | Case | Measure | Bradley-Terry | now | now, excluded |"
-    assert lines[3] == "| --- | --- | --- | ---: | ---: | ---: |"
+    assert lines[2] == "| Row | Case | Measure | Bradley-Terry | now | now, excluded | Target |"
+    assert lines[3] == "| --- | --- | --- | ---: | ---: | ---: | --- |"
     assert lines[4].startswith("| niche | 4 attackers, 5 judges | attackers found, % | – | ")
+    assert lines[5].endswith("| ≤ 2 |")
     assert run_lab("judging", "--row", "nothing").exit_code == 2
+    words = ["judging", "--row", "tuned mimics", "--repeats", 1, "--processes", 1, "--no-before"]
+    assert "| ≤ 0.3, excluded ≤ 0.1 |" in run_lab(*words, "--format", "markdown").stdout
 
 
 @pytest.mark.campaign

@@ -77,6 +77,9 @@ def test_gains_are_those_over_the_same_leaderboard_of_the_honest_votes() -> None
     gains = {gain.board: gain for gain in measure("mimic", SETUP, seeds=range(2))}
     assert set(gains) == set(BOARDS)
     assert gains["m-elo"].points > 20.0  # type: ignore[operator]
+    stay = gains["flagged stay"]
+    assert stay.beyond == pytest.approx(stay.ranks - gains["m-elo"].ranks)  # type: ignore[operator]
+    assert (gains["m-elo"].beyond, gains["m-elo"].beyond_se) == (0.0, 0.0)
 
 
 def test_the_search_beats_a_guess_and_repeats_itself() -> None:

@@ -18,7 +18,7 @@ from app.cli.lab.places import (
 )
 from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
-from app.lab.defences.gains import BOARDS, boards_with
+from app.lab.defences.gains import BOARDS, PLAIN, boards_with
 from app.lab.defences.search import Case, Effort, Found, search_all
 
 
@@ -69,7 +69,8 @@ def adaptive(
         tables=[_table(rows, title)],
         notes=[
             "Each line: the best attack that a search found against the leaderboard named. Ranks: what the target",
-            "gains there. Bradley-Terry: what the same votes gain on Bradley-Terry's leaderboard. Found: by the rule.",
+            "gains there. Bradley-Terry: what the same votes gain on Bradley-Terry's leaderboard. Beyond: the",
+            "difference, and its standard error. Found: by the rule.",
         ],
         chart=_chart(rows),
         seconds=time.perf_counter() - started,
@@ -79,11 +80,12 @@ def adaptive(
 
 def _row(found: Found) -> Row:
     gains = {gain.board: gain for gain in found.gains}
-    own, plain = gains[found.case.board], gains["m-elo"]
+    own, plain = gains[found.case.board], gains[PLAIN]
     return {
         "place": place_of(found.case.setup), "score_sd": found.case.setup.score_sd,
         "battles": "chosen" if found.case.choose else "uniform", "board": found.case.board,
         "ranks": own.ranks, "ranks_sd": own.ranks_sd, "points": own.points, "bradley_terry": plain.ranks,
+        "beyond": own.beyond, "beyond_se": own.beyond_se,
         "found": own.found, "wronged": own.wronged, **asdict(found.tuning),
     }  # fmt: skip
 
@@ -96,6 +98,7 @@ def _table(rows: Rows, title: str) -> Table:
             "Place": word("place"), "Battles": word("battles"), "Against": word("board"),
             "Ranks": number("ranks", 1, sign=True), "±": number("ranks_sd", 1),
             "Points": number("points", 0, sign=True), "Bradley-Terry": number("bradley_terry", 1, sign=True),
+            "Beyond": number("beyond", 2, sign=True), "± its error": number("beyond_se", 2),
             "Found": percent("found"), "Ability": number("ability", 1), "Ties": number("ties", 1),
             "Rate": number("rate", 2), "Chosen": number("chosen", 2), "Gap": number("gap", 0),
             "Honest first": number("honest_first", 2),

@@ -18,7 +18,7 @@ from app.lab.defences.review_trial import RULES
 from app.lab.defences.trial import NO_ATTACK
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
-CHARTED = ("m-elo", "am-elo plain", "am-elo robust", "robust without the service's")
+CHARTED = ("m-elo", "am-elo plain", "am-elo limited", "limited without flagged")
 
 
 def attacks(

@@ -9,10 +9,10 @@ from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, See
 from app.cli.lab.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.lab.judging.cases import GAINED, WRONGED
 from app.lab.judging.figures import measure_rows
 from app.lab.judging.rows import ROWS
-from app.lab.judging.versions import BEFORE, VERSIONS
+from app.lab.judging.targets import GAINED, WRONGED
+from app.lab.judging.versions import BEFORE, EXCLUDED, NOW, VERSIONS
 
 
 def judging(
@@ -50,6 +50,7 @@ def judging(
             "Mean ± its standard error. 42 annotators, 200 votes each, score sd 140, unless the case says more.",
             "Before: no limit of influence; a test or a plain ability at or below ε marks. Now: the defaults, flagged",
             "annotators stay in. Now, excluded: annotators that the rule excludes are left out.",
+            "Ranks beyond Bradley-Terry: more than the same votes gain there. Target: the largest mean aimed at.",
         ],
         chart=_chart(rows, list(versions)),
         seconds=time.perf_counter() - started,
@@ -62,7 +63,7 @@ def _table(rows: Rows, versions: list[str], title: str) -> Table:
     lines: dict[tuple[str, str, str], dict[str, object]] = {}
     for row in rows:
         key = row["row"], row["case"], row["measure"]
-        line = lines.setdefault(key, {**row, **dict.fromkeys(versions, "–")})
+        line = lines.setdefault(key, {**row, **dict.fromkeys(versions, "–"), "target": _target(rows, key)})
         if row["mean"] is not None:
             digits = 1 if row["measure"].endswith("%") else 2
             line[row["version"]] = f"{row['mean']:.{digits}f} ± {row['se'] or 0.0:.{digits}f}"
@@ -71,10 +72,20 @@ def _table(rows: Rows, versions: list[str], title: str) -> Table:
         list(lines.values()),
         {
             "Row": word("row"), "Case": word("case"), "Measure": word("measure"),
-            **{version: word(version) for version in versions},
+            **{version: word(version) for version in versions}, "Target": word("target"),
         },
-        text=["Row", "Case", "Measure"],
+        text=["Row", "Case", "Measure", "Target"],
     )  # fmt: skip
+
+
+def _target(rows: Rows, key: tuple[str, str, str]) -> str:
+    """Return the target of one line, and that of leaderboards with exclusion where it is another."""
+    aims = {
+        row["version"]: f"≤ {row['target']:g}" for row in rows
+        if (row["row"], row["case"], row["measure"]) == key and row["target"] is not None
+    }  # fmt: skip
+    now, excluded = aims.get(NOW, "–"), aims.get(EXCLUDED)
+    return now if excluded in (None, now) else f"{now}, excluded {excluded}"
 
 
 def _chart(rows: Rows, versions: list[str]) -> Spec:

@@ -6,7 +6,7 @@ import typer
 
 from app.cli.lab.charts import axis, category, colours, layer, panel, side_by_side
 from app.cli.lab.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.places import DEFAULT_LIMIT, LimitOption, limit_of
+from app.cli.lab.places import DEFAULT_LIMIT, LimitOption, ScoreSpreadOption, limit_of
 from app.cli.lab.report import Report, Row, check_figure, percent, publish, table, word
 from app.cli.progress import showing_stages
 from app.lab.defences.gains import boards_with
@@ -22,6 +22,7 @@ def niche(
     ] = None,
     framers: Annotated[int, typer.Option(min=0, help="Attackers, all of whose votes are in the niche.")] = 4,
     framer_votes: Annotated[int, typer.Option(min=1, help="Votes of every attacker.")] = 200,
+    score_sd: ScoreSpreadOption = 140.0,
     influence_limit: LimitOption = DEFAULT_LIMIT,
     repeats: Annotated[int, typer.Option(min=1, help="Crowds to draw.")] = 30,
     seed: SeedOption = 0,
@@ -37,14 +38,16 @@ def niche(
     with showing_stages() as stages:
         stages.stage("framing")
         for number in judges or JUDGES:
-            world = Niche(judges=number, framers=framers, framer_votes=framer_votes)
+            world = Niche(judges=number, framers=framers, framer_votes=framer_votes, score_sd=score_sd)
             seeds = range(seed, seed + repeats)
             rows += [
                 {
                     "judges": number,
                     "board": each.board,
                     "flagged": each.judges,
+                    "flagged_se": each.judges_se,
                     "may_exclude": each.acted,
+                    "may_exclude_se": each.acted_se,
                     "crowd": each.crowd,
                     "found": each.attackers,
                 }
@@ -52,15 +55,15 @@ def niche(
             ]
     report = Report(
         experiment="niche",
-        settings={**asdict(Niche(framers=framers, framer_votes=framer_votes)), "repeats": repeats, "seed": seed,
-                  "influence_limit": limit_of(influence_limit)},
+        settings={**asdict(Niche(framers=framers, framer_votes=framer_votes, score_sd=score_sd)),
+                  "repeats": repeats, "seed": seed, "influence_limit": limit_of(influence_limit)},
         results={"framed": rows},
         tables=[
             table(
                 f"Honest judges of a niche flagged, and {framers} attackers found · {repeats} crowds", rows,
                 {"Judges": word("judges"), "Board": word("board"), "Flagged": percent("flagged"),
-                 "By what may exclude": percent("may_exclude"), "Of the others": percent("crowd"),
-                 "Found": percent("found")},
+                 "± its error": percent("flagged_se"), "By what may exclude": percent("may_exclude"),
+                 "± of it": percent("may_exclude_se"), "Of the others": percent("crowd"), "Found": percent("found")},
                 text=["Board"],
             )
         ],

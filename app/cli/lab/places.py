@@ -14,7 +14,7 @@ from app.errors import BadInputError
 from app.lab.attacks.arena import Setup
 from app.lab.attacks.strategies import STRATEGIES
 from app.lab.attacks.tuned import TUNED
-from app.lab.defences.gains import BOARDS, boards_with, measure
+from app.lab.defences.gains import BOARDS, PLAIN, boards_with, measure
 from app.rating.settings import LoopSettings
 
 PLACES = (1, 5, 10, 15, 18)
@@ -87,7 +87,10 @@ def places(
             "influence_limit": limit_of(influence_limit)},
         results={"gains": rows},
         tables=[_table(rows, f"{title}, score sd {score_sd:g}")],
-        notes=["Ranks gained (± sd over crowds). Found: attackers that the service's rule flags, %; wronged: honest."],
+        notes=[
+            "Ranks gained (± sd over crowds); beyond: what m-elo gives for the same votes (± its standard error).",
+            "Found: attackers that the service's rule flags, %; wronged: honest annotators.",
+        ],
         chart=_chart(rows),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
@@ -132,13 +135,16 @@ def _table(rows: Rows, title: str) -> Table:
     for row in rows:
         own = lines.setdefault((row["attack"], row["place"]), {"attack": row["attack"], "place": row["place"]})
         own[row["board"]] = "–" if row["ranks"] is None else f"{row['ranks']:+.1f} ± {row['ranks_sd'] or 0.0:.1f}"
+        beyond = "–" if row["beyond"] is None else f"{row['beyond']:+.2f} ± {row['beyond_se'] or 0.0:.2f}"
+        own[f"{row['board']}, beyond"] = beyond
         if row["found"] is not None and row["board"] == "flagged stay":
             own["found"], own["wronged"] = f"{100 * row['found']:.0f}", f"{100 * row['wronged']:.2f}"
     return table(
         f"What attackers gain · {title}",
         list(lines.values()),
         {
-            "Attack": word("attack"), "Place": word("place"), **{board: word(board) for board in BOARDS},
+            "Attack": word("attack"), "Place": word("place"), PLAIN: word(PLAIN),
+            **{name: word(name) for board in BOARDS if board != PLAIN for name in (board, f"{board}, beyond")},
             "Found": word("found"), "Wronged": word("wronged"),
         },
         text=["Attack", "Place"],

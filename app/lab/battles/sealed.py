@@ -23,7 +23,9 @@ from app.rating.sampling.settings import PairPolicy, SamplingSettings
 Choice = Literal["chosen", "uniform", "top_k", "mixed"]
 CHOICES: tuple[Choice, ...] = ("chosen", "uniform", "mixed", "top_k")
 ATTACKS = ("target-only", "omnipresent")
-BOARDS = ("m-elo", "am-elo robust", "robust without the service's")
+ALL = ("m-elo", "am-elo robust", "am-elo limited")
+WITHOUT_FLAGGED = {"robust without the service's": "am-elo robust", "limited without flagged": "am-elo limited"}
+BOARDS = (*ALL, *WITHOUT_FLAGGED)
 ROUNDS = 3
 
 
@@ -160,6 +162,9 @@ def _choose(
 
 def _places(votes: Votes, target: int) -> dict[str, tuple[float, float]]:
     """Return the rank and score of the target on every leaderboard."""
-    places = {name: find_place(votes, replace(ESTIMATORS[name], min_votes=0), target) for name in BOARDS[:2]}
+    settings = {name: replace(ESTIMATORS[name], min_votes=0) for name in ALL}
     flagged = ReviewTrial(votes, EVERYONE).service()
-    return {**places, BOARDS[2]: find_place(votes.where(~flagged[votes.annotator]), EVERYONE, target)}
+    rest = votes.where(~flagged[votes.annotator])
+    places = {name: find_place(votes, settings[name], target) for name in ALL}
+    without = {name: find_place(rest, settings[estimator], target) for name, estimator in WITHOUT_FLAGGED.items()}
+    return places | without

@@ -9,7 +9,7 @@ import numpy as np
 from app.lab.attacks.arena import Arena, Setup, Votes, count_attackers, draw_arena, draw_crowd
 from app.lab.attacks.tuned import Tuning, attack_crowd
 from app.lab.parallel import Progress, map_seeds
-from app.lab.spread import mean_or_none, sd_or_none
+from app.lab.spread import mean_or_none, sd_or_none, se_or_none
 from app.rating.data.arrays import Floats, Mask
 from app.rating.detection.evidence import weigher_of_votes
 from app.rating.errors import RatingError
@@ -27,6 +27,7 @@ BOARDS: dict[str, LoopSettings] = {
     "flagged excluded": replace(SERVICE, exclude=True),
 }
 """Leaderboards to attack: Bradley-Terry's, the service's by default, and the service's with exclusion."""
+PLAIN = "m-elo"  # Bradley-Terry's, with which the others are compared
 
 
 def boards_with(influence_limit: float | None) -> dict[str, LoopSettings]:
@@ -52,11 +53,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Gain:
-    """The outcomes of an attack on a leaderboard over the arenas: means and standard deviations."""
+    """The outcomes of an attack on a leaderboard over the arenas: means and standard deviations.
+
+    Attributes
+    ----------
+    beyond, beyond_se : ranks gained beyond what the same votes gain under Bradley-Terry, and their standard error
+    """
 
     board: str
     ranks: float | None
     ranks_sd: float | None
+    beyond: float | None
+    beyond_se: float | None
     points: float | None
     points_sd: float | None
     found: float | None
@@ -132,17 +140,20 @@ def measure(
     """Attack an arena for each seed; one result for each leaderboard."""
     work = partial(_attack_once, attack=attack, setup=setup, boards=boards)
     outcomes = map_seeds(work, seeds, processes=processes, progress=progress)
-    return [summarise(name, [each[name] for each in outcomes]) for name in boards]
+    return [summarise(name, outcomes) for name in boards]
 
 
-def summarise(board: str, outcomes: Sequence[Outcome]) -> Gain:
-    """Return means and standard deviations over the arenas."""
+def summarise(board: str, trials: Sequence[Mapping[str, Outcome]]) -> Gain:
+    """Return means and standard deviations over the arenas; every trial has Bradley-Terry's leaderboard too."""
+    outcomes = [each[board] for each in trials]
     ranks, points = [one.ranks for one in outcomes], [one.points for one in outcomes]
+    beyond = [each[board].ranks - each[PLAIN].ranks for each in trials]
     failed = int(np.isnan(ranks).sum())
     found, wronged = (mean_or_none(getattr(one, name) for one in outcomes) for name in ("found", "wronged"))
     return Gain(
-        board, mean_or_none(ranks), sd_or_none(ranks), mean_or_none(points), sd_or_none(points), found, wronged, failed
-    )
+        board, mean_or_none(ranks), sd_or_none(ranks), mean_or_none(beyond), se_or_none(beyond),
+        mean_or_none(points), sd_or_none(points), found, wronged, failed,
+    )  # fmt: skip
 
 
 def _attack_once(

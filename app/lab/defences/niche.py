@@ -11,7 +11,7 @@ from app.lab.attacks.honest import Variety, draw_honest
 from app.lab.defences.gains import FLAGGED, rate
 from app.lab.parallel import Progress, map_seeds
 from app.lab.simulate import draw_pairs
-from app.lab.spread import mean_or_none, sd_or_none
+from app.lab.spread import mean_or_none, se_or_none
 from app.rating.data.arrays import Floats, Indices
 from app.rating.settings import TASTE_TESTS, LoopSettings
 
@@ -48,14 +48,16 @@ class Framed:
     ----------
     judges, attackers : of the niche, flagged
     acted : judges of the niche, flagged by what may exclude: by more than a test about a model
+    judges_se, acted_se : standard errors over the crowds
     crowd : the other honest annotators, flagged by what may exclude
     """
 
     board: str
     framers: int
     judges: float | None
-    judges_sd: float | None
+    judges_se: float | None
     acted: float | None
+    acted_se: float | None
     crowd: float | None
     attackers: float | None
 
@@ -108,8 +110,12 @@ def measure_framing(
     results = []
     for board in boards:
         judges, acted, crowd, attackers = zip(*[trial[board] for trial in trials], strict=True)
-        means = [mean_or_none(each) for each in (acted, crowd, attackers)]
-        results.append(Framed(board, niche.framers, mean_or_none(judges), sd_or_none(judges), *means))
+        results.append(
+            Framed(
+                board, niche.framers, mean_or_none(judges), se_or_none(judges), mean_or_none(acted), se_or_none(acted),
+                mean_or_none(crowd), mean_or_none(attackers),
+            )
+        )  # fmt: skip
     return results
 
 

@@ -82,7 +82,7 @@ def _search_case(
     case = cases[place]
     tuning = find_best(case.setup, boards[case.board], effort, choose=case.choose, seed=place)
     outcomes = [Contest(seed, case.setup, boards).attack(tuning) for seed in seeds]
-    gains = tuple(summarise(name, [each[name] for each in outcomes]) for name in boards)
+    gains = tuple(summarise(name, outcomes) for name in boards)
     return Found(case, tuning, gains)
 
 

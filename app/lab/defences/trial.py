@@ -22,16 +22,18 @@ ESTIMATORS: dict[str, LoopSettings] = {
     "am-elo robust": QUIET,
     "am-elo limited": replace(QUIET, influence_limit=LoopSettings.influence_limit),
 }
-"""Leaderboards of all annotators. "prior" has no cap; "limited", the service's, has a limit of influence as well."""
+"""Leaderboards of all annotators. "prior" has no cap; "limited", the service's, weighs votes as well."""
 
-WITHOUT: dict[str, str] = {
-    "robust without ε": "ε",
-    "robust without evidence": "evidence: any",
-    "robust without the service's": "the service excludes",
-    "robust without the same and late": "the same, and later half",
-    "robust without Chatbot Arena's": "Chatbot Arena, α .1",
+WITHOUT: dict[str, tuple[str, str]] = {
+    "robust without ε": ("am-elo robust", "ε"),
+    "robust without evidence": ("am-elo robust", "evidence: any"),
+    "robust without the service's": ("am-elo robust", "the service excludes"),
+    "robust without the same and late": ("am-elo robust", "the same, and later half"),
+    "robust without Chatbot Arena's": ("am-elo robust", "Chatbot Arena, α .1"),
+    "limited without excluded": ("am-elo limited", "the service excludes"),
+    "limited without flagged": ("am-elo limited", "the service's"),
 }
-"""Leaderboards of penalised am-ELO, with the cap and no limit, without the annotators that a rule flags."""
+"""Leaderboards of an estimator without the annotators that a rule flags."""
 
 WITH_QUOTA = f"robust, quota {QUOTA}"
 
@@ -101,7 +103,7 @@ def try_seed(
             if not reference:
                 reference = _boards(arena.clean(), arena.target, {})
             for board, (rank, score) in _boards(arena.votes, arena.target, marks).items():
-                clean_rank, clean_score = reference[board if board in reference else "am-elo robust"]
+                clean_rank, clean_score = reference[board if board in reference else WITHOUT[board][0]]
                 effects.append(Effect(strategy, board, seed, clean_rank - rank, score - clean_score))
     return Trial(effects, findings)
 
@@ -115,9 +117,9 @@ def _boards(votes: Votes, target: int, marks: dict[str, Mask]) -> dict[str, tupl
     """Return the rank and score of the target on every leaderboard."""
     places = {name: find_place(votes, settings, target) for name, settings in ESTIMATORS.items()}
     places[WITH_QUOTA] = find_place(votes.where(votes.turn() < QUOTA), QUIET, target)
-    for board, rule in WITHOUT.items():
+    for board, (estimator, rule) in WITHOUT.items():
         if rule in marks:
-            places[board] = find_place(votes.where(~marks[rule][votes.annotator]), QUIET, target)
+            places[board] = find_place(votes.where(~marks[rule][votes.annotator]), ESTIMATORS[estimator], target)
     return places
 
 

@@ -10,11 +10,11 @@ from app.lab.defences.gains import Contest, rate
 from app.lab.defences.habits import MODELS, Crowd, draw
 from app.lab.defences.niche import Niche, draw_niche
 from app.lab.judging.figures import Values, Versions
+from app.lab.judging.targets import BEYOND, GAINED, UNSURE, WRONGED
 from app.lab.judging.versions import BRADLEY_TERRY, mark
 from app.rating.data.arrays import Mask
 
-GAINED, FOUND, WRONGED = "ranks gained", "attackers found, %", "honest wronged, %"
-UNSURE = "honest wronged by ability with an error of .3 or more, %"
+FOUND = "attackers found, %"
 WIDE = 0.3  # standard error of an ability from which it hardly tells a coin from a typical annotator
 
 
@@ -29,9 +29,10 @@ class AttackCase:
     def try_seed(self, seed: int, versions: Versions) -> Values:
         """Compare every leaderboard with that of the honest votes alone."""
         outcomes = Contest(seed, self.setup, versions, mark=mark).attack(self.attack)
-        gained = {(GAINED, version): outcome.ranks for version, outcome in outcomes.items()}
-        judged = {version: outcome for version, outcome in outcomes.items() if version != BRADLEY_TERRY}
-        return gained | {(FOUND, version): 100.0 * outcome.found for version, outcome in judged.items()}
+        values = {(GAINED, version): outcome.ranks for version, outcome in outcomes.items()}
+        plain = outcomes.pop(BRADLEY_TERRY).ranks
+        values |= {(BEYOND, version): outcome.ranks - plain for version, outcome in outcomes.items()}
+        return values | {(FOUND, version): 100.0 * outcome.found for version, outcome in outcomes.items()}
 
 
 @dataclass(frozen=True)

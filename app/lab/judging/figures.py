@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from app.lab.judging.targets import find_target
 from app.lab.parallel import Progress, map_seeds
-from app.lab.spread import mean_or_none, sd_or_none
+from app.lab.spread import mean_or_none, se_or_none
 from app.rating.settings import LoopSettings
 
 Values = Mapping[tuple[str, str], float]
@@ -34,6 +35,7 @@ class Figure:
     ----------
     mean, se : and the mean's standard error; None where it is undefined
     seeds : that gave a number
+    target : the largest mean that is aimed at; None where there is no target
     """
 
     row: str
@@ -43,6 +45,7 @@ class Figure:
     mean: float | None
     se: float | None
     seeds: int
+    target: float | None
 
 
 def measure_rows(
@@ -72,7 +75,5 @@ def _try_place(place: int, *, cases: Sequence[Case], seeds: Sequence[int], versi
 
 def _summarise(row: str, case: str, measure: str, version: str, numbers: Sequence[float]) -> Figure:
     known = sum(not math.isnan(number) for number in numbers)
-    sd = sd_or_none(numbers)
-    return Figure(
-        row, case, measure, version, mean_or_none(numbers), None if sd is None else sd / math.sqrt(known), known
-    )
+    target = find_target(row, case, measure, version)
+    return Figure(row, case, measure, version, mean_or_none(numbers), se_or_none(numbers), known, target)
