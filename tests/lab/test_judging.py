@@ -100,7 +100,9 @@ def test_the_command_prints_a_table_in_three_formats(run_lab: RunLab) -> None:
     assert lines[5].endswith("| ≤ 2 |")
     assert run_lab("judging", "--row", "nothing").exit_code == 2
     words = ["judging", "--row", "tuned mimics", "--repeats", 1, "--processes", 1, "--no-before"]
-    assert "| ≤ 0.3, excluded ≤ 0.1 |" in run_lab(*words, "--format", "markdown").stdout
+    lines = run_lab(*words, "--format", "markdown").stdout.splitlines()
+    assert lines[4].endswith(" ± 0.00) | ≤ +0.3, excluded ≤ +0.1 |")
+    assert lines[5].startswith("| tuned mimics | 5th of six leaders | attackers found, % | – |")
 
 
 @pytest.mark.campaign

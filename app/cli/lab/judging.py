@@ -11,7 +11,7 @@ from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.judging.figures import measure_rows
 from app.lab.judging.rows import ROWS
-from app.lab.judging.targets import GAINED, WRONGED
+from app.lab.judging.targets import BEYOND, GAINED, WRONGED
 from app.lab.judging.versions import BEFORE, EXCLUDED, NOW, VERSIONS
 
 
@@ -50,7 +50,8 @@ def judging(
             "Mean ± its standard error. 42 annotators, 200 votes each, score sd 140, unless the case says more.",
             "Before: no limit of influence; a test or a plain ability at or below ε marks. Now: the defaults, flagged",
             "annotators stay in. Now, excluded: annotators that the rule excludes are left out.",
-            "Ranks beyond Bradley-Terry: more than the same votes gain there. Target: the largest mean aimed at.",
+            "In brackets: ranks beyond what the same votes gain under Bradley-Terry. Target: the largest mean aimed",
+            "at; with a +, of the ranks in brackets.",
         ],
         chart=_chart(rows, list(versions)),
         seconds=time.perf_counter() - started,
@@ -59,12 +60,18 @@ def judging(
 
 
 def _table(rows: Rows, versions: list[str], title: str) -> Table:
-    """Return one line for each row, case and measure, one column for each version."""
+    """Return one line for each row, case and measure, one column for each version.
+
+    Ranks gained beyond Bradley-Terry are in brackets, on the line of the ranks gained.
+    """
     lines: dict[tuple[str, str, str], dict[str, object]] = {}
     for row in rows:
-        key = row["row"], row["case"], row["measure"]
-        line = lines.setdefault(key, {**row, **dict.fromkeys(versions, "–"), "target": _target(rows, key)})
-        if row["mean"] is not None:
+        line = lines.setdefault(_line_of(row), {**row, **dict.fromkeys(versions, "–"), "target": _target(rows, row)})
+        if row["mean"] is None:
+            continue
+        if row["measure"] == BEYOND:
+            line[row["version"]] = f"{line[row['version']]} ({row['mean']:+.2f} ± {row['se'] or 0.0:.2f})"
+        else:
             digits = 1 if row["measure"].endswith("%") else 2
             line[row["version"]] = f"{row['mean']:.{digits}f} ± {row['se'] or 0.0:.{digits}f}"
     return table(
@@ -78,11 +85,15 @@ def _table(rows: Rows, versions: list[str], title: str) -> Table:
     )  # fmt: skip
 
 
-def _target(rows: Rows, key: tuple[str, str, str]) -> str:
-    """Return the target of one line, and that of leaderboards with exclusion where it is another."""
+def _line_of(row: Row) -> tuple[str, str, str]:
+    return row["row"], row["case"], GAINED if row["measure"] == BEYOND else row["measure"]
+
+
+def _target(rows: Rows, row: Row) -> str:
+    """Return the target of the line of a row, and that of leaderboards with exclusion where it is another."""
     aims = {
-        row["version"]: f"≤ {row['target']:g}" for row in rows
-        if (row["row"], row["case"], row["measure"]) == key and row["target"] is not None
+        each["version"]: f"≤ {'+' if each['measure'] == BEYOND else ''}{each['target']:g}" for each in rows
+        if each["target"] is not None and _line_of(each) == _line_of(row)
     }  # fmt: skip
     now, excluded = aims.get(NOW, "–"), aims.get(EXCLUDED)
     return now if excluded in (None, now) else f"{now}, excluded {excluded}"
