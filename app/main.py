@@ -13,6 +13,7 @@ from app.auth.tokens import authenticate_any
 from app.battles.queue import BattleQueue
 from app.database.engine import Database
 from app.database.schema import needed_revision
+from app.http.back_off import BackOff
 from app.http.bodies import BodyGate
 from app.http.compression import Compression
 from app.http.cross_origin import CrossOrigin
@@ -88,7 +89,7 @@ async def running_services(app: FastAPI, database: Database) -> AsyncIterator[No
     if settings.worker.run_in_server:
         worker.start()
     try:
-        with at_stop_signal(services.snapshot_events.stop):
+        with at_stop_signal(services.end_open_answers):
             yield
     finally:
         gauges.cancel()
@@ -116,6 +117,7 @@ def build_services(settings: Settings, database: Database) -> Services:
             token_votes=settings.ingest.votes_per_token,
             token_votes_per_annotator=settings.ingest.token_votes_per_annotator,
         ),
+        back_off=BackOff(settings.server.unread_bodies_per_minute),
         known_callers=KnownCallers(partial(authenticate_any, database)),
         known_names=known_names,
         vote_queue=VoteQueue(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from app.auth.oidc.provider import OpenIdProvider
     from app.battles.queue import BattleQueue
     from app.database.engine import Database
+    from app.http.back_off import BackOff
     from app.http.limits import RateLimits
     from app.leaderboard.cache import LeaderboardCache
     from app.monitoring.cache import FiguresCache, MetricsReaders
@@ -38,6 +39,7 @@ class Services:
     schema_revision: str | None
     request_slots: asyncio.Semaphore
     rate_limits: RateLimits
+    back_off: BackOff
     known_callers: KnownCallers
     known_names: KnownNames
     vote_queue: VoteQueue
@@ -54,9 +56,14 @@ class Services:
     batch_bytes: int = 0
     """Bytes of the vote batches that are being received or recorded now."""
 
+    def end_open_answers(self) -> None:
+        """End the answers that stay open or are kept back: a server that stops waits for them."""
+        self.snapshot_events.stop()
+        self.back_off.stop()
+
     async def close(self) -> None:
         """Record the votes and battles that wait and stop every process and thread."""
-        self.snapshot_events.stop()
+        self.end_open_answers()
         self.figures.close()
         self.previews.stop()
         self.impacts.stop()

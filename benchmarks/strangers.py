@@ -1,21 +1,27 @@
 """What strangers cost the votes: p99 of single votes and memory, calm and under attack, in the same run.
 
 Eight strangers without a key post 16 MiB of `[],[],…` again and again, and 200 more hold requests that they do not
-finish. Rounds of calm and attack take turns; the service is `stable-arena serve` with one server process, on an
-embedded PostgreSQL. Load generator, attackers, service and database share the machine: only ratios say anything.
-With `--eager` the attackers do not wait to be cut off: they leave as soon as they have their answer.
+finish. The service is `stable-arena serve` with one server process, on an embedded PostgreSQL. Load generator,
+attackers, service and database share the machine: only ratios say anything, on a machine that does nothing else.
+
+Three kinds of rounds take turns: calm, an attack beside the service, and an attack on it. Beside it the same strangers
+attack a process of a few lines that refuses at once: that is what votes lose because strangers use the same processors.
+A 99th percentile is that of the votes of all rounds of a kind. With `--eager` the attackers do not wait to be cut off:
+they send no body, and leave as soon as they have their answer. It takes about three minutes.
 """
 
 import argparse
 import asyncio
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,10 +32,13 @@ from app.database.engine import Database
 from app.opening import open_database_of
 from app.settings import Settings
 
-ROUNDS, SECONDS = 5, float(os.environ.get("SECONDS", "6"))
+ROUNDS, SECONDS = 5, float(os.environ.get("SECONDS", "10"))
 STRANGERS, HELD = 8, 200
 BODY = b"[" + b"[]," * ((16 * 1024 * 1024 - 4) // 3) + b"[]]"
 PATHS = ("/api/v1/refits", "/api/v1/votes", "/api/v1/votes/batch", "/api/v1/policy/preview")
+PIECE = 65536
+HEAD_SECONDS = 10.0  # as the service's own, by default
+REFUSAL = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 VOTES_A_SECOND = 100
 P99, MEMORY = 2.0, 100.0
 
@@ -58,6 +67,14 @@ async def vote_steadily(address: str, key: str) -> list[float]:
     return times
 
 
+async def _send(writer: asyncio.StreamWriter, head: bytes, body: bytes) -> None:
+    """Send in pieces: copies of the whole body would cost the machine more than the service's answer does."""
+    writer.write(head)
+    for start in range(0, len(body), PIECE):
+        writer.write(body[start : start + PIECE])
+        await writer.drain()
+
+
 async def _stranger(address: str, number: int, *, eager: bool, answered: list[bytes]) -> None:
     where = urlsplit(address)
     head = f"POST {PATHS[number % len(PATHS)]} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -65,9 +82,7 @@ async def _stranger(address: str, number: int, *, eager: bool, answered: list[by
     while True:
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
         try:
-            writer.write(head.encode() + (b"" if eager else BODY))
-            if not eager:
-                await writer.drain()
+            await _send(writer, head.encode(), b"" if eager else BODY)
             answered.append(await reader.readline())
         except ConnectionError:
             answered.append(b"")
@@ -75,75 +90,133 @@ async def _stranger(address: str, number: int, *, eager: bool, answered: list[by
             writer.transport.abort()
 
 
-async def _hold(address: str, number: int) -> None:
+async def _hold(address: str, number: int, answered: list[bytes]) -> None:
     """Send a request but for its last byte, or half of its head, again whenever the service closes the connection."""
     where = urlsplit(address)
     head = f"POST {PATHS[number % len(PATHS)]} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}\r\n\r\n".encode()
+    half = number % 2 == 1
     while True:
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
         try:
-            writer.write(head[:-2] if number % 2 else head + BODY[:-1])
-            await writer.drain()
-            while await reader.read(65536):
-                pass
+            await _send(writer, head[:-2] if half else head, b"" if half else BODY[:-1])
+            answered.append(await reader.read())
         except ConnectionError:
-            pass
+            answered.append(b"")
         finally:
             writer.transport.abort()
         await asyncio.sleep(1.0)
 
 
 async def attack(address: str, *, eager: bool) -> None:
-    """Be the strangers, until the process is ended."""
+    """Be the strangers until the process is asked to end; print how many requests were answered or cut off."""
     answered: list[bytes] = []
-    async with asyncio.TaskGroup() as group:
-        for number in range(STRANGERS):
-            group.create_task(_stranger(address, number, eager=eager, answered=answered))
-        for number in range(HELD):
-            group.create_task(_hold(address, number))
+    tasks = [asyncio.create_task(_stranger(address, n, eager=eager, answered=answered)) for n in range(STRANGERS)]
+    tasks += [asyncio.create_task(_hold(address, n, answered)) for n in range(HELD)]
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: [task.cancel() for task in tasks])
+    await asyncio.wait(tasks)
+    print(len(answered))
+
+
+async def refuse() -> None:
+    """Be the few lines that the control attacks: read a head, refuse, close. Print the address first."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(TimeoutError, asyncio.IncompleteReadError, ConnectionError):
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
+            writer.write(REFUSAL)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
 
 
 @asynccontextmanager
-async def under_attack(address: str, *, eager: bool) -> AsyncIterator[None]:
-    """Let the strangers run, in a process of their own with a lower priority, as they would be on other machines."""
+async def under_attack(address: str, refused: list[float], *, eager: bool) -> AsyncIterator[None]:
+    """Let the strangers run, in a process of their own with a lower priority, as they would be on other machines.
+
+    Add to `refused` how many of their requests a second were answered or cut off.
+    """
     command = ["nice", "-n", "10", sys.executable, "-m", "benchmarks.strangers", "--attack", address]
-    attackers = await asyncio.create_subprocess_exec(*command, *(["--eager"] if eager else []))
+    pipe = asyncio.subprocess.PIPE
+    attackers = await asyncio.create_subprocess_exec(*command, *(["--eager"] if eager else []), stdout=pipe)
+    began = time.perf_counter()
     try:
         await asyncio.sleep(2.0)  # until they have begun
         yield
     finally:
-        attackers.kill()
-        await attackers.wait()
+        attackers.terminate()
+        printed, _ = await attackers.communicate()
+        refused.append(int(printed) / (time.perf_counter() - began))
+
+
+def server_of(service: int) -> int:
+    """Return the server process, which is the largest child of the supervisor."""
+    children = Path(f"/proc/{service}/task/{service}/children").read_text().split()
+    return max(map(int, children), key=resident)
 
 
 def resident(process: int) -> float:
-    """Memory of the server process, which is the largest child of the supervisor, in MiB."""
-    found = [0.0]
-    for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
-        lines = Path(f"/proc/{child}/status").read_text().splitlines()
-        found += [float(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")]
-    return max(found)
+    """Memory of a process in MiB."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((float(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
 
 
-async def measure(address: str, key: str, process: int, *, eager: bool) -> None:
-    """Take turns of calm and attack, and print what the attack changes."""
+def processor_seconds(process: int) -> float:
+    """Processor time that a process has had."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+
+
+@dataclass
+class Rounds:
+    """What the rounds of one kind showed."""
+
+    times: list[list[float]] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
+    """Share of a processor that the server had."""
+    refused: list[float] = field(default_factory=list)
+    """Requests of strangers a second that were refused."""
+
+    async def add(self, address: str, key: str, server: int) -> None:
+        """Post votes for a round."""
+        began, used = time.perf_counter(), processor_seconds(server)
+        self.times.append(await vote_steadily(address, key))
+        self.busy.append((processor_seconds(server) - used) / (time.perf_counter() - began))
+
+    @property
+    def p99(self) -> float:
+        """99th percentile over all rounds."""
+        return p99([one for times in self.times for one in times])
+
+    def row(self, name: str) -> str:
+        """Return a line of the table."""
+        p50 = statistics.median(one for times in self.times for one in times)
+        refused = f"{statistics.median(self.refused):.0f}" if self.refused else ""
+        return f"{name:24}{1000 * p50:>8.1f}{1000 * self.p99:>8.1f}{statistics.median(self.busy):>11.2f}{refused:>12}"
+
+
+async def measure(address: str, control: str, key: str, server: int, *, eager: bool) -> None:
+    """Take turns of calm and attacks, and print what the attacks change."""
     await vote_steadily(address, key)  # names, caches
-    calm, attacked, memory = [], [], []
-    before = resident(process)
+    calm, beside, attacked, memory = Rounds(), Rounds(), Rounds(), [resident(server)]
     for _ in range(ROUNDS):
-        calm.append(await vote_steadily(address, key))
-        async with under_attack(address, eager=eager):
-            attacked.append(await vote_steadily(address, key))
-            memory.append(resident(process))
-    ratios = [p99(b) / p99(a) for a, b in zip(calm, attacked, strict=True)]
-    print(f"{'':16}{'p50 ms':>10}{'p99 ms':>10}")
-    for name, rounds in (("calm", calm), ("under attack", attacked)):
-        p50 = statistics.median(statistics.median(times) for times in rounds)
-        print(f"{name:16}{1000 * p50:>10.1f}{1000 * statistics.median(map(p99, rounds)):>10.1f}")
-    ratio, grown = statistics.median(ratios), max(memory) - before
-    each = ", ".join(f"{one:.2f}" for one in ratios)
-    print(f"p99 under attack over calm: {ratio:.2f} × (target ≤ {P99:.0f}); rounds {each}")
-    print(f"memory of the server: {before:.0f} MiB, under attack {grown:+.0f} MiB (target ≤ {MEMORY:.0f})")
+        await calm.add(address, key, server)
+        async with under_attack(control, beside.refused, eager=eager):
+            await beside.add(address, key, server)
+        async with under_attack(address, attacked.refused, eager=eager):
+            await attacked.add(address, key, server)
+            memory.append(resident(server))
+    print(f"{'':24}{'p50 ms':>8}{'p99 ms':>8}{'processor':>11}{'refused/s':>12}")
+    named = {"calm": calm, "attack beside it": beside, "attack on it": attacked}
+    for name, rounds in named.items():
+        print(rounds.row(name))
+    for name, target in (("attack beside it", "the control"), ("attack on it", f"target ≤ {P99:.0f}")):
+        rounds = named[name]
+        each = ", ".join(f"{p99(b) / p99(a):.2f}" for a, b in zip(calm.times, rounds.times, strict=True))
+        print(f"p99, {name} over calm: {rounds.p99 / calm.p99:.2f} × ({target}); rounds {each}")
+    grown = max(memory) - memory[0]
+    print(f"memory of the server: {memory[0]:.0f} MiB, under attack {grown:+.0f} MiB (target ≤ {MEMORY:.0f})")
 
 
 def p99(times: list[float]) -> float:
@@ -155,25 +228,36 @@ def main() -> None:
     """Start the service and measure, or be the attackers of a measurement."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--attack", metavar="ADDRESS", help="be the strangers; the benchmark starts this itself")
+    parser.add_argument("--refuse", action="store_true", help="be the control; the benchmark starts this itself")
     parser.add_argument("--eager", action="store_true", help="strangers leave as soon as they have their answer")
     given = parser.parse_args()
-    if given.attack:
-        asyncio.run(attack(given.attack, eager=given.eager))
+    if given.attack or given.refuse:
+        asyncio.run(attack(given.attack, eager=given.eager) if given.attack else refuse())
         return
     with tempfile.TemporaryDirectory(prefix="stable-arena-bench-") as name:
         folder = Path(name)
         folder.chmod(0o711)  # under root the database runs as another user
         settings = Settings(data_dir=folder / "data")
-        with open_database_of(settings) as database:
+        environment = {**os.environ, "STABLE_ARENA_DATA_DIR": str(settings.data_dir)}
+        serve = ["-m", "app.cli", "serve", "--port", "0", "--no-worker"]
+        with (
+            open_database_of(settings) as database,
+            _started(serve, environment) as (service, address),
+            _started(["-m", "benchmarks.strangers", "--refuse"], environment) as (_, control),
+        ):
             key = _key(database)
-            command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--no-worker"]
-            environment = {**os.environ, "STABLE_ARENA_DATA_DIR": str(settings.data_dir)}
-            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as service:
-                address = (service.stdout or sys.stdin).readline().strip()
-                try:
-                    asyncio.run(measure(address, key, service.pid, eager=given.eager))
-                finally:
-                    service.terminate()
+            asyncio.run(measure(address, control, key, server_of(service), eager=given.eager))
+
+
+@contextmanager
+def _started(arguments: list[str], environment: dict[str, str]) -> Iterator[tuple[int, str]]:
+    """Run Python with these arguments; yield the process and the address that it prints first."""
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.pid, (process.stdout or sys.stdin).readline().strip()
+        finally:
+            process.terminate()
 
 
 def _key(database: Database) -> str:

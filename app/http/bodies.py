@@ -26,6 +26,7 @@ SMALL = 64 * 1024
 
 _BYTES_A_SECOND = 16 * 1024  # least speed of a body that takes longer than `body_seconds`
 _HELD_OF_A_STREAM = 2 * 1024 * 1024  # of a body that is passed on as it comes: a piece that waits and one that arrives
+_FIRST_REFUSAL, _FIRST_SERVER_ERROR = 400, 500
 _LIMIT, _STREAMED = "body_limit", "body_streamed"
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -59,7 +60,8 @@ class BodyGate:
 
     The first byte is passed on after the admissions of the route: until then the body stays where it is, and a sender
     who waits for `100 Continue` is not asked for it. A route without any counts the request towards the limit of its
-    address. An answer that is sent before the body arrived closes the connection.
+    address. An answer that is sent before the body arrived closes the connection, and a refusal may come late: see
+    `BackOff`.
 
     A body may take `seconds`, plus a second for every 16 KiB that have arrived. So a long upload has time, and a caller
     who sends a byte now and then does not. The limits also hold for bodies without Content-Length. All bodies together
@@ -202,6 +204,8 @@ class _Body:
 
     async def _send_and_close(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            if not self._admitted and _FIRST_REFUSAL <= message["status"] < _FIRST_SERVER_ERROR:
+                await services_of(Request(self._scope)).back_off.wait(self._scope)
             message["headers"] = [*message["headers"], (b"connection", b"close")]
         await self._send(message)
 

@@ -25,12 +25,27 @@ RATE_LIMIT_HEADERS = "rate_limit_headers"
 
 
 @dataclass(slots=True)
-class _Bucket:
+class Bucket:
     """A token bucket: `left` requests may come at once, and `per_minute` are added in a minute."""
 
     per_minute: int
     left: float
     at: float
+
+    @classmethod
+    def full(cls, per_minute: int) -> "Bucket":
+        """Return the bucket of a caller that was silent for a minute."""
+        return cls(per_minute, per_minute, time.monotonic())
+
+    def take(self, number: int) -> bool:
+        """Take so many, if there are as many."""
+        now = time.monotonic()
+        self.left = min(self.per_minute, self.left + (now - self.at) * self.per_minute / _MINUTE)
+        self.at = now
+        if self.left < number:
+            return False
+        self.left -= number
+        return True
 
 
 class RateLimits:
@@ -61,7 +76,7 @@ class RateLimits:
         self._token_votes_per_annotator = token_votes_per_annotator
         self._at_once = at_once
         self._in_progress: Counter[str] = Counter()
-        self._buckets: LRUCache[Any, _Bucket] = LRUCache(size)
+        self._buckets: LRUCache[Any, Bucket] = LRUCache(size)
 
     def enter(self, scope: Scope) -> None:
         """Count a request without a valid key among those that its address has in progress, until it is answered.
@@ -72,7 +87,7 @@ class RateLimits:
         """
         if self._at_once is None or IN_PROGRESS in scope["state"]:
             return
-        network = _network(scope)
+        network = caller_network(scope)
         if self._in_progress[network] >= self._at_once:
             raise RateLimitedError(f"one address may have {self._at_once} requests in progress without a key", 1)
         self._in_progress[network] += 1
@@ -103,7 +118,7 @@ class RateLimits:
         """
         self.enter(scope)
         if self._per_address is not None:
-            self._take(scope, "address", _network(scope), self._per_address)
+            self._take(scope, "address", caller_network(scope), self._per_address)
 
     def count_sign_in(self, scope: Scope) -> None:
         """Count an attempt to sign in towards the limit of the address.
@@ -113,7 +128,7 @@ class RateLimits:
         RateLimitedError
         """
         if self._sign_ins is not None:
-            self._take(scope, "address", ("sign-in", _network(scope)), self._sign_ins)
+            self._take(scope, "address", ("sign-in", caller_network(scope)), self._sign_ins)
 
     def count_battle_token(self, scope: Scope, battle_id: UUID) -> None:
         """Count a request that shows a genuine token of a battle and no key. The address' limit does not apply.
@@ -143,16 +158,11 @@ class RateLimits:
     def _take(
         self, scope: Scope, policy: str, who: Any, per_minute: int, number: int = 1, *, what: str = "requests"
     ) -> None:
-        now = time.monotonic()
         bucket = self._buckets.get(who)
         if bucket is None or bucket.per_minute != per_minute:
-            bucket = self._buckets[who] = _Bucket(per_minute, per_minute, now)
+            bucket = self._buckets[who] = Bucket.full(per_minute)
+        refused = not bucket.take(number)
         rate = per_minute / _MINUTE
-        bucket.left = min(per_minute, bucket.left + (now - bucket.at) * rate)
-        bucket.at = now
-        refused = bucket.left < number
-        if not refused:
-            bucket.left -= number
         until_full = math.ceil((per_minute - bucket.left) / rate)
         if refused or what == "requests":  # the headers are about requests, unless votes are what was refused
             scope["state"][RATE_LIMIT_HEADERS] = (
@@ -165,7 +175,7 @@ class RateLimits:
             raise RateLimitedError(f"one {policy} may {verb} {per_minute} {what} a minute", wait)
 
 
-def _network(scope: Scope) -> str:
+def caller_network(scope: Scope) -> str:
     """Return the network of the caller's address. uvicorn has looked behind proxies."""
     return network_of(scope["client"][0] if scope.get("client") else "")
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.database.ids import new_id
 from app.errors import StableArenaError
+from app.http.back_off import WAITED
 from app.http.limits import IN_PROGRESS, RATE_LIMIT_HEADERS
 from app.http.paths import PREFIX
 from app.http.problems import problem_response
@@ -86,7 +87,7 @@ class RequestLogMiddleware:
                 failure = StableArenaError("the service failed; its log has the reason with this request id")
                 await problem_response(scope, failure)(scope, receive, send_with_headers)
             scope["method"] = method
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - began - state.get(WAITED, 0.0)
             count_request(scope, status, seconds)
             level = log.warning if status >= _FIRST_SERVER_ERROR else log.debug
             failed = {"detail": state["failure"]} if "failure" in state else {}

@@ -86,6 +86,12 @@ class ServerSettings(Group):
         ge=1,
         description="Limit of every address without a valid key, per process; unset or `none` for no limit.",
     )
+    unread_bodies_per_minute: Annotated[int | None, NO_LIMIT] = Field(
+        60,
+        ge=1,
+        description="Requests of an address whose bodies are refused unread, per process; the answers to more of them "
+        "come some five seconds late. `none` for no limit.",
+    )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Origins (https://host), separated by commas, whose pages may call the service from a browser."
     )
