@@ -8,6 +8,7 @@ import polars as pl
 from sqlalchemy import Connection
 
 from app.database.engine import Database
+from app.database.interruption import Interruption
 from app.exports import queries as store
 from app.exports.schemas import ExportFilters, Format, What
 from app.leaderboard.row_files import frame_xlsx, rows_csv, rows_parquet
@@ -17,6 +18,7 @@ from app.models.service import find_model
 from app.snapshots.service import find_snapshot
 from app.snapshots.vote_sets import contestants_of, read_vote_set
 
+_LOOK_UP_SECONDS = 0.01
 _TIMESTAMPS = ("timestamp", "received_at")
 _NUMBERS = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
 
@@ -29,7 +31,14 @@ class Exported:
     vote_set: str
 
 
-def write_export(database: Database, what: What, form: Format, filters: ExportFilters, path: Path) -> Exported:
+def write_export(
+    database: Database,
+    what: What,
+    form: Format,
+    filters: ExportFilters,
+    path: Path,
+    interruption: Interruption | None = None,
+) -> Exported:
     """Write a file of one moment of the record. The server streams the rows; this process does not hold them.
 
     CSV is safe for spreadsheets: a text that it would read as a formula has an apostrophe in front. Annotators have the
@@ -38,8 +47,11 @@ def write_export(database: Database, what: What, form: Format, filters: ExportFi
     Raises
     ------
     NotFoundError, NoSnapshotError, NoSuchLeaderboardError
+    InterruptedWorkError
+        By `interruption`; half a file may be there.
     """
-    with database.read() as conn:
+    interruption = interruption or Interruption()
+    with database.read() as conn, interruption.queries(conn):
         vote_set = read_vote_set(conn)
         if what == "leaderboard":
             return Exported(_write_leaderboard(conn, form, filters, path), vote_set)
@@ -62,7 +74,7 @@ def write_export(database: Database, what: What, form: Format, filters: ExportFi
         try:
             with raw.open("wb") as file:
                 count = store.copy_rows(conn, rows, "csv", file)
-            _write_parquet(raw, path)
+            _write_parquet(raw, path, interruption)
         finally:
             raw.unlink(missing_ok=True)
         return Exported(count, vote_set)
@@ -86,8 +98,12 @@ def write_sheet(database: Database, what: What, filters: ExportFilters, path: Pa
     return exported
 
 
-def _write_parquet(raw: Path, path: Path) -> None:
-    """Convert CSV to Parquet with typed columns, a batch at a time."""
+def _write_parquet(raw: Path, path: Path, interruption: Interruption) -> None:
+    """Convert CSV to Parquet with typed columns, a batch at a time.
+
+    An interrupted conversion goes on in its own threads, into a file that no one reads, until the process ends: the
+    library cannot stop it.
+    """
     frame = pl.scan_csv(raw, infer_schema=False, glob=False)
     columns = frame.collect_schema().names()
     times = [c for c in _TIMESTAMPS if c in columns]
@@ -95,7 +111,9 @@ def _write_parquet(raw: Path, path: Path) -> None:
     typed += [pl.col(c).cast(pl.Float64) for c in _NUMBERS if c in columns]
     typed += [pl.col("votes").cast(pl.Int64)] if "votes" in columns else []
     typed += [pl.col("tags").str.json_decode(pl.List(pl.String))] if "tags" in columns else []
-    frame.with_columns(typed).sink_parquet(path)
+    conversion = frame.with_columns(typed).sink_parquet(path, lazy=True).collect(background=True)
+    while conversion.fetch() is None:
+        interruption.wait(_LOOK_UP_SECONDS)
 
 
 def _write_leaderboard(conn: Connection, form: Format, filters: ExportFilters, path: Path) -> int:

@@ -197,6 +197,12 @@ def end_export(conn: Connection, export_id: UUID, state: str, **values: Any) -> 
     return conn.execute(running.values(state=state, finished_at=func.clock_timestamp(), **values)).rowcount == 1
 
 
+def put_back(conn: Connection, export_id: UUID) -> None:
+    """Let an export that was running wait again."""
+    running = update(exports).where(exports.c.id == export_id, exports.c.state == "running")
+    conn.execute(running.values(state="queued"))
+
+
 def old_exports(conn: Connection, days: int) -> list[UUID]:
     """Return the exports that ended more than so many days ago."""
     long_ago = func.clock_timestamp() - func.make_interval(0, 0, 0, days)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES, add_chunk, drop_chunks
+from app.database.interruption import InterruptedWorkError, Interruption
 from app.database.leased_job import LeasedJob
 from app.errors import StableArenaError, UnavailableError
 from app.exports import queries as store
@@ -29,6 +30,7 @@ class ExportRunner:
         self._database = database
         self._lease_seconds = lease_seconds
         self._keep_days = keep_days
+        self._interruption = Interruption()
 
     def run_next(self) -> UUID | None:
         """Make the oldest file that waits or that a process left unfinished; return its id, None if there is none.
@@ -40,7 +42,7 @@ class ExportRunner:
         """
         with self._database.read() as conn:
             waiting = store.runnable_exports(conn)
-        for export_id in waiting:
+        for export_id in () if self._interruption.asked else waiting:
             job = LeasedJob(self._database, f"export:{export_id}", self._lease_seconds, one_off=True)
             export = job.claim(partial(self._begin, export_id))
             if export is not None:
@@ -48,6 +50,10 @@ class ExportRunner:
                     self._make(export, job)
                 return export_id
         return None
+
+    def stop(self) -> None:
+        """Interrupt the export under way, from another thread; a later runner begins it again. Make no other."""
+        self._interruption.interrupt()
 
     def drop_old(self) -> None:
         """Drop the files that were finished more than `keep_days` ago."""
@@ -66,12 +72,17 @@ class ExportRunner:
 
     def _make(self, export: Export, job: LeasedJob) -> None:
         try:
-            with tempfile.TemporaryDirectory(prefix="stable-arena-export-") as folder:
+            # A conversion that was interrupted may still write there.
+            with tempfile.TemporaryDirectory(prefix="stable-arena-export-", ignore_cleanup_errors=True) as folder:
                 path = Path(folder) / f"export.{export.format}"
-                done = write_export(self._database, export.what, export.format, export.filters, path)
+                done = write_export(
+                    self._database, export.what, export.format, export.filters, path, self._interruption
+                )
                 if not self._store(export.id, path, job):
                     return
                 size = path.stat().st_size
+        except InterruptedWorkError:
+            self._put_back(export.id, job)
         except UnavailableError:
             raise
         except (StableArenaError, OSError) as error:
@@ -88,11 +99,19 @@ class ExportRunner:
         with path.open("rb") as file:
             pieces = iter(lambda: file.read(CHUNK_BYTES), b"")
             for number, piece in enumerate(pieces):
+                self._interruption.wait(0)
                 with self._database.begin() as conn:
                     if not job.lock(conn):
                         return False
                     add_chunk(conn, export_id, number, piece)
         return True
+
+    def _put_back(self, export_id: UUID, job: LeasedJob) -> None:
+        """Leave nothing of an export that was interrupted, and let the next runner begin it."""
+        with self._database.begin() as conn:
+            if job.lock(conn):
+                store.put_back(conn, export_id)
+                drop_chunks(conn, export_id)
 
     def _end(self, export_id: UUID, state: str, **values: object) -> None:
         with self._database.begin() as conn:

@@ -1,4 +1,5 @@
 import logging
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, timedelta
@@ -52,6 +53,7 @@ class Worker:
         self._pruner = Pruner(database, retention, lease_seconds=lease_seconds)
         self._unavailable = False
         self._interrupted = False
+        self._stopped = threading.Event()
         self._scheduler = BackgroundScheduler(timezone=UTC)
         # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
@@ -71,11 +73,14 @@ class Worker:
     def stop(self) -> None:
         """Stop ticking, and interrupt what is under way.
 
-        A fit is killed and its refit recorded as failed. Another worker goes on with the import and the pruning.
+        A fit is killed and its refit recorded as failed. Another worker goes on with the import and the pruning, and
+        begins the export and the charts again.
         """
         self._refits.stop()
         self._webhooks.stop()
+        self._stopped.set()
         self._imports.stop()
+        self._exports.stop()
         self._pruner.stop()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
@@ -120,7 +125,7 @@ class Worker:
     def draw_charts(self) -> bool:
         """Draw the newest snapshot's charts if it has none; return whether there was something to draw."""
         with suppress(UnavailableError):
-            return draw_newest(self._database)
+            return draw_newest(self._database, stopped=self._stopped.is_set)
         return False
 
     def deliver_webhooks(self) -> int:

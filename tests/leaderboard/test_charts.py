@@ -10,6 +10,7 @@ from sqlalchemy import insert, text
 
 from app.database.engine import Database
 from app.database.tables import snapshot_annotators
+from app.leaderboard.charts import service
 from app.leaderboard.charts.queries import Chart, count_abilities, count_vote_totals, read_charts, sum_favourites
 from app.leaderboard.charts.service import draw_newest
 from app.settings import Settings
@@ -80,6 +81,25 @@ def test_the_worker_draws_the_newest_snapshot_once(
     publish({("am-elo", ""): {"ant": {}}})
     assert worker.draw_charts(), "a snapshot without annotators and pairs has empty charts"
     assert charts_of(database, snapshot) == drawn
+
+
+def test_a_stopped_worker_leaves_the_charts_to_the_next(
+    database: Database, settings: Settings, snapshot: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(database, settings)
+    draw, drawn = service._draw, list[Any]()
+
+    def stop_after(spec: Any) -> str:
+        worker.stop()
+        drawn.append(spec)
+        return draw(spec)
+
+    with monkeypatch.context() as stopping:
+        stopping.setattr(service, "_draw", stop_after)
+        assert not worker.draw_charts()
+    assert (len(drawn), charts_of(database, snapshot)) == (1, {})
+    assert Worker(database, settings).draw_charts()
+    assert len(charts_of(database, snapshot)) == 3
 
 
 def test_an_image_can_stand_inside_a_page(database: Database, snapshot: UUID) -> None:

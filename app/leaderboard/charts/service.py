@@ -1,7 +1,7 @@
 """Draws the charts of the newest snapshot. A job of the worker: no reader and no publication waits for it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -19,17 +19,22 @@ log = structlog.get_logger()
 Rows = Sequence[Mapping[str, Any]] | Sequence[RowMapping]
 
 
-def draw_newest(database: Database) -> bool:
-    """Draw and store the newest snapshot's charts if it has none; return whether there was something to draw.
+def draw_newest(database: Database, stopped: Callable[[], bool] = lambda: False) -> bool:
+    """Draw and store the newest snapshot's charts if it has none; return whether they were drawn.
 
-    A snapshot that is no longer the newest stays without charts.
+    A snapshot that is no longer the newest stays without charts. Once `stopped` returns true, none is stored: the
+    next call draws them.
     """
     with database.read() as conn:
         snapshot = store.find_undrawn(conn)
         if snapshot is None:
             return False
         plans = plan_charts(conn, snapshot["id"], snapshot["settings"])
-    charts = [Chart(name, _draw(spec), description) for name, spec, description in plans]
+    charts = []
+    for name, spec, description in plans:
+        if stopped():
+            return False
+        charts.append(Chart(name, _draw(spec), description))
     with database.begin() as conn:
         store.insert_charts(conn, snapshot["id"], charts)
     log.info("charts_drawn", snapshot=str(snapshot["id"]), count=len(charts))
