@@ -9,7 +9,10 @@ from pathlib import Path
 
 WORKER_PRIORITY = 10
 """Beside a busy process a tenth of a processor is left, so that it can still stop in time."""
+ON_DEMAND_PRIORITY = 5
+"""Of a fit that a person waits for: beside a busy process a quarter of a processor is left, and requests go first."""
 LOWEST_PRIORITY = 19
+"""Of refits: no one waits for them. Beside busy processes little is left for them."""
 SESSION_PRIORITY = 5
 """Of the session: requests interrupt it at once, and beside a busy session a quarter of a processor is left."""
 AUTOGROUP = Path("/proc/self/autogroup")

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 from app.errors import ConflictError, UnavailableError
 from app.rating.errors import RatingError
+from app.refits.fit.child_process import ON_DEMAND_PRIORITY
 from app.refits.fit.process import FitProcess, FitProcessLostError, FitResources
 
 IDLE_SECONDS = 180.0
@@ -19,6 +20,8 @@ class CannotFitError(ConflictError):
 
 class OnDemandFits:
     """Fits that a request waits for: one at a time, in a child process that ends some time after its last request.
+
+    Its priority is higher than that of refits: on a busy machine a fit of the lowest priority would never end.
 
     Parameters
     ----------
@@ -81,7 +84,7 @@ class OnDemandFits:
         with self._lock:
             if self._stopped:
                 raise FitProcessLostError("the service is shutting down")
-            self._process = self._no_longer_idle() or FitProcess(self._resources)
+            self._process = self._no_longer_idle() or FitProcess(self._resources, niceness=ON_DEMAND_PRIORITY)
             return self._process
 
     def _give_back(self) -> None:

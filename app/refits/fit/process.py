@@ -71,10 +71,17 @@ class _RememberingContext(SpawnContext):
 
 
 class FitProcess:
-    """One child process that fits: a fit does not slow requests down, and the service survives if it is killed."""
+    """One child process that fits: a fit does not slow requests down, and the service survives if it is killed.
 
-    def __init__(self, resources: FitResources | None = None) -> None:
+    Parameters
+    ----------
+    resources : None for no limits
+    niceness : how much lower the child's priority is than this process', on the kernel's scale of 0 to 19
+    """
+
+    def __init__(self, resources: FitResources | None = None, *, niceness: int = LOWEST_PRIORITY) -> None:
         self._resources = resources or FitResources()
+        self._niceness = niceness
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._parent_alive: Connection | None = None
@@ -169,7 +176,7 @@ class FitProcess:
                 1,
                 mp_context=self._context,
                 initializer=_become_fit_process,
-                initargs=(parent_death, self._resources.memory_bytes),
+                initargs=(parent_death, self._resources.memory_bytes, self._niceness),
             )
             self._pool.submit(os.getpid)  # this starts the child, which takes its end along
             parent_death.close()
@@ -193,8 +200,8 @@ def _on_cluster(scheduler: str | None, work: Callable[[], T]) -> T:
         return work()
 
 
-def _become_fit_process(parent_death: Connection, memory_bytes: int | None) -> None:
+def _become_fit_process(parent_death: Connection, memory_bytes: int | None, niceness: int) -> None:
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    lower_priority(LOWEST_PRIORITY)
+    lower_priority(niceness)
     become_child(parent_death)
