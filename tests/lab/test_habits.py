@@ -17,6 +17,10 @@ def test_crowds_have_the_habits_that_they_are_named_by() -> None:
 
     assert np.std(shares("readiness to tie, sd 1.5", 0.5)) > 3 * np.std(shares("alike", 0.5))
     assert np.std(shares("lean, sd 300", 1.0)) > 4 * np.std(shares("alike", 1.0))
+    few = Crowd("one in 14 leans 300 points", annotators=60)
+    moved = shares(few.world, 1.0) - shares("alike", 1.0)
+    assert np.flatnonzero(moved).tolist() == np.flatnonzero(few.leaners).tolist() == [0, 1, 2, 3]
+    assert np.sign(moved[:4]).tolist() == [1, -1, 1, -1]
 
 
 @pytest.mark.parametrize("bad", BAD)

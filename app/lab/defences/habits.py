@@ -32,6 +32,7 @@ class World:
         model, and of each of five families of models
     tiers : share of careful annotators: they tie nine of ten battles within a tier of five models, and one of fifty
         across
+    leaners, by : share of annotators who lean besides, to either side in turn, and by how many Elo points
     """
 
     ties: float = 0.0
@@ -39,6 +40,8 @@ class World:
     taste: float = 0.0
     family: float = 0.0
     tiers: float = 0.0
+    leaners: float = 0.0
+    by: float = 0.0
 
 
 WORLDS = {
@@ -46,6 +49,9 @@ WORLDS = {
     "readiness to tie, sd 1.5": World(ties=1.5),
     "lean, sd 150": World(lean=150.0),
     "lean, sd 300": World(lean=300.0),
+    "one in 14 leans 150 points": World(leaners=1 / 14, by=150.0),
+    "one in 14 leans 300 points": World(leaners=1 / 14, by=300.0),
+    "one in 14 leans 400 points": World(leaners=1 / 14, by=400.0),
     "tastes, sd 200": World(taste=200.0),
     "tastes in families, sd 200": World(family=200.0),
     "a third think in tiers": World(tiers=1 / 3),
@@ -63,6 +69,11 @@ class Crowd:
     votes_each: int = 51
     score_sd: float = 140.0
     share: float = 0.1
+
+    @property
+    def leaners(self) -> Mask:
+        """The few who lean in a crowd that does not, shape (n_annotators,)."""
+        return np.arange(self.annotators) < round(WORLDS[self.world].leaners * self.annotators)
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,7 @@ def draw(seed: int, crowd: Crowd) -> tuple[Indices, Indices, Indices, Floats, Ma
     ability = np.exp(0.3 * generator.standard_normal(people))
     even = np.log(TIE_SHARE / (1.0 - TIE_SHARE)) + world.ties * generator.standard_normal(people)
     lean = NATURAL_PER_ELO * world.lean * generator.standard_normal(people)
+    lean += NATURAL_PER_ELO * world.by * np.where(np.arange(people) % 2, -1.0, 1.0) * crowd.leaners
     seen = score + world.taste * generator.standard_normal((people, MODELS))
     family = generator.permutation(MODELS) % FAMILIES
     seen += world.family * generator.standard_normal((people, FAMILIES))[:, family]

@@ -1,5 +1,6 @@
 """Cases about annotators: attackers and what they gain, honest annotators who are wronged, judges who are framed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from app.lab.defences.gains import Contest, rate
 from app.lab.defences.habits import MODELS, Crowd, draw
 from app.lab.defences.niche import Niche, draw_niche
 from app.lab.judging.figures import Values, Versions
-from app.lab.judging.targets import BEYOND, GAINED, UNSURE, WRONGED
+from app.lab.judging.targets import BEYOND, GAINED, LEANERS, UNSURE, WRONGED
 from app.lab.judging.versions import BRADLEY_TERRY, mark
 from app.rating.data.arrays import Mask
 
@@ -47,7 +48,7 @@ class CrowdCase:
         annotator, left, right, outcome, bad = draw(seed, self.crowd)
         people = self.crowd.annotators
         votes = Votes(annotator, left, right, outcome, np.arange(len(annotator)), people, MODELS)
-        return _count(votes, versions, bad=bad, honest=~bad)
+        return _count(votes, versions, {FOUND: bad, WRONGED: ~bad, LEANERS: self.crowd.leaners})
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class NicheCase:
         """Count the judges and the attackers that every version marks."""
         niche = self.niche
         kind = np.repeat([0, 1, 2], [niche.crowd, niche.judges, niche.framers])
-        return _count(draw_niche(seed, niche), versions, bad=kind == 2, honest=kind == 1)  # noqa: PLR2004  2 marks attackers
+        return _count(draw_niche(seed, niche), versions, {FOUND: kind == 2, WRONGED: kind == 1})  # noqa: PLR2004  2 marks attackers
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,14 @@ class UnsureCase:
         return values
 
 
-def _count(votes: Votes, versions: Versions, *, bad: Mask, honest: Mask) -> Values:
-    """Return the shares of the bad and of the honest annotators that each version marks, in per cent."""
+def _count(votes: Votes, versions: Versions, groups: Mapping[str, Mask]) -> Values:
+    """Return the shares of groups of annotators, by measure, that each version marks, in per cent."""
     values = {}
     for version, settings in versions.items():
         if version == BRADLEY_TERRY:
             continue
         rating = rate(votes, settings)
-        for measure, group in ((FOUND, bad), (WRONGED, honest)):
+        for measure, group in groups.items():
             if group.any():
                 marked = None if rating is None else mark(version, rating)[group]
                 values[measure, version] = float("nan") if marked is None else 100.0 * float(marked.mean())

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from app.lab.attacks.arena import Setup
 from app.lab.attacks.tuned import TUNED, Tuning
-from app.lab.defences.habits import Crowd
+from app.lab.defences.habits import WORLDS, Crowd
 from app.lab.defences.niche import Niche
 from app.lab.judging.cases import AttackCase, CrowdCase, NicheCase, UnsureCase
 from app.lab.judging.figures import Case
@@ -46,7 +46,7 @@ ROWS: Mapping[str, Sequence[Case]] = {
     "alike": _crowds(["alike"]),
     "readiness to tie": _crowds(["readiness to tie, sd 1.5"]),
     "tiers": _crowds(["a third think in tiers"]),
-    "leans": _crowds(["lean, sd 150", "lean, sd 300"]),
+    "leans": _crowds(["lean, sd 150", "lean, sd 300", *(world for world in WORLDS if "leans" in world)]),
     "tastes": _crowds(["tastes, sd 200", "tastes in families, sd 200"]),
     "unsure flags": [UnsureCase(f"score sd 70, {each} votes", Crowd(votes_each=each, score_sd=70.0)) for each in SIZES],
     "coins": [

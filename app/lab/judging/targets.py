@@ -4,6 +4,7 @@ from app.lab.judging.versions import EXCLUDED, NOW
 
 GAINED, BEYOND = "ranks gained", "ranks beyond Bradley-Terry"
 WRONGED, UNSURE = "honest wronged, %", "honest wronged by ability with an error of .3 or more, %"
+LEANERS = "leaners wronged, %"  # the few who lean in a crowd that does not
 
 BY_ANY_ATTACK = 0.3  # ranks beyond Bradley-Terry while flagged annotators stay in
 NEAR_THE_TOP = 0.1  # the same by attackers among the leaders, with exclusion
@@ -19,6 +20,6 @@ def find_target(row: str, case: str, measure: str, version: str) -> float | None
         return BY_ANY_ATTACK
     if measure == BEYOND and version == EXCLUDED and row in LEADERS:
         return NEAR_THE_TOP
-    if measure in (WRONGED, UNSURE) and version in (NOW, EXCLUDED):
+    if measure in (WRONGED, UNSURE, LEANERS) and version in (NOW, EXCLUDED):
         return IN_FAMILIES if "families" in case else MOST_WRONGED.get(row, ELSEWHERE)
     return None

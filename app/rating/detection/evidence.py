@@ -210,7 +210,7 @@ def _always_one_side(sided: SidedCells, null_model: NullModel, habits: Habits) -
     decided = sum_by(cells.annotator, cells.wins_a + cells.wins_b, cells.n_annotators)
     ties = sum_by(cells.annotator, cells.ties, cells.n_annotators)
     right_wins = decided - left_wins
-    honest = null_model.log_likelihood[:, 0] + habits.log_lean() / habits.caution
+    honest = null_model.log_likelihood[:, 0] + habits.log_lean / habits.caution
     left = (left_wins * LOG_ALWAYS + (ties + right_wins) * LOG_SLIP) / habits.caution - honest
     right = (right_wins * LOG_ALWAYS + (ties + left_wins) * LOG_SLIP) / habits.caution - honest
     return left, right

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Mask
+from app.rating.data.arrays import Floats, Indices, Mask
 from app.rating.data.threads import map_parts
 from app.rating.detection.habits_kernels import add_tastes, find_habits, invert
 from app.rating.detection.sided_cells import SidedCells
@@ -32,6 +32,7 @@ class Habits:
     ability, ability_se : adjusted ability, 1 is the typical annotator's, and its standard error, tastes included
     tie_log, tie_se : log of the tie propensity ν, and its standard error; −∞ and 0 where the crowd has no tie
     lean, lean_se : log odds that the side adds, positive for the left; 0 and 0 where leans are not used
+    log_lean : log ∫ L(λ) N(λ) dλ / L(λ_k), N the crowd's leans, by Laplace's approximation; 0 where leans are not used
     typical : ability of the typical annotator, natural units
     ties, leans : the crowd's distributions of the two
     taste_sd : standard deviation of tastes, an own opinion of each model, in log odds; 0 where they are not used
@@ -45,20 +46,13 @@ class Habits:
     tie_se: Floats
     lean: Floats
     lean_se: Floats
+    log_lean: Floats
     typical: float
     ties: Spread
     leans: Spread
     taste_sd: float
     caution: Floats
     structure: Floats
-
-    def log_lean(self) -> Floats:
-        """Return log ∫ L(λ) N(λ) dλ / L(λ_k), N the crowd's leans, by Laplace's approximation; 0 without leans."""
-        if self.leans.sd == 0.0:
-            return np.zeros(len(self.lean))
-        away = (self.lean - self.leans.mean) / self.leans.sd
-        log: Floats = np.nan_to_num(-0.5 * away**2 + np.log(self.lean_se / self.leans.sd))
-        return log
 
 
 def estimate_habits(sided: SidedCells, R: Floats) -> Habits:
@@ -96,7 +90,8 @@ class _Search:
         self.d = R[cells.model_a] - R[cells.model_b]
         self.known: Mask = np.diff(self.rows.starts) > 0
         share = float(np.clip(cells.ties.sum() / max(cells.n_votes, 1.0), 0.001, 0.9))
-        self.centre, self.sd = np.array([1.0, np.log(2.0 * share / (1.0 - share)), 0.0]), WIDE.copy()
+        self.centre = np.array([1.0, np.log(2.0 * share / (1.0 - share)), 0.0])
+        self.precision = np.tile(WIDE**-2, (cells.n_annotators, 1))
         self.free = np.array([True, self.ties, sided.known])
         self.crowd = [NO_SPREAD] * 3
         self.at = np.tile(self.centre, (cells.n_annotators, 1))
@@ -110,13 +105,11 @@ class _Search:
 
     def solve(self) -> None:
         """Find every annotator's maximum under the priors, and the inverse of the Hessian there."""
-        precision = np.zeros(3)
-        precision[self.free] = 1.0 / self.sd[self.free] ** 2
 
         def solve_part(part: tuple[int, int]) -> None:
             find_habits(
-                *part, self.rows.starts, self.d, *self.votes, self.ties, self.centre, precision, self.free, NEAR,
-                self.at, self.inverse,
+                *part, self.rows.starts, self.d, *self.votes, self.ties, self.centre, self.precision, self.free,
+                NEAR, self.at, self.inverse,
             )  # fmt: skip
             invert(*part, self.inverse)
 
@@ -124,24 +117,29 @@ class _Search:
 
     def update_priors(self) -> None:
         """Estimate the means and spreads over the crowd anew; stop using leans that gain too little."""
-        self.centre[ABILITY], self.sd[ABILITY] = self.typical, ABILITY_SD * self.typical
+        self.centre[ABILITY], self.precision[:, ABILITY] = self.typical, (ABILITY_SD * self.typical) ** -2
         for habit in (TIES, LEAN):
             if not self.free[habit]:
                 continue
-            found = fit_spread(*self._of_votes_alone(habit))
+            some, value, variance = self._of_votes_alone(habit)
+            found = fit_spread(value, variance)
             found = replace(found, sd=max(found.sd, LEAST_SD[habit]))
             if habit == LEAN and found.gain < WORTH:
-                found, self.free[LEAN], self.at[:, LEAN] = NO_SPREAD, False, 0.0
-            self.crowd[habit], self.centre[habit], self.sd[habit] = found, found.mean, found.sd
+                self.crowd[LEAN], self.free[LEAN], self.at[:, LEAN] = NO_SPREAD, False, 0.0
+                continue
+            self.crowd[habit], self.centre[habit] = found, found.mean
+            self.precision[:, habit] = found.sd**-2
+            if habit == LEAN:  # the normal prior that gives every annotator the mean under the mixture
+                kept, _ = found.shrink(value, variance)
+                self.precision[some, habit] = (1.0 / kept - 1.0) / variance
 
-    def _of_votes_alone(self, habit: int) -> tuple[Floats, Floats]:
-        """Return the estimates of a habit without its prior, and their variances, where the votes say something."""
-        prior = 1.0 / self.sd[habit] ** 2
-        variance = self.inverse[self.known, habit, habit]
+    def _of_votes_alone(self, habit: int) -> tuple[Indices, Floats, Floats]:
+        """Return the annotators whose votes say something of a habit, the estimates without prior, and variances."""
+        prior, variance = self.precision[:, habit], self.inverse[:, habit, habit]
         own = 1.0 / variance - prior
-        some = own > KNOWN
-        value = (self.at[self.known, habit] / variance - prior * self.centre[habit])[some] / own[some]
-        return value, 1.0 / own[some]
+        some = np.flatnonzero(own > KNOWN)
+        value = (self.at[some, habit] / variance[some] - prior[some] * self.centre[habit]) / own[some]
+        return some, value, 1.0 / own[some]
 
     def _add_tastes(self, variance: float) -> Floats:
         sums = np.zeros((5, len(self.at)))
@@ -170,7 +168,11 @@ class _Search:
             structure = self._add_tastes(taste)[4]
         variance, blank = np.einsum("kii->ki", self.inverse), np.where(self.known, 1.0, np.nan)
         caution = 1.0 + taste * np.divide(pull, variance[:, ABILITY], where=self.known, out=np.zeros(len(pull)))
-        se = np.sqrt(variance)
+        se, log_lean = np.sqrt(variance), np.zeros(len(blank))
+        if self.free[LEAN]:
+            some, value, own = self._of_votes_alone(LEAN)
+            se[some, LEAN] = np.sqrt(self.crowd[LEAN].shrink(value, own)[1])
+            log_lean[some] = self.crowd[LEAN].log_evidence(value, own) + 0.5 * (self.at[some, LEAN] - value) ** 2 / own
         return Habits(
             ability=self.at[:, ABILITY] / self.typical * blank,
             ability_se=se[:, ABILITY] * np.sqrt(caution) / self.typical * blank,
@@ -178,6 +180,7 @@ class _Search:
             tie_se=se[:, TIES] * blank,
             lean=self.at[:, LEAN] * blank,
             lean_se=se[:, LEAN] * blank,
+            log_lean=log_lean,
             typical=self.typical,
             ties=self.crowd[TIES],
             leans=self.crowd[LEAN],

@@ -126,7 +126,7 @@ def find_habits(
     g, step, tried = np.empty(3), np.empty(3), np.empty(3)
     for k in range(first, last):
         begin, end = starts[k], starts[k + 1]
-        value = expand(begin, end, d, win, tie, loss, side, ties, centre, precision, at[k], g, H[k])
+        value = expand(begin, end, d, win, tie, loss, side, ties, centre, precision[k], at[k], g, H[k])
         for _ in range(MOST_STEPS):
             for i in range(3):
                 if not free[i]:
@@ -141,7 +141,7 @@ def find_habits(
             length = min(1.0, FURTHEST / longest)
             for _ in range(MOST_HALVINGS):
                 tried[:] = at[k] + length * step
-                higher = expand(begin, end, d, win, tie, loss, side, ties, centre, precision, tried, g, H[k])
+                higher = expand(begin, end, d, win, tie, loss, side, ties, centre, precision[k], tried, g, H[k])
                 if higher >= value - ROUNDING * (1.0 + abs(value)):
                     break
                 length *= 0.5

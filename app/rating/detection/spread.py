@@ -1,4 +1,4 @@
-"""The mean and the spread of a habit over the crowd, from estimates with errors (empirical Bayes)."""
+"""The distribution of a habit over the crowd, from estimates with errors (empirical Bayes)."""
 
 from dataclasses import dataclass
 
@@ -13,6 +13,8 @@ ROUNDS = 30
 ENOUGH = 2_000  # estimates that determine a spread to 2 %
 CONVERGED = 1e-4  # change of a standard deviation, in natural units, that ends the rounds
 START = 0.05  # share of outliers to start from
+LEANERS = 0.05  # share of annotators who lean more than the crowd does
+LEANERS_SD = 0.6  # how much, natural units
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,33 @@ class Spread:
     mean: float
     sd: float
     gain: float
+
+    def shrink(self, value: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Return how much of value − mean is left, and the variance, given that a few lean more than the crowd does.
+
+        Parameters
+        ----------
+        value, variance : estimates by the votes alone, and their variances, shape (n,)
+        """
+        away, prior, log = value - self.mean, self._variances, self._log_densities(value, variance)
+        usual = expit(log[0] - log[1])
+        of_each = prior / (prior + variance)
+        kept: Floats = usual * of_each[0] + (1.0 - usual) * of_each[1]
+        return kept, kept * variance + usual * (1.0 - usual) * ((of_each[1] - of_each[0]) * away) ** 2
+
+    def log_evidence(self, value: Floats, variance: Floats) -> Floats:
+        """Return log ∫ L dN / L(value), L normal around the value, N the crowd with the few who lean more."""
+        log: Floats = np.logaddexp(*self._log_densities(value, variance)) + 0.5 * np.log(variance)
+        return log
+
+    @property
+    def _variances(self) -> Floats:
+        """Of most annotators, and of those who lean more, shape (2, 1)."""
+        return np.array([[self.sd**2], [self.sd**2 + LEANERS_SD**2]])
+
+    def _log_densities(self, value: Floats, variance: Floats) -> Floats:
+        log: Floats = np.log([[1.0 - LEANERS], [LEANERS]])
+        return log + _log_density(value - self.mean, self._variances + variance)
 
 
 NO_SPREAD = Spread(0.0, 0.0, 0.0)
@@ -46,16 +75,8 @@ def fit_spread(value: Floats, variance: Floats) -> Spread:
     if len(value) == 0:
         return NO_SPREAD
     value, variance = value[:: 1 + len(value) // ENOUGH], variance[:: 1 + len(value) // ENOUGH]
-    mean, sd, log = _climb(value, variance, free=True)
-    _, _, without = _climb(value, variance, free=False)
-    return Spread(mean, sd, log - without)
-
-
-def _climb(value: Floats, variance: Floats, *, free: bool) -> tuple[float, float, float]:
-    """Return mean, standard deviation and log-likelihood; `free` says whether the first two may differ from 0."""
-    mean = float(np.median(value)) if free else 0.0
-    spread = max(0.0, float(np.median((value - mean) ** 2 / 0.455 - variance))) if free else 0.0
-    outliers = START
+    mean = float(np.median(value))
+    spread, outliers = max(0.0, float(np.median((value - mean) ** 2 / 0.455 - variance))), START
     for _ in range(ROUNDS):
         inner, outer = (
             _log_density(value - mean, spread + variance),
@@ -63,19 +84,18 @@ def _climb(value: Floats, variance: Floats, *, free: bool) -> tuple[float, float
         )
         of_crowd = expit(inner + np.log1p(-outliers) - outer - np.log(outliers))
         outliers = float(np.clip(1.0 - of_crowd.mean(), 1e-4, MOST_OUTLIERS))
-        if free:
-            weight = of_crowd / (spread + variance)
-            mean = float(weight @ value / weight.sum())
-            scaled = of_crowd / (spread + variance) ** 2
-            step = float(scaled @ ((value - mean) ** 2 - spread - variance) / scaled.sum())
-            before, spread = spread, max(0.0, spread + step)
-            if abs(np.sqrt(spread) - np.sqrt(before)) < CONVERGED:
-                break
+        weight = of_crowd / (spread + variance)
+        mean = float(weight @ value / weight.sum())
+        scaled = of_crowd / (spread + variance) ** 2
+        step = float(scaled @ ((value - mean) ** 2 - spread - variance) / scaled.sum())
+        before, spread = spread, max(0.0, spread + step)
+        if abs(np.sqrt(spread) - np.sqrt(before)) < CONVERGED:
+            break
     log = np.logaddexp(
         _log_density(value - mean, spread + variance) + np.log1p(-outliers),
         _log_density(value - mean, OUTLIER_SD**2 + variance) + np.log(outliers),
     )
-    return mean, float(np.sqrt(spread)), float(log.sum())
+    return Spread(mean, float(np.sqrt(spread)), float((log - _log_density(value, variance)).sum()))
 
 
 def _log_density(away: Floats, variance: Floats) -> Floats:

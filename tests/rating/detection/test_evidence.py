@@ -5,9 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.lab.attacks.arena import Arena, Setup, draw_arena
+from app.lab.attacks.arena import Arena, Setup, Votes, draw_arena
 from app.lab.attacks.honest import Variety
 from app.lab.defences.discoveries import discover_by_evidence, discover_by_p
+from app.lab.defences.gains import rate
+from app.lab.defences.habits import MODELS, Crowd, draw
 from app.lab.defences.review_trial import ReviewTrial
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.votes import aggregate
@@ -84,6 +86,21 @@ def test_what_the_evidence_is_about(attacked: Callable[[str], tuple[Arena, Evide
     arena, evidence = attacked("equal")
     assert set(evidence.strongest()[0][arena.attacker]) == {"equal"}
     assert set(evidence.about["equal"]) == {-1}
+
+
+def test_a_few_who_lean_are_not_taken_for_those_who_always_choose_a_side() -> None:
+    """Without a lean of their own a fifth of the leaners were flagged, nearly all of them by the test of the side."""
+    world, wronged, found = "one in 14 leans 400 points", list[bool](), list[bool]()
+    for seed in range(16):
+        for crowd in (Crowd(world), Crowd(world, "always-left", votes_each=200, share=0.25)):
+            annotator, left, right, outcome, bad = draw(seed, crowd)
+            votes = Votes(annotator, left, right, outcome, np.arange(len(annotator)), crowd.annotators, MODELS)
+            rating = rate(votes, SETTINGS)
+            assert rating is not None
+            low = rating.annotators.standing == "flagged"
+            (found if crowd.bad else wronged).extend(low[bad if crowd.bad else crowd.leaners].tolist())
+    assert np.mean(wronged) <= 0.05
+    assert np.mean(found) >= 0.95
 
 
 def test_the_copied_are_not_flagged(attacked: Callable[[str], tuple[Arena, Evidence]]) -> None:
