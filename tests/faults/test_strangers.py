@@ -17,7 +17,6 @@ from app.database.engine import Database
 from tests.fixtures.killed_service import Service
 
 SENDERS, HELD = 8, 200
-ATTACKS = 10  # of each sender, at least
 VOTES = 300
 BODY = b"[" + b"[]," * ((16 * 1024 * 1024 - 4) // 3) + b"[]]"
 PATHS = ("/api/v1/refits", "/api/v1/votes", "/api/v1/votes/batch", "/api/v1/policy/preview")
@@ -32,13 +31,15 @@ class Strangers:
     """Senders without a key, and what they were answered; 0 for a connection that was closed without an answer."""
 
     port: int
+    attacks: int
+    """Of each sender, at least."""
     answered: Counter[int] = field(default_factory=Counter)
     ended: threading.Event = field(default_factory=threading.Event)
 
     def send(self, number: int) -> None:
         """Post long bodies, one after the other, until the end."""
         for turn in range(1_000_000):
-            if self.ended.is_set() and turn >= ATTACKS:
+            if self.ended.is_set() and turn >= self.attacks:
                 return
             with self.connect() as stranger:
                 sent = self.post(stranger, PATHS[(number + turn) % len(PATHS)], BODY)
@@ -98,12 +99,18 @@ def memory_of(service: Service) -> int:
 
 
 @pytest.mark.campaign
-def test_strangers_cost_no_vote(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize(
+    ("unread_bodies_per_minute", "attacks"), [("none", 10), ("60", 2)], ids=["answered at once", "answered late"]
+)
+def test_strangers_cost_no_vote(
+    database: Database, database_url: str, unread_bodies_per_minute: str, attacks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STABLE_ARENA_SERVER__UNREAD_BODIES_PER_MINUTE", unread_bodies_per_minute)
     with database.begin() as conn:
         key = create_key(conn, "tests", ["ingest"])[1]
     service = Service(database_url)
     service.start()
-    strangers = Strangers(service.port)
+    strangers = Strangers(service.port, attacks)
     address = f"http://127.0.0.1:{service.port}/api/v1"
     vote = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
     try:
@@ -111,7 +118,7 @@ def test_strangers_cost_no_vote(database: Database, database_url: str) -> None:
             assert {client.post("/votes", json=vote).status_code for _ in range(VOTES)} == {201}
             before = memory_of(service)
             with ThreadPoolExecutor(SENDERS) as pool, strangers.holding():
-                attacks = [pool.submit(strangers.send, number) for number in range(SENDERS)]
+                sending = [pool.submit(strangers.send, number) for number in range(SENDERS)]
                 try:
                     statuses, most = Counter[int](), before
                     for number in range(VOTES):
@@ -120,8 +127,8 @@ def test_strangers_cost_no_vote(database: Database, database_url: str) -> None:
                             most = max(most, memory_of(service))
                 finally:
                     strangers.ended.set()
-                for attack in attacks:
-                    attack.result()
+                for sender in sending:
+                    sender.result()
             assert client.post("/votes", json=vote).status_code == 201
     finally:
         service.kill()
@@ -129,5 +136,5 @@ def test_strangers_cost_no_vote(database: Database, database_url: str) -> None:
     assert most - before <= MOST_MEMORY
     assert strangers.answered.keys() <= CUT_OFF | {0}
     assert strangers.answered.keys() & CUT_OFF
-    assert strangers.answered.total() >= SENDERS * ATTACKS
+    assert strangers.answered.total() >= SENDERS * attacks
     print(f"memory +{(most - before) / 1024**2:.0f} MiB; strangers: {dict(strangers.answered)}")
