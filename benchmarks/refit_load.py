@@ -3,10 +3,11 @@
 `stable-arena serve` on an embedded database of a million votes; 64 connections post single votes at a fixed rate,
 each at its own moment whether or not others were answered, so that a service that stands still is seen to. A vote's
 time runs from the moment at which it was due. Idle spells and refits take turns in one run; their ratio is what to
-compare.
+compare. With the environment variable TASTES=100 annotators have opinions of their own, of that many points.
 """
 
 import asyncio
+import math
 import os
 import random
 import shutil
@@ -35,22 +36,27 @@ CONNECTIONS = 64
 IDLE_SECONDS = 10.0
 ROUNDS = 9
 ANNOTATORS, MODELS = 10_000, 200
+TASTES = float(os.environ.get("TASTES", "0"))  # standard deviation of each annotator's opinion of a model, Elo points
 
 _NAMES = f"""
 INSERT INTO models (name) SELECT 'model-' || i FROM generate_series(1, {MODELS}) AS i;
 INSERT INTO annotators (key, public_id)
 SELECT 'worker-' || i, gen_random_uuid() FROM generate_series(1, {ANNOTATORS}) AS i
 """  # noqa: S608  only this module's own numbers
-# Models of unequal strength and annotators who see it, so that there is a common ranking to fit.
+# Models of unequal strength and annotators who see it, so that there is a common ranking to fit. An annotator's opinion
+# of a model is a hash of their numbers, evenly distributed.
+_OPINION = f"{TASTES * math.log(10.0) / 400.0 * math.sqrt(12.0)} * (hashint8(worker * 1000 + {{model}}) / 4294967296.0)"
 _VOTES = f"""
 INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, battle_id, received_at)
-SELECT (lpad(to_hex(1760000000000 + i), 12, '0') || '7' || substr(md5(i::text), 1, 19))::uuid,
-       1 + floor({ANNOTATORS} * random())::int, a, b,
-       CASE WHEN random() < 0.25 THEN 2 WHEN random() < 1 / (1 + exp((b - a) * 0.02)) THEN 0 ELSE 1 END,
+SELECT (lpad(to_hex(1760000000000 + i), 12, '0') || '7' || substr(md5(i::text), 1, 19))::uuid, worker, a, b,
+       CASE WHEN random() < 0.25 THEN 2
+            WHEN random() < 1 / (1 + exp((b - a) * 0.02 + {_OPINION.format(model="b")} - {_OPINION.format(model="a")}))
+            THEN 0 ELSE 1 END,
        'battle ' || i, now() - random() * interval '30 days'
 FROM (
-    SELECT i, a, 1 + (a + d) % {MODELS} AS b
-    FROM (SELECT i, 1 + floor(random() * {MODELS})::int AS a, floor(random() * {MODELS - 1})::int AS d
+    SELECT i, worker, a, 1 + (a + d) % {MODELS} AS b
+    FROM (SELECT i, 1 + floor({ANNOTATORS} * random())::int8 AS worker,
+                 1 + floor(random() * {MODELS})::int AS a, floor(random() * {MODELS - 1})::int AS d
           FROM generate_series(1, :votes) AS i) AS drawn
 ) AS pairs
 """  # noqa: S608  only this module's own numbers

@@ -21,8 +21,9 @@ def shares(y: float, tie_propensity: float) -> tuple[float, float, float]:
     u = math.exp(-abs(y))
     tied = tie_propensity * u
     total = 1.0 + u * u + tied
-    lead = (1.0 - u * u) / total
-    return lead if y >= 0.0 else -lead, tied / total, total
+    inverse = 1.0 / total
+    lead = (1.0 - u * u) * inverse
+    return lead if y >= 0.0 else -lead, tied * inverse, total
 
 
 @compiled

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Ints, Mask
+from app.rating.data.arrays import AnyInts, Floats, Indices, Ints, Mask
 from app.rating.data.compiled import compiled
 from app.rating.detection.favouritism_kernels import number_models
 from app.rating.detection.habits_kernels import shares
@@ -15,6 +15,7 @@ MOST_INNER = 25
 FURTHEST = 2.0  # no opinion moves further in one step
 NEAR = 0.02  # length of the last step
 EXACT = 0.01  # residual of a step, times the gradient's length
+PRODUCT_LIMIT = 1e250
 FAR_BELOW = 20.0  # log-likelihood below the best ability's from which other abilities do not matter
 
 
@@ -41,7 +42,7 @@ def weigh_opinions(
             continue
         cells = slice(starts[k], starts[k + 1])
         many = number_models(starts[k], starts[k + 1], model_a, model_b, place, touched)
-        a, b = np.empty(len(win[cells]), dtype=np.int64), np.empty(len(win[cells]), dtype=np.int64)
+        a, b = np.empty((2, len(win[cells])), dtype=np.uint32)  # an index that could be negative costs a branch
         d = np.empty(len(a))
         for cell in range(len(a)):
             i, j = pair_of(model_a, model_b, starts[k] + cell)
@@ -70,7 +71,7 @@ def weigh_opinions(
 
 @compiled
 def climb(
-    a: Indices, b: Indices, d: Floats, win: Floats, tie: Floats, loss: Floats, lean: Floats, ability: float, sd: float,
+    a: AnyInts, b: AnyInts, d: Floats, win: Floats, tie: Floats, loss: Floats, lean: Floats, ability: float, sd: float,
     tie_log: float, tie_centre: float, tie_precision: float, u: Floats, work: Floats,
 ) -> tuple[float, float]:  # fmt: skip
     """Return log ∫ L(a, R + u) dN(u; 0, sd²) by Laplace's approximation, and the log tie propensity of its maximum.
@@ -110,7 +111,7 @@ def climb(
 
 @compiled
 def expand_opinions(
-    a: Indices, b: Indices, d: Floats, win: Floats, tie: Floats, loss: Floats, lean: Floats, ability: float,
+    a: AnyInts, b: AnyInts, d: Floats, win: Floats, tie: Floats, loss: Floats, lean: Floats, ability: float,
     tie_log: float, precision: float, u: Floats, gradient: Floats, diagonal: Floats, curvature: Floats,
 ) -> tuple[float, float, float]:  # fmt: skip
     """Return log L, and its first and negative second derivative by the log tie propensity.
@@ -120,14 +121,19 @@ def expand_opinions(
     ties = tie_log > -np.inf
     tie_propensity = math.exp(tie_log) if ties else 0.0
     value, excess, bend = 0.0, 0.0, 0.0
-    gradient[:] = -precision * u
-    diagonal[:] = precision
+    product = 1.0  # of the totals of single votes, as far as it cannot overflow: one logarithm serves many
+    for i in range(len(u)):
+        gradient[i], diagonal[i] = -precision * u[i], precision
     for cell in range(len(a)):
         i, j, n = a[cell], b[cell], win[cell] + tie[cell] + loss[cell]
         y = 0.5 * (ability * d[cell] + lean[cell] + u[i] - u[j])
         lead, tied, total = shares(y, tie_propensity)
         net = win[cell] - loss[cell]
-        value += net * y - n * (abs(y) + math.log(total))
+        value += net * y - n * abs(y)
+        if n == 1.0 and product < PRODUCT_LIMIT:
+            product *= total
+        else:
+            value -= n * math.log(total)
         if ties:
             value += tie[cell] * tie_log
         excess += tie[cell] - n * tied
@@ -137,33 +143,44 @@ def expand_opinions(
         gradient[j] -= surplus
         diagonal[i] += curvature[cell]
         diagonal[j] += curvature[cell]
-    return value, excess, bend
+    return value - math.log(product), excess, bend
 
 
 @compiled
 def solve_step(
-    a: Indices, b: Indices, curvature: Floats, precision: float, diagonal: Floats, gradient: Floats, step: Floats,
+    a: AnyInts, b: AnyInts, curvature: Floats, precision: float, diagonal: Floats, gradient: Floats, step: Floats,
     way: Floats, product: Floats,
 ) -> None:  # fmt: skip
     """Set `step` to H⁻¹ times the gradient by conjugate gradients, the diagonal as preconditioner; spoils `gradient`.
 
     H is the precision on the diagonal plus, for each cell, its curvature times (e_a − e_b)(e_a − e_b)′.
     """
-    step[:] = 0.0
-    way[:] = gradient / diagonal
-    size, enough = gradient @ way, EXACT * EXACT * (gradient @ gradient)
+    size, left = 0.0, 0.0
+    for i in range(len(step)):  # plain loops: array expressions would allocate an array each
+        step[i], way[i] = 0.0, gradient[i] / diagonal[i]
+        size += gradient[i] * way[i]
+        left += gradient[i] * gradient[i]
+    enough = EXACT * EXACT * left
     for _ in range(MOST_INNER):
-        if gradient @ gradient <= enough:
+        if left <= enough:
             break
-        product[:] = precision * way
+        for i in range(len(way)):
+            product[i] = precision * way[i]
         for cell in range(len(a)):
             pull = curvature[cell] * (way[a[cell]] - way[b[cell]])
             product[a[cell]] += pull
             product[b[cell]] -= pull
-        length = size / (way @ product)
-        step += length * way
-        gradient -= length * product
-        product[:] = gradient / diagonal
-        before, size = size, gradient @ product
-        way *= size / before
-        way += product
+        along = 0.0
+        for i in range(len(way)):
+            along += way[i] * product[i]
+        length, before = size / along, size
+        for i in range(len(way)):
+            step[i] += length * way[i]
+            gradient[i] -= length * product[i]
+            product[i] = gradient[i] / diagonal[i]
+        size, left = 0.0, 0.0
+        for i in range(len(way)):
+            size += gradient[i] * product[i]
+            left += gradient[i] * gradient[i]
+        for i in range(len(way)):
+            way[i] = way[i] * (size / before) + product[i]
