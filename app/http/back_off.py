@@ -1,4 +1,4 @@
-"""Answers that come late: who sends bodies in vain, again and again, must not keep the service busy."""
+"""Answers that come late, so that callers whose bodies are refused again and again do not keep the service busy."""
 
 import asyncio
 import random
@@ -9,11 +9,10 @@ from typing import Any
 from cachetools import LRUCache
 from starlette.types import Scope
 
-from app.http.limits import Bucket, caller_network
+from app.http.limits import IN_PROGRESS, Bucket, caller_network
 
 SECONDS = 5.0
-"""An answer waits so long on average: half as long to one and a half times, or those that came at once would do so
-again."""
+"""An answer waits so long on average, half as long at least: requests that came together do not come together again."""
 MOST_WAITING = 256
 """More answers than these do not wait: each holds a connection and up to 256 KiB of a body."""
 WAITED = "waited"
@@ -23,9 +22,9 @@ WAITED = "waited"
 class BackOff:
     """Lets the answer to an unread body wait, if its address had many such answers.
 
-    To refuse a body costs about as much as a vote, and one who sends bodies in a loop sends the next one as soon as the
-    answer is there. So the answer is what slows it down. Requests that are not refused never wait, whatever else comes
-    from their address.
+    To refuse a body costs up to a millisecond, and who sends bodies in a loop sends the next one as soon as the answer
+    is there. So a late answer slows the loop down. Requests that are not refused never wait, whatever else comes from
+    their address, and those that wait take no place of its requests in progress.
 
     Parameters
     ----------
@@ -45,6 +44,9 @@ class BackOff:
             return
         if self._waiting >= MOST_WAITING:
             return
+        leave = scope["state"].pop(IN_PROGRESS, None)
+        if leave is not None:
+            leave()
         self._waiting += 1
         began = time.perf_counter()
         try:

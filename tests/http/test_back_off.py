@@ -11,6 +11,8 @@ from httpx import ASGITransport, AsyncClient
 
 from app.http import back_off
 from app.http.back_off import BackOff
+from app.http.errors import RateLimitedError
+from app.http.limits import RateLimits
 from app.main import create_app
 from app.settings import ServerSettings, Settings
 
@@ -90,6 +92,30 @@ def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not any(one.done() for one in held)
         waits.stop()
         await asyncio.gather(*held)
+
+    asyncio.run(run())
+
+
+def test_answers_that_wait_are_no_requests_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(back_off, "SECONDS", NEVER)
+
+    async def run() -> None:
+        waits, limits = BackOff(1), RateLimits(per_key=None, per_address=None, at_once=1)
+
+        def entered() -> dict[str, Any]:
+            scope: dict[str, Any] = {"client": ("192.0.2.1", 1), "state": {}}
+            limits.enter(scope)
+            return scope
+
+        first = entered()
+        await waits.wait(first)
+        with pytest.raises(RateLimitedError):
+            entered()
+        late = asyncio.create_task(waits.wait(first))
+        await asyncio.sleep(0)
+        entered()
+        waits.stop()
+        await late
 
     asyncio.run(run())
 

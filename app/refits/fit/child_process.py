@@ -12,7 +12,7 @@ WORKER_PRIORITY = 10
 ON_DEMAND_PRIORITY = 5
 """Of a fit that a person waits for: beside a busy process a quarter of a processor is left, and requests go first."""
 LOWEST_PRIORITY = 19
-"""Of refits: no one waits for them. Beside busy processes little is left for them."""
+"""Of refits. Beside busy processes little is left for them, and answers that a person waits for come first."""
 SESSION_PRIORITY = 5
 """Of the session: requests interrupt it at once, and beside a busy session a quarter of a processor is left."""
 AUTOGROUP = Path("/proc/self/autogroup")

@@ -84,7 +84,7 @@ class OnDemandFits:
         with self._lock:
             if self._stopped:
                 raise FitProcessLostError("the service is shutting down")
-            self._process = self._no_longer_idle() or FitProcess(self._resources, niceness=ON_DEMAND_PRIORITY)
+            self._process = self._no_longer_idle() or FitProcess(self._resources, priority=ON_DEMAND_PRIORITY)
             return self._process
 
     def _give_back(self) -> None:

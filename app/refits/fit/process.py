@@ -76,12 +76,12 @@ class FitProcess:
     Parameters
     ----------
     resources : None for no limits
-    niceness : how much lower the child's priority is than this process', on the kernel's scale of 0 to 19
+    priority : of the child, below this process' own: from 0, the same, to 19, the lowest
     """
 
-    def __init__(self, resources: FitResources | None = None, *, niceness: int = LOWEST_PRIORITY) -> None:
+    def __init__(self, resources: FitResources | None = None, *, priority: int = LOWEST_PRIORITY) -> None:
         self._resources = resources or FitResources()
-        self._niceness = niceness
+        self._priority = priority
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._parent_alive: Connection | None = None
@@ -176,7 +176,7 @@ class FitProcess:
                 1,
                 mp_context=self._context,
                 initializer=_become_fit_process,
-                initargs=(parent_death, self._resources.memory_bytes, self._niceness),
+                initargs=(parent_death, self._resources.memory_bytes, self._priority),
             )
             self._pool.submit(os.getpid)  # this starts the child, which takes its end along
             parent_death.close()
@@ -200,8 +200,8 @@ def _on_cluster(scheduler: str | None, work: Callable[[], T]) -> T:
         return work()
 
 
-def _become_fit_process(parent_death: Connection, memory_bytes: int | None, niceness: int) -> None:
+def _become_fit_process(parent_death: Connection, memory_bytes: int | None, priority: int) -> None:
     if memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    lower_priority(niceness)
+    lower_priority(priority)
     become_child(parent_death)
