@@ -15,7 +15,6 @@ from app.rating.solver.rows import CellRows
 SDS = np.array([0.0, 60.0, 120.0, 240.0]) / ELO_PER_NATURAL  # of an annotator's opinions around the scores
 START = np.array([3.0, 1.0, 1.0, 1.0]) / 6.0  # shares of annotators with these before the votes are seen
 ASSUMED = 2.0  # annotators that count as evidence for them
-OF_COINS = 0.05  # share of annotators who may have no opinion, and no ability
 SPREAD = 0.5  # of log abilities around the typical one, while the shares are estimated
 TIES_SD = 2.0  # of the prior that keeps tie propensities finite
 ROUNDS = 30
@@ -69,14 +68,15 @@ def explain_by_opinions(cells: Cells, R: Floats, lean: Floats, habits: Habits, w
 
 
 def _find_shares(log: Floats, typical: float) -> Floats:
-    """Return the share of annotators with each of `SDS`, apart from coins."""
+    """Return the share of annotators with each of `SDS`.
+
+    Coins count too: any strength of opinions fits them about as well, so they hardly move the shares.
+    """
     prior = -0.5 * ((LOG_ABILITY - np.log(typical)) / SPREAD) ** 2
     prior -= log_sum_exp(prior)
-    of_sd = log_sum_exp((log[:, FIRST_HONEST:] + prior[:, None]).transpose(0, 2, 1))
-    joint, share = np.column_stack([of_sd, log[:, COIN, 0] + np.log(OF_COINS)]), START
+    of_sd, share = log_sum_exp((log[:, FIRST_HONEST:] + prior[:, None]).transpose(0, 2, 1)), START
     for _ in range(ROUNDS):
-        weighed = joint + np.log([*((1.0 - OF_COINS) * share), 1.0])
-        kind = np.exp(weighed - log_sum_exp(weighed)[:, None])
-        mass = kind[:, :-1].sum(axis=0) + ASSUMED * START
+        weighed = of_sd + np.log(share)
+        mass = np.exp(weighed - log_sum_exp(weighed)[:, None]).sum(axis=0) + ASSUMED * START
         share = mass / mass.sum()
     return share
