@@ -248,7 +248,7 @@ def habits_from_afar() -> Numbers:
         d = scale * (ranking(4)[cells.model_a] - ranking(4)[cells.model_b])
         at, H = np.full((2, 3), begin), np.empty((2, 3, 3))
         find_habits(
-            0, 2, starts, d, cells.wins_a, cells.ties, cells.wins_b, side, True, np.zeros(3), np.full(3, 0.01),
+            0, 2, starts, d, cells.wins_a, cells.ties, cells.wins_b, side, True, np.zeros(3), np.full((2, 3), 0.01),
             np.ones(3, dtype=bool), near, at, H,
         )  # fmt: skip
         found += [at, H]
