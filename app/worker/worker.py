@@ -1,5 +1,4 @@
 import logging
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, timedelta
@@ -10,6 +9,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from app.database.engine import Database
+from app.database.interruption import InterruptedWorkError, Interruption
 from app.errors import UnavailableError
 from app.exports.runner import ExportRunner
 from app.imports.runner import ImportRunner
@@ -53,7 +53,7 @@ class Worker:
         self._pruner = Pruner(database, retention, lease_seconds=lease_seconds)
         self._unavailable = False
         self._interrupted = False
-        self._stopped = threading.Event()
+        self._drawing = Interruption()
         self._scheduler = BackgroundScheduler(timezone=UTC)
         # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
@@ -78,9 +78,9 @@ class Worker:
         """
         self._refits.stop()
         self._webhooks.stop()
-        self._stopped.set()
         self._imports.stop()
         self._exports.stop()
+        self._drawing.interrupt()
         self._pruner.stop()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
@@ -124,8 +124,8 @@ class Worker:
 
     def draw_charts(self) -> bool:
         """Draw the newest snapshot's charts if it has none; return whether there was something to draw."""
-        with suppress(UnavailableError):
-            return draw_newest(self._database, stopped=self._stopped.is_set)
+        with suppress(UnavailableError, InterruptedWorkError):
+            return draw_newest(self._database, self._drawing)
         return False
 
     def deliver_webhooks(self) -> int:

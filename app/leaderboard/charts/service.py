@@ -1,7 +1,7 @@
 """Draws the charts of the newest snapshot. A job of the worker: no reader and no publication waits for it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +9,7 @@ import structlog
 from sqlalchemy import Connection, RowMapping
 
 from app.database.engine import Database
+from app.database.interruption import Interruption
 from app.leaderboard.charts import queries as store
 from app.leaderboard.charts.queries import Chart
 from app.leaderboard.charts.specs import STANDINGS, Spec, abilities_chart, calibration_chart, votes_chart
@@ -19,21 +20,25 @@ log = structlog.get_logger()
 Rows = Sequence[Mapping[str, Any]] | Sequence[RowMapping]
 
 
-def draw_newest(database: Database, stopped: Callable[[], bool] = lambda: False) -> bool:
-    """Draw and store the newest snapshot's charts if it has none; return whether they were drawn.
+def draw_newest(database: Database, interruption: Interruption | None = None) -> bool:
+    """Draw and store the newest snapshot's charts if it has none; return whether there was something to draw.
 
-    A snapshot that is no longer the newest stays without charts. Once `stopped` returns true, none is stored: the
-    next call draws them.
+    A snapshot that is no longer the newest stays without charts.
+
+    Raises
+    ------
+    InterruptedWorkError
+        By `interruption`; no chart is stored, and the next call draws them.
     """
-    with database.read() as conn:
+    interruption = interruption or Interruption()
+    with database.read() as conn, interruption.queries(conn):
         snapshot = store.find_undrawn(conn)
         if snapshot is None:
             return False
         plans = plan_charts(conn, snapshot["id"], snapshot["settings"])
     charts = []
     for name, spec, description in plans:
-        if stopped():
-            return False
+        interruption.wait(0)
         charts.append(Chart(name, _draw(spec), description))
     with database.begin() as conn:
         store.insert_charts(conn, snapshot["id"], charts)
