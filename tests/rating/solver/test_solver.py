@@ -159,9 +159,7 @@ def test_without_a_place_for_machine_code_functions_compile_all_the_same(monkeyp
 
 
 def test_a_search_out_of_steps_stands_where_it_came_to(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interpreted: compiled code has the number of steps built in."""
     monkeypatch.setattr(own, "MOST_STEPS", 1)
-    monkeypatch.setattr(own, "profile_annotators", getattr(own.profile_annotators, "py_func", own.profile_annotators))
     R, start = np.linspace(-2, 2, MODELS), np.full(ANNOTATORS, 5.0)
     rows = CellRows(cells)
     once = own.profile_abilities(rows, R, start, precision=1.0)
