@@ -17,7 +17,6 @@ from app.worker.worker import Worker
 from tests.fixtures.waiting import wait_until
 
 Ask = Callable[..., Any]
-Drop = Callable[[ExportRunner], None]
 VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
 
 
