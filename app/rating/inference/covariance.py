@@ -15,6 +15,7 @@ from app.rating.settings import Interval
 from app.rating.solver.observed import Observed, observe
 from app.rating.solver.residuals import squared_residuals
 from app.rating.solver.result import FitResult
+from app.rating.solver.weights import STEEPNESS
 
 NORMAL = 1e9  # degrees of freedom from which t is the normal distribution
 TINY = 1e-150  # its square is not 0
@@ -160,7 +161,8 @@ class _Work:
     """The quantities that the kinds of covariance share."""
 
     def __init__(self, cells: Cells, fit: FitResult, frame: UnitFrame) -> None:
-        self.cells, self.R, self.theta, self.frame = cells, fit.R, fit.theta, frame
+        self.cells, self.fit, self.frame = cells, fit, frame
+        self.R, self.theta = fit.R, fit.theta
         observed = frame.observed
         self.likelihood, self.inverse_D = observed.likelihood, observed.arrow.inverse_D
         self.D, self.cross = observed.point.D, observed.point.cross
@@ -168,9 +170,11 @@ class _Work:
 
     def clustered(self) -> _Spread:
         """Take every annotator as a cluster: its gradient by the scores, and its pull on the unit."""
-        frame, likelihood, inverse = self.frame, self.likelihood, self.frame.inverse
+        frame, likelihood = self.frame, self.likelihood
         lever = find_leverage(likelihood, self.R, self.theta, self.information)
-        contributions = likelihood.score_contributions(self.R, self.theta) * lever.scale
+        contributions = likelihood.score_contributions(self.R, self.theta)
+        inverse = self._inverse(contributions)
+        contributions *= lever.scale
         meat = likelihood.rows.products(contributions, np.ones(self.cells.n_annotators))
         members = np.bincount(frame.annotators, minlength=len(frame.size)).astype(np.float64)
         spared = np.sqrt(members / np.maximum(members - 1.0, 1.0))  # what the unit takes away of each pull
@@ -178,14 +182,28 @@ class _Work:
         square = sum_by(frame.annotators, pull**2, len(frame.size))
         mixed, of_unit = inverse @ likelihood.by_model(contributions, pull), inverse @ frame.z
         with_pull = mixed + of_unit * square[frame.models]
-        scores = inverse @ meat @ inverse + np.outer(mixed, of_unit) + np.outer(of_unit, with_pull)
+        scores = inverse @ meat @ inverse.T + np.outer(mixed, of_unit) + np.outer(of_unit, with_pull)
         scores = np.where(frame.models[:, None] == frame.models, scores, 0.0)
         by_annotator = np.diag(scores).copy()
         if lever.amount.any():
-            scores += inverse @ self._by_vote(lever.amount) @ inverse
+            scores += inverse @ self._by_vote(lever.amount) @ inverse.T
         unit_variance = of_unit**2 * square[frame.models]
         freedom = _freedom(np.diag(scores), by_annotator, unit_variance, lever.effective, members[frame.models])
         return _Spread(scores, with_pull, square, freedom, lever.judges)
+
+    def _inverse(self, contributions: Floats) -> Floats:
+        """Return S⁺, where the weights of votes follow the abilities, and these the scores.
+
+        Scores that move by δR move θ_k by −B_k·δR/D_k, and the weight of annotator k's votes, |θ_k|^−1.25 where it is
+        below 1, with it. So the derivative of the scores' gradient has also −1.25 Σ_k u_k B_kᵀ/(θ_k D_k).
+        """
+        weighted, inverse = self.fit.weighted, self.frame.inverse
+        if weighted is None or not self.inverse_D.any():
+            return inverse
+        followed = np.where(weighted.by_ability < 1.0, -STEEPNESS / np.where(self.theta == 0.0, 1.0, self.theta), 0.0)
+        return self.frame.inverse_with(
+            self.likelihood.rows.products(contributions, followed, self.cross, self.inverse_D)
+        )
 
     def by_vote(self, kind: Interval, clusters: int) -> _Spread:
         """Take the annotators as given: every vote is a cluster, or the model is right."""

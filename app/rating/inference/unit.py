@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, inv
 
 from app.rating.data.arrays import Floats, Indices
 from app.rating.solver.arrow import shift_projector
@@ -60,6 +60,12 @@ class UnitFrame:
         """S⁺, shape (n_models, n_models)."""
         factor, shifts, typical = self._factor
         inverse: Floats = cho_solve(factor, np.eye(len(shifts))) - shifts / typical
+        return inverse
+
+    def inverse_with(self, added: Floats) -> Floats:
+        """Return (S + added)⁺; the rows and columns of `added` sum to 0 in every component."""
+        _, shifts, typical = self._factor
+        inverse: Floats = inv(self.S + added + typical * shifts) - shifts / typical
         return inverse
 
 
