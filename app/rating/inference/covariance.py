@@ -105,9 +105,10 @@ def covariance(
     Notes
     -----
     Bread: the Schur complement of the observed information on the constraint of the published unit, abilities at the
-    cap held. Meat: the gradient by the scores of each cluster or vote, less the share of its ability, scaled up where a
-    cluster supplies much of the information on a model (`app.rating.inference.leverage`); of a cluster also its part of
-    the unit's equation (`app.rating.inference.unit`). Derivations: docs/math.md, "Uncertainty".
+    cap held; clustered, with the weights of votes that follow the abilities. Meat: the gradient by the scores of each
+    cluster or vote, less the share of its ability, scaled up where a cluster supplies much of the information on a
+    model (`app.rating.inference.leverage`); of a cluster also its part of the unit's equation
+    (`app.rating.inference.unit`). Derivations: docs/math.md, "Uncertainty".
 
     References
     ----------
