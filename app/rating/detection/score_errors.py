@@ -83,7 +83,9 @@ def find_score_errors(cells: Cells, R: Floats) -> ScoreErrors:
 
 
 def fit_evenly(cells: Cells, R: Floats) -> Floats:
-    """Return the Bradley-Terry scores, by a search from R; R itself where they have no finite maximum.
+    """Return the Bradley-Terry scores, by a search from R; R itself where the search fails.
+
+    Where they have no finite maximum, the search ends at large ones.
 
     Parameters
     ----------

@@ -13,10 +13,12 @@ from app.lab.defences.gains import SERVICE, rate
 from app.lab.defences.niche import Niche, draw_niche
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.data.votes import Cells
+from app.rating.detection import score_errors
 from app.rating.detection.habits import Habits, estimate_habits
 from app.rating.detection.score_errors import OPPOSED, doubt_scores, find_score_errors, fit_evenly, limit_votes
 from app.rating.detection.score_kernels import MOVES, WORTH
 from app.rating.detection.sided_cells import SidedCells
+from app.rating.errors import NotConvergedError
 from app.rating.settings import LoopSettings
 from app.rating.solver.weights import weigh_votes
 
@@ -59,6 +61,26 @@ def _effective_judges(cells: Cells) -> np.ndarray:
     np.add.at(votes, (cells.annotator, cells.model_a), cells.n)
     np.add.at(votes, (cells.annotator, cells.model_b), cells.n)
     return votes.sum(axis=0) ** 2 / (votes**2).sum(axis=0)
+
+
+def test_scores_without_a_finite_maximum_stay_finite() -> None:
+    """The first model won every vote."""
+    one = np.ones(4)
+    cells = Cells(np.arange(4), np.zeros(4, int), np.array([1, 2, 1, 2]), one, one, 0.0 * one, 4, 3)
+    scores = fit_evenly(cells, np.zeros(3))
+    assert np.isfinite(scores).all()
+    assert scores[0] > scores[1:].max() + 10.0
+
+
+def test_a_search_that_fails_leaves_the_scores_as_they_are(
+    flipped: tuple[Cells, np.ndarray, Habits], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise NotConvergedError("the search", np.zeros(6), np.zeros(12))
+
+    monkeypatch.setattr(score_errors, "fit_m_elo_unchecked", fail)
+    cells, R, _ = flipped
+    np.testing.assert_array_equal(fit_evenly(cells, R), R)
 
 
 def test_doubt_is_its_plain_twin(flipped: tuple[Cells, np.ndarray, Habits]) -> None:
