@@ -21,6 +21,7 @@ LEAST_SD = np.array([0.0, 0.1, 0.02])  # of a habit over the crowd
 WORTH = 3.0  # log-likelihood that leans must gain to be used, for the two numbers that describe them
 KNOWN = 1e-3  # information below which the votes say nothing of a habit
 NEAR = 1e-3  # length of the last step of the search, whose error is about its square
+TINY = 1e-12  # avoids a division by 0 where the votes say nothing of the ability
 
 
 @dataclass(frozen=True)
@@ -130,15 +131,25 @@ class _Search:
             self.crowd[habit], self.centre[habit] = found, found.mean
             self.precision[:, habit] = found.sd**-2
             if habit == LEAN:  # the normal prior that gives every annotator the mean under the mixture
+                some, value, variance = self._of_votes_alone(LEAN, free_ability=True)
                 kept, _ = found.shrink(value, variance)
                 self.precision[some, habit] = (1.0 / kept - 1.0) / variance
 
-    def _of_votes_alone(self, habit: int) -> tuple[Indices, Floats, Floats]:
-        """Return the annotators whose votes say something of a habit, the estimates without prior, and variances."""
-        prior, variance = self.precision[:, habit], self.inverse[:, habit, habit]
+    def _of_votes_alone(self, habit: int, *, free_ability: bool = False) -> tuple[Indices, Floats, Floats]:
+        """Return the annotators whose votes say something of a habit, the estimates without prior, and variances.
+
+        `free_ability`: without the prior of the ability too. Where the better models are mostly on one side, votes
+        against the ranking look like a lean to an ability that may not be below 0.
+        """
+        prior, variance, at = self.precision[:, habit], self.inverse[:, habit, habit], self.at[:, habit]
+        if free_ability:
+            weak, both = self.precision[:, ABILITY], self.inverse[:, habit, ABILITY]
+            left = np.maximum(1.0 - weak * self.inverse[:, ABILITY, ABILITY], TINY)
+            at = at + both / left * weak * (self.at[:, ABILITY] - self.centre[ABILITY])
+            variance = variance + weak * both**2 / left
         own = 1.0 / variance - prior
         some = np.flatnonzero(own > KNOWN)
-        value = (self.at[some, habit] / variance[some] - prior[some] * self.centre[habit]) / own[some]
+        value = (at[some] / variance[some] - prior[some] * self.centre[habit]) / own[some]
         return some, value, 1.0 / own[some]
 
     def _add_tastes(self, variance: float) -> Floats:
@@ -170,7 +181,7 @@ class _Search:
         caution = 1.0 + taste * np.divide(pull, variance[:, ABILITY], where=self.known, out=np.zeros(len(pull)))
         se, log_lean = np.sqrt(variance), np.zeros(len(blank))
         if self.free[LEAN]:
-            some, value, own = self._of_votes_alone(LEAN)
+            some, value, own = self._of_votes_alone(LEAN, free_ability=True)
             se[some, LEAN] = np.sqrt(self.crowd[LEAN].shrink(value, own)[1])
             log_lean[some] = self.crowd[LEAN].log_evidence(value, own) + 0.5 * (self.at[some, LEAN] - value) ** 2 / own
         return Habits(
