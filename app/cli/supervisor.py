@@ -31,6 +31,9 @@ REQUEST_SECONDS = 10
 GRACE_SECONDS = 14.0
 """How long a child may take to stop; after that it is killed."""
 
+_IDLE_SECONDS = 10
+"""How long an idle connection stays open: twice as long as httpx and Node's fetch keep theirs, so that no request of
+theirs meets a connection that is being closed."""
 _HANGING_SECONDS = 30  # a server that starts on a busy machine takes a while to answer the supervisor
 _READY_SECONDS = 1.0  # between two looks whether a server that starts is still alive
 _PAUSE_SECONDS = 5.0  # between two starts of a worker
@@ -65,6 +68,7 @@ class Supervisor(Multiprocess):
             server_header=False,
             ws="none",
             http=connections,
+            timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=REQUEST_SECONDS,
             timeout_worker_healthcheck=_HANGING_SECONDS,
         )

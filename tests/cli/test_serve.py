@@ -1,14 +1,17 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth three calls
@@ -59,6 +62,23 @@ def served(
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.mark.campaign
+def test_an_idle_connection_stays_open_for_longer_than_clients_keep_theirs(data_dir: Path) -> None:
+    """Else a request may be sent on a connection that is being closed, and has no answer."""
+    with served(data_dir, "--no-worker") as (_, address):
+        where = urlsplit(address)
+        with socket.create_connection((where.hostname, where.port), timeout=PATIENCE) as conn:
+            conn.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer, last = b"", time.monotonic()
+            while piece := conn.recv(65536):
+                answer, last = answer + piece, time.monotonic()
+            idle = time.monotonic() - last
+    assert answer.startswith(b"HTTP/1.1 200")
+    expiry = httpx.Limits().keepalive_expiry
+    assert expiry is not None
+    assert idle > 1.5 * expiry
 
 
 def postmasters(data_dir: Path) -> list[int]:
