@@ -28,6 +28,11 @@ def exposed(
     client: Client, keys: dict[str, str], crowd: list[str], refit: Callable[..., Any], database: Database
 ) -> dict[str, list[dict[str, str]]]:
     """Name → labels of the samples of a service that has published."""
+    vote = {"model_a": "model 0", "model_b": "model 1", "winner": "tie", "annotator": "judge"}
+    sent = client.post(
+        "/api/v1/votes/batch", json={"votes": [vote]}, headers={"Authorization": f"Bearer {keys['ingest']}"}
+    )
+    assert sent.status_code == 200
     refit()
     with database.begin() as conn:  # as any refit with a rule that flags an annotator
         rules = '{"rules": {"ability": {"annotators": 1, "votes": 60}}}'
