@@ -58,7 +58,7 @@ class Interruption:
             self._connection = cast("psycopg.Connection", conn.connection.driver_connection)
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # drivers and libraries name a cancelled query differently
             if self.asked:
                 raise InterruptedWorkError from error
             raise
@@ -74,4 +74,4 @@ class Interruption:
                     return
                 with suppress(psycopg.Error):  # a server that does not answer ends the query anyhow
                     self._connection.cancel_safe(timeout=_ANSWER_SECONDS)
-            time.sleep(_AGAIN_SECONDS)
+            time.sleep(_AGAIN_SECONDS)  # the query has this long to begin, or to end

@@ -78,7 +78,7 @@ def test_gains_are_those_over_the_same_leaderboard_of_the_honest_votes() -> None
     assert set(gains) == set(BOARDS)
     assert gains["m-elo"].points > 20.0  # type: ignore[operator]
     stay = gains["flagged stay"]
-    assert stay.beyond == pytest.approx(stay.ranks - gains["m-elo"].ranks)  # type: ignore[operator]
+    assert stay.beyond == pytest.approx(stay.ranks - gains["m-elo"].ranks)  # type: ignore[operator]  # both rated
     assert (gains["m-elo"].beyond, gains["m-elo"].beyond_se) == (0.0, 0.0)
 
 
