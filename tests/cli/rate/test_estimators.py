@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from app.cli.command import application
 from app.imports.formats import read_vote_file
-from app.rating import AmElo, BradleyTerry, Elo, read_votes
+from stable_arena import AmElo, BradleyTerry, Elo, read_votes
 from tests.fixtures.crowds import crowd_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from app.rating.errors import RatingWarning
-from app.rating.estimators import AmElo, read_votes
+from stable_arena import AmElo, read_votes
 
 RunCli = Callable[..., Result]
 OPTIONS = ("--inverse-propensity", "--min-votes", 0, "--format", "json")

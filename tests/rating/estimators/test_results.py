@@ -11,10 +11,10 @@ import pytest
 import vl_convert
 from scipy.special import expit
 
-from app.rating import AmElo, BradleyTerry, Elo, read_votes
 from app.rating.decision.verdict import DecisionRule
 from app.rating.errors import VotesError
 from app.rating.inference.contrasts import pairwise_confidence, simultaneous_ranks
+from stable_arena import AmElo, BradleyTerry, Elo, read_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")
 NATURAL = np.log(10.0) / 400.0

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from app.rating import AmElo, BradleyTerry, Elo
 from app.rating.errors import VotesError
+from stable_arena import AmElo, BradleyTerry, Elo
 
 pytestmark = pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")
 

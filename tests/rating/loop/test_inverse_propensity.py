@@ -7,7 +7,7 @@ import pytest
 
 from app.rating.data.propensity import inverse_propensity_weights
 from app.rating.errors import RatingWarning, VotesError
-from app.rating.estimators import AmElo, BradleyTerry
+from stable_arena import AmElo, BradleyTerry
 
 ANNOTATORS = 12
 WINS = {("a", "b"): 0.75, ("b", "c"): 0.75, ("a", "c"): 0.5}
