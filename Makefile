@@ -73,8 +73,8 @@ coverage: setup ## branch coverage of the mathematics, 100 %: the tests, then th
 		--cov=app.rating --cov-branch --cov-append --cov-report=term-missing --cov-fail-under=100
 
 lock: ## pin the requirements anew (needs uv)
-	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.txt
-	uv pip compile pyproject.toml --extra embedded --extra dask --extra oidc --extra xlsx --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements-dev.txt
-	uv pip compile docs/site/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o docs/site/requirements.txt
-	uv pip compile clients/generators/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o clients/generators/requirements.txt
-	uv pip compile pyproject.toml benchmarks/peers.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o benchmarks/requirements.txt
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras -o requirements.txt
+	uv pip compile pyproject.toml --extra embedded --extra dask --extra oidc --extra xlsx --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras -o requirements-dev.txt
+	uv pip compile docs/site/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras -o docs/site/requirements.txt
+	uv pip compile clients/generators/requirements.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras -o clients/generators/requirements.txt
+	uv pip compile pyproject.toml benchmarks/peers.in --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-strip-extras -o benchmarks/requirements.txt
