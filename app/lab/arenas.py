@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from app.lab.agreement import TIE
 from app.lab.simulate import draw_pairs, make_world
-from app.rating.data.arrays import Floats, Indices
-from app.rating.data.votes import Cells, aggregate
+from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
+from app.rating.votes.cells import Cells, aggregate
 
 PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES = 42, 20, 4_321
 CHATBOT_ANNOTATORS, CHATBOT_VOTES, CHATBOT_TIE_SHARE = 13_383, 33_000, 0.45

@@ -8,8 +8,8 @@ import numpy as np
 
 from app.lab.arenas import Arena
 from app.lab.order import play_orders
-from app.rating.data.arrays import Floats
-from app.rating.solver.elo import NATURAL_PER_ELO, play
+from app.rating.arrays import Floats
+from app.rating.fit.elo import NATURAL_PER_ELO, play
 
 INITIAL = 1_400.0
 BATTLES = 1_000

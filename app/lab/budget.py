@@ -9,12 +9,12 @@ import numpy as np
 
 from app.lab.attacks.joining import Attack, join, share_of_ties, votes_of_attackers
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
-from app.rating.inference.influence import find_influence
-from app.rating.loop.round import run_round
+from app.rating.fit.warm_start import Start
 from app.rating.settings import LoopSettings
-from app.rating.solver.warm_start import Start
+from app.rating.uncertainty.influence import find_influence
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells
 
 Defence = Literal["m-elo", "none", "threshold", "probability", "evidence"]
 DEFENCES: tuple[Defence, ...] = get_args(Defence)

@@ -12,8 +12,8 @@ from app.lab.arenas import Arena
 from app.lab.descent import PAPER_STEPS, VARIANTS, Descent, Variant, descend
 from app.lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
 from app.lab.parallel import Progress, map_seeds
-from app.rating.data.arrays import Floats
-from app.rating.data.votes import Cells
+from app.rating.arrays import Floats
+from app.rating.votes.cells import Cells
 
 GROUP = 5
 """Starts that are compared with each other, as in the paper."""

@@ -4,11 +4,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from app.lab.arenas import Arena
-from app.rating.data.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
-from app.rating.loop.round import run_round
+from app.rating.fit.elo import NATURAL_PER_ELO, fit_elo, play
 from app.rating.settings import LoopSettings
-from app.rating.solver.elo import NATURAL_PER_ELO, fit_elo, play
+from app.rating.verdict.round import run_round
 
 Method = Literal["elo", "elo bootstrap", "m-elo", "am-elo plain", "am-elo robust"]
 """elo: the mean over random orders, as the am-ELO paper describes it. elo bootstrap: the median over resamples of the

@@ -10,8 +10,8 @@ from app.lab.agreement import consistency, ranking_agreement
 from app.lab.arenas import Arena
 from app.lab.methods import Method, rate
 from app.lab.parallel import Progress, map_seeds
-from app.rating.data.arrays import Floats
-from app.rating.solver.elo import play
+from app.rating.arrays import Floats
+from app.rating.fit.elo import play
 
 K_FACTORS = (1.0, 4.0, 8.0, 16.0, 24.0, 32.0, 36.0)
 PERMUTATIONS = (1, 10, 100, 1_000, 10_000)

@@ -13,7 +13,7 @@ from app.lab.arenas import PAPER_ANNOTATORS, Arena
 from app.lab.methods import ELO_SHUFFLES, METHODS, Method, Rated, rate
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.data.arrays import Floats, Mask
+from app.rating.arrays import Floats, Mask
 from app.rating.settings import LoopSettings
 
 Strategy = Literal["random", "equal", "flip", "mixed"]

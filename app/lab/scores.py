@@ -7,8 +7,8 @@ import numpy as np
 from app.lab.agreement import log_loss
 from app.lab.arenas import Arena
 from app.lab.methods import ELO_SHUFFLES, EVERY_METHOD, Method, Rated, bootstrap_elo, rate
-from app.rating.data.arrays import Floats
-from app.rating.solver.elo import fit_elo
+from app.rating.arrays import Floats
+from app.rating.fit.elo import fit_elo
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from app.lab.methods import Method, rate
 from app.lab.order import play_orders
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 
 Scenario = Literal["A≫B, B≫C", "A≫B, B≈C", "A≈B, B≫C", "A≈B, B≈C"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)

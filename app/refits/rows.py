@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.annotators.standings import HABITS
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.detection.evidence import Evidence
-from app.rating.inference.results import AnnotatorEstimates, ModelEstimates
+from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import TASTE_TESTS
-from app.rating.solver.gauge import ELO_PER_NATURAL
+from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0

@@ -14,8 +14,8 @@ from app.lab.defences.campaign import campaign
 from app.lab.defences.published import residual_test, sequential_test
 from app.lab.defences.review_trial import RULES
 from app.lab.defences.trial import ESTIMATORS, WITH_QUOTA, WITHOUT
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
 
 RunLab = Callable[..., Result]
 SETUP = Setup(n_annotators=40, votes_each=60)

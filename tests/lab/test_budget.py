@@ -4,9 +4,9 @@ import pytest
 from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.attacks.joining import Attack
 from app.lab.budget import _Search, find_budget
-from app.rating.data.votes import Cells
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells
 
 SETTINGS = LoopSettings(min_votes=0, interval="none")
 ATTACK = Attack(votes_each=60)

@@ -3,7 +3,7 @@ import pytest
 
 from app.lab.arenas import Arena
 from app.lab.order import play_orders, shuffle_and_rate
-from app.rating.solver.elo import fit_elo
+from app.rating.fit.elo import fit_elo
 
 
 def test_the_spread_grows_with_k_and_shrinks_with_the_orders_averaged(arena: Arena) -> None:

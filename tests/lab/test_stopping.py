@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.lab.stopping import Run, make_close_world, run_arena
-from app.rating.sampling.settings import PairPolicy
+from app.rating.settings import PairPolicy
 
 
 def run_arenas(

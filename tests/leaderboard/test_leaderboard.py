@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import simulate_votes
-from app.rating.data.votes import aggregate
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import aggregate
 from tests.fixtures.crowds import RANK_EVERYTHING
 
 Ask = Callable[..., Any]

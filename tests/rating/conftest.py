@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.lab.simulate import SimulatedVotes
-from app.rating.data.votes import Cells, aggregate
+from app.rating.votes.cells import Cells, aggregate
 
 OUTCOME = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 

@@ -16,7 +16,7 @@ from app.lab.attacks.strategies import STRATEGIES
 from app.lab.defences.campaign import campaign
 from app.lab.defences.review_trial import RULES
 from app.lab.defences.trial import NO_ATTACK
-from app.rating.solver.gauge import ELO_PER_NATURAL
+from app.rating.fit.scale import ELO_PER_NATURAL
 
 CHARTED = ("m-elo", "am-elo plain", "am-elo limited", "limited without flagged")
 

@@ -15,8 +15,8 @@ from app.errors import BadInputError
 from app.lab.attacks.joining import Attack
 from app.lab.attacks.strategies import STRATEGIES
 from app.lab.budget import DEFENCES, Defence, find_budget
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
 
 TOP = 10
 NUMBERS = ("median_attackers", "median_votes", "nearly_sure_attackers", "nearly_sure_votes")

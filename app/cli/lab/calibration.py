@@ -10,7 +10,7 @@ from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, p
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.battles.calibration import REFERENCE, find_least_votes, measure_calibration
-from app.rating.sampling.settings import PairPolicy
+from app.rating.settings import PairPolicy
 
 VOTES, SHARES = [15, 20, 25, 30, 40, REFERENCE], [0.0, 0.2, 0.5, 0.9]
 FEWEST = 2  # points that make a curve

@@ -10,7 +10,7 @@ from app.cli.lab.report import Report, Row, Rows, Table, check_figure, publish, 
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.lab.defences.habits import BAD, WORLDS, Crowd, judge_crowds
-from app.rating.detection.flags import LIKELY
+from app.rating.verdict.flags import LIKELY
 
 SIZES = (51, 200)
 

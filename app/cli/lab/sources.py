@@ -11,8 +11,8 @@ from app.errors import BadInputError
 from app.imports.formats import read_vote_file
 from app.imports.formats.indexing import encode
 from app.lab.arenas import PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES, Arena, chatbot_arena, paper_arena
-from app.rating.data.indexed import IndexedVotes
-from app.rating.data.votes import Cells
+from app.rating.votes.cells import Cells
+from app.rating.votes.indexed import IndexedVotes
 
 CHATBOT_SEED = 0
 

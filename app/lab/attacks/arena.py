@@ -7,10 +7,10 @@ import numpy as np
 from app.lab.attacks.honest import Honest, Variety, draw_honest
 from app.lab.attacks.strategies import STRATEGIES, Scene
 from app.lab.simulate import draw_pairs
-from app.rating.data.arrays import Floats, Indices, Mask
-from app.rating.data.votes import Cells, aggregate
-from app.rating.loop.round import run_round
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells, aggregate
 
 PUBLIC = LoopSettings(min_votes=0, flag_rule="threshold", interval="none")
 LEAD = 10.0  # points between close leaders

@@ -7,8 +7,8 @@ import numpy as np
 from app.lab.attacks.honest import Honest
 from app.lab.attacks.strategies import STRATEGIES, Scene
 from app.lab.simulate import NATURAL_PER_ELO, draw_pairs
-from app.rating.data.arrays import Floats, Indices
-from app.rating.data.votes import Cells, aggregate
+from app.rating.arrays import Floats, Indices
+from app.rating.votes.cells import Cells, aggregate
 
 TIES_AT_MOST = 0.49
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.lab.attacks.arena import Arena, Crowd, Setup, Votes, count_attackers, draw_ballots, draw_crowd
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.data.arrays import Floats, Indices, Mask
+from app.rating.arrays import Floats, Indices, Mask
 
 ANY_GAP = 1e6
 MOST_TIES = 0.49

@@ -14,8 +14,8 @@ from app.lab.battles.rounds import draw_battles, tabulate, vote_in_rounds
 from app.lab.defences.review_trial import ReviewTrial
 from app.lab.defences.trial import EVERYONE
 from app.lab.parallel import Progress, map_seeds
-from app.rating.data.arrays import Floats, Indices
-from app.rating.sampling.settings import PairPolicy, SamplingSettings
+from app.rating.arrays import Floats, Indices
+from app.rating.settings import PairPolicy, SamplingSettings
 
 MODELS, SCORE_SD, ABILITY_SD = 20, 140.0, 0.3
 REGULARS, REGULAR_VOTES, ROUNDS = 100, 100, 3

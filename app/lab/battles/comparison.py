@@ -10,7 +10,7 @@ from app.lab.battles.policies import COMPARED
 from app.lab.battles.pooled_arena import PooledArena
 from app.lab.battles.votes_needed import VotesNeeded, count_votes
 from app.lab.parallel import Progress, map_seeds
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 
 BASELINE = "uniform"
 

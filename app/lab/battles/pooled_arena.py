@@ -7,9 +7,9 @@ import numpy as np
 from app.lab.attacks.arena import PUBLIC
 from app.lab.attacks.joining import share_of_ties
 from app.lab.simulate import NATURAL_PER_ELO, make_world
-from app.rating.data.arrays import Floats
-from app.rating.data.votes import Cells
-from app.rating.loop.round import run_round
+from app.rating.arrays import Floats
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells
 
 LEVELS = 20  # abilities that stand for all
 CROWD = 400  # simulated honest annotators

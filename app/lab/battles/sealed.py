@@ -15,10 +15,10 @@ from app.lab.defences.review_trial import ReviewTrial
 from app.lab.defences.trial import ESTIMATORS, EVERYONE, find_place
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.data.arrays import Floats, Indices
-from app.rating.loop.round import run_round
+from app.rating.arrays import Floats, Indices
 from app.rating.sampling.pair_weights import PairWeights
-from app.rating.sampling.settings import PairPolicy, SamplingSettings
+from app.rating.settings import PairPolicy, SamplingSettings
+from app.rating.verdict.round import run_round
 
 Choice = Literal["chosen", "uniform", "top_k", "mixed"]
 CHOICES: tuple[Choice, ...] = ("chosen", "uniform", "mixed", "top_k")

@@ -9,11 +9,11 @@ from scipy.stats import rankdata
 
 from app.lab.battles.policies import COMPARED
 from app.lab.battles.pooled_arena import PooledArena
-from app.rating.data.arrays import Floats
-from app.rating.data.threads import one_blas_thread
+from app.rating.arrays import Floats
 from app.rating.sampling.pair_weights import mix_pairs, pair_positions
 from app.rating.sampling.policies import draw_top_k
 from app.rating.sampling.scored_models import ScoredModels
+from app.rating.threads import one_blas_thread
 
 FIRST_VOTES = 5  # for each model, before the first refit; on uniform pairs
 GROWTH = 1.1  # of the votes from one refit to the next

@@ -10,7 +10,7 @@ from scipy.special import expit
 from app.lab.parallel import Progress, map_seeds
 from app.lab.simulate import NATURAL_PER_ELO, draw_pairs
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.detection.drift import ABILITIES, Drift, find_drift
 
 MODELS = 20

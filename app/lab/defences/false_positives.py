@@ -11,7 +11,7 @@ from app.lab.defences.review_trial import ReviewTrial
 from app.lab.parallel import Progress, map_seeds
 from app.lab.simulate import NATURAL_PER_ELO
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.detection.null_model import NullModel
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 

@@ -10,12 +10,12 @@ from app.lab.attacks.arena import Arena, Setup, Votes, count_attackers, draw_are
 from app.lab.attacks.tuned import Tuning, attack_crowd
 from app.lab.parallel import Progress, map_seeds
 from app.lab.spread import mean_or_none, sd_or_none, se_or_none
-from app.rating.data.arrays import Floats, Mask
+from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import weigher_of_votes
 from app.rating.errors import RatingError
-from app.rating.inference.rating import Rating
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.round import run_round
 
 FLAGGED = ("flagged", "excluded")
 Mark = Callable[[str, Rating], Mask]

@@ -9,11 +9,11 @@ import numpy as np
 from app.lab.parallel import Progress, map_seeds
 from app.lab.simulate import NATURAL_PER_ELO, draw_pairs
 from app.lab.spread import mean_or_none, sd_or_none
-from app.rating.data.arrays import Floats, Indices, Mask
-from app.rating.data.votes import aggregate
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.detection.evidence import weigher_of_votes
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import aggregate
 
 MODELS, FAMILIES, TIERS = 20, 5, 4
 TIE_SHARE = 0.32  # of ties between equals

@@ -12,7 +12,7 @@ from app.lab.defences.gains import FLAGGED, rate
 from app.lab.parallel import Progress, map_seeds
 from app.lab.simulate import draw_pairs
 from app.lab.spread import mean_or_none, se_or_none
-from app.rating.data.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices
 from app.rating.settings import TASTE_TESTS, LoopSettings
 
 

@@ -5,10 +5,9 @@ from scipy.special import expit, gammaincinv, ndtr
 
 from app.lab.attacks.arena import Votes
 from app.lab.defences.discoveries import discover_by_p
-from app.rating.data.arrays import Floats, Indices, Mask
-from app.rating.data.compiled import compiled
-from app.rating.data.sums import sum_by_key
-from app.rating.data.votes import Cells
+from app.rating.arrays import Floats, Indices, Mask, sum_by_key
+from app.rating.compiled import compiled
+from app.rating.votes.cells import Cells
 
 CHECKPOINTS, LATEST = 5, 100
 

@@ -10,7 +10,7 @@ from app.lab.attacks.arena import Setup
 from app.lab.attacks.tuned import ANY_GAP, TUNED, Tuning
 from app.lab.defences.gains import BOARDS, Contest, Gain, Outcome, summarise
 from app.lab.parallel import Progress, map_seeds
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings
 
 ELITE = 0.25  # share of a generation from which the next one is drawn

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from app.lab.attacks.arena import Arena, Setup, Votes, draw_arena
 from app.lab.defences.review_trial import RULES, ReviewTrial
-from app.rating.data.arrays import Mask
+from app.rating.arrays import Mask
 from app.rating.errors import RatingError
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
 
 QUIET = LoopSettings(flag_rule="threshold", interval="none", influence_limit=None)
 EVERYONE = replace(QUIET, min_votes=0)

@@ -13,7 +13,7 @@ from app.lab.defences.niche import Niche, draw_niche
 from app.lab.judging.figures import Values, Versions
 from app.lab.judging.targets import BEYOND, GAINED, LEANERS, UNSURE, WRONGED
 from app.lab.judging.versions import BRADLEY_TERRY, mark
-from app.rating.data.arrays import Mask
+from app.rating.arrays import Mask
 
 FOUND = "attackers found, %"
 WIDE = 0.3  # standard error of an ability from which it hardly tells a coin from a typical annotator

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from app.lab.defences.gains import BOARDS, FLAGGED, SERVICE
-from app.rating.data.arrays import Mask
-from app.rating.inference.rating import Rating
+from app.rating.arrays import Mask
 from app.rating.settings import LoopSettings
+from app.rating.uncertainty.rating import Rating
 
 BRADLEY_TERRY, BEFORE, NOW, EXCLUDED = "Bradley-Terry", "before", "now", "now, excluded"
 

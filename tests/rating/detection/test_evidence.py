@@ -12,12 +12,12 @@ from app.lab.defences.gains import rate
 from app.lab.defences.habits import MODELS, Crowd, draw
 from app.lab.defences.review_trial import ReviewTrial
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.data.votes import aggregate
 from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.detection.mixture import BEHAVIOURS
 from app.rating.detection.null_model import fit_null_model
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
+from app.rating.votes.cells import aggregate
 
 SETTINGS = LoopSettings(min_votes=0, interval="none")
 HONEST = {

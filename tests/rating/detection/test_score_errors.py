@@ -12,15 +12,22 @@ from app.lab.attacks.arena import Setup, draw_arena
 from app.lab.defences.gains import SERVICE, rate
 from app.lab.defences.niche import Niche, draw_niche
 from app.lab.simulate import NATURAL_PER_ELO
-from app.rating.data.votes import Cells
 from app.rating.detection import score_errors
 from app.rating.detection.habits import Habits, estimate_habits
-from app.rating.detection.score_errors import OPPOSED, doubt_scores, find_score_errors, fit_evenly, limit_votes
-from app.rating.detection.score_kernels import MOVES, WORTH
+from app.rating.detection.score_errors import (
+    MOVES,
+    OPPOSED,
+    WORTH,
+    doubt_scores,
+    find_score_errors,
+    fit_evenly,
+    limit_votes,
+)
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import NotConvergedError
+from app.rating.fit.weights import weigh_votes
 from app.rating.settings import LoopSettings
-from app.rating.solver.weights import weigh_votes
+from app.rating.votes.cells import Cells
 
 ABILITY = np.array([-0.8, 0.0, 0.4, 1.5])
 
