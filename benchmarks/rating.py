@@ -23,7 +23,8 @@ from scipy.stats import spearmanr
 
 from app.imports.formats import read_vote_file
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.fit.fit import fit_am_elo, fit_m_elo
+from app.rating.fit.am_elo import fit_am_elo
+from app.rating.fit.m_elo import fit_m_elo
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.warm_start import Start
 from app.rating.settings import LoopSettings

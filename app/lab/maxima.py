@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.rating.errors import RatingError
-from app.rating.fit.fit import fit_am_elo
+from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
 from app.rating.uncertainty.rating import Rating
 from app.rating.votes.cells import Cells, aggregate

@@ -7,7 +7,8 @@ from app.lab.arenas import Arena
 from app.lab.consistency import compare_starts
 from app.lab.descent import VARIANTS, Variant, descend
 from app.lab.methods import rate
-from app.rating.fit.fit import fit_am_elo, fit_m_elo
+from app.rating.fit.am_elo import fit_am_elo
+from app.rating.fit.m_elo import fit_m_elo
 from app.rating.votes.cells import Cells
 
 C = math.log(10) / 400

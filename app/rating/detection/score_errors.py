@@ -11,8 +11,8 @@ from app.rating.detection.favouritism import log_mean_exp
 from app.rating.detection.habits import Habits
 from app.rating.detection.habits_kernels import shares
 from app.rating.errors import NotConvergedError
-from app.rating.fit.fit import fit_m_elo_unchecked
 from app.rating.fit.kernels import pair_of
+from app.rating.fit.m_elo import fit_m_elo_unchecked
 from app.rating.fit.rows import CellRows
 from app.rating.fit.weights import weigh_votes
 from app.rating.settings import LoopSettings

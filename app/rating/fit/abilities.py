@@ -9,7 +9,7 @@ from app.rating.arrays import Floats, Indices, Ints, Mask
 from app.rating.compiled import compiled
 from app.rating.fit.kernels import moments, pair_of, squared_residual
 from app.rating.fit.rows import CellRows, count_following
-from app.rating.fit.scale import LEAST_CURVATURE, WIDTH
+from app.rating.fit.scale import WIDTH, keep_curvature
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 
@@ -86,8 +86,7 @@ def profile_annotators(
 ) -> None:  # fmt: skip
     """Set the arrays for the annotators listed, starting from `own.theta`, which is at most `cap`.
 
-    Of the objective λ_k 0.3 tanh((θ_k − 1)/0.3) is taken off, λ_k the multiplier of the constraint on the scale. Where
-    it makes an objective convex, the step is that of the objective without it.
+    Of the objective λ_k 0.3 tanh((θ_k − 1)/0.3) is taken off, λ_k the multiplier of the constraint on the scale.
     """
     c, starts = rows.cells, rows.starts
     low, high = np.full(len(who), -np.inf), np.full(len(who), np.inf)
@@ -157,8 +156,7 @@ def step_abilities(
             t = math.tanh((ability - 1.0) / WIDTH)
             v = 1.0 - t * t
             gradient -= multiplier[k] * v
-            whole = curvature - 2.0 / WIDTH * multiplier[k] * t * v
-            curvature = whole if whole > LEAST_CURVATURE * curvature else curvature
+            curvature = keep_curvature(curvature, multiplier[k], t)
         if gradient == 0.0 or curvature <= 0.0 or (ability >= cap and gradient > 0.0):
             continue
         if gradient > 0.0:

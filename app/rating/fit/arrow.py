@@ -1,127 +1,137 @@
 """The arrow-shaped Newton system: eliminate the abilities, solve the models' block (docs/math.md, "The arrow")."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-from app.rating.arrays import Floats, Indices, Mask
-from app.rating.fit.likelihood import Curvature, Likelihood
-from app.rating.fit.scale import LEAST_CURVATURE, Scale
+from app.rating.arrays import Floats, Indices
+from app.rating.fit.likelihood import AnnotatorTerms, Curvature
+from app.rating.fit.scale import Scale, keep_curvature
+
+NO_CURVATURE = 1e-300  # its inverse is finite
+
+
+class Sums:
+    """Sums over annotators; those of two partitions add up field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        """Add the sums of two partitions."""
+        return type(self)(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))  # type: ignore[arg-type]  # a dataclass
 
 
 @dataclass(frozen=True)
-class Problem:
-    """An objective to minimise, with its constraints.
+class Eliminated(Sums):
+    """What the abilities, once eliminated, add to the system of the scores; free abilities are those not held.
 
     Attributes
     ----------
-    likelihood : the objective
-    component : of each model; shifting a component's scores changes nothing, so each component's mean is kept at 0
-    scale : the constraint on the abilities; None where they are fixed
+    product : Σ BᵀB/D of the free, shape (n_models, n_models)
+    along : Σ B v/D of the free, shape (n_models,)
+    moved : Σ B·answer, shape (n_models,)
+    free : number of the free, for each scale group
+    size : Σ v²/D of the free, for each scale group
+    slack : −Σ v·answer, for each scale group
     """
 
-    likelihood: Likelihood
-    component: Indices
-    scale: Scale | None
+    product: Floats
+    along: Floats
+    moved: Floats
+    free: Floats
+    size: Floats
+    slack: Floats
 
 
-class Elimination:
-    """The elimination of the abilities from the arrow-shaped Newton system at one point.
+def constrain(along: Floats, size: Floats, models: Indices) -> Floats:
+    """Return what the constraint adds to the reduced Hessian A − BᵀD⁻¹B: Σ_groups z zᵀ/size, z the group's `along`.
 
-    D⁻¹ is replaced by Q = D⁻¹ − D⁻¹v vᵀD⁻¹/(vᵀD⁻¹v) in each scale group, with v the gradient of the constraint, so that
-    steps stay on the constraint (docs/math.md, "The arrow").
+    With it the Hessian is A − BᵀQB, Q = D⁻¹ − D⁻¹v vᵀD⁻¹/(vᵀD⁻¹v): steps stay on the constraint (docs/math.md, "The
+    arrow").
+
+    Parameters
+    ----------
+    along, size : of `Eliminated`
+    models : scale group of each model
+    """
+    groups = np.arange(len(size))
+    rows = np.where(models == groups[:, None], along, 0.0)  # all cells of a model belong to one group
+    added: Floats = rows.T @ (rows / np.where(size > 0.0, size, np.inf)[:, None])
+    return added
+
+
+class Arrow:
+    """The part of some annotators in the system at one point.
+
+    With g and D the gradient and curvature by the abilities, B their cross block with the scores, v the gradient of the
+    constraint on the scale.
+
+    Parameters
+    ----------
+    multiplier : λ of each group's constraint, whose curvature λv′ is part of the observed Hessian; None for Fisher's
 
     Attributes
     ----------
-    inverse_D : 1/D_k, 0 for a held ability, shape (n_annotators,)
-    v_over_D : v_k/D_k, shape (n_annotators,)
-    size : vᵀD⁻¹v of each group, shape (groups,); empty without a constraint
+    violation : Σ tanh((θ − 1)/0.3) of each scale group: 0 where the typical ability is 1
+    v : shape (n_annotators,)
+    D : with the constraint's part, shape (n_annotators,)
+    inverse_D : 0 for an ability without curvature, shape (n_annotators,)
     """
 
-    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
-        """Raise LinAlgError where an ability that is not held has no curvature."""
-        self.likelihood, self.scale, self.component = problem.likelihood, problem.scale, problem.component
-        D = point.D
-        if self.scale is not None and exact:
-            multiplier = find_multiplier(self.scale, point, theta, held)[self.scale.annotators]
-            D = np.maximum(D + multiplier * self.scale.curvature(theta), LEAST_CURVATURE * D)
-        if np.any(D[~held] <= 0):
-            raise LinAlgError("an ability without curvature")
-        self.inverse_D = np.where(held, 0.0, 1.0 / np.where(held, 1.0, D))
-        self.v_over_D, self.size = np.zeros(len(theta)), np.zeros(0)
-        if self.scale is not None and not held.all():
-            v = self.scale.gradient(theta)
-            self.v_over_D = v * self.inverse_D
-            self.size = self.scale.sum(v * self.v_over_D)
+    def __init__(
+        self, terms: AnnotatorTerms, scale: Scale, point: Curvature, theta: Floats, multiplier: Floats | None
+    ) -> None:
+        self.terms, self.scale, self.point = terms, scale, point
+        bend = scale.bend(theta)
+        self.violation, self.v = scale.sum(bend), 1.0 - bend**2
+        self.D = point.D if multiplier is None else keep_curvature(point.D, multiplier[scale.annotators], bend)
+        self.inverse_D = np.where(self.D > NO_CURVATURE, 1.0 / np.maximum(self.D, NO_CURVATURE), 0.0)
 
-    def project(self, gradient: Floats) -> Floats:
-        """Return Q times a value per annotator, shape (n_annotators,) or (n_annotators, columns)."""
-        out: Floats = (self.inverse_D * gradient.T).T
-        if self.scale is None or len(self.size) == 0:
-            return out
-        size = np.where(self.size > 0, self.size, np.inf)
-        if gradient.ndim == 1:
-            share = self.scale.sum(self.v_over_D * gradient) / size
-            return out - self.v_over_D * share[self.scale.annotators]
-        along = np.zeros((len(size), gradient.shape[1]))
-        np.add.at(along, self.scale.annotators, self.v_over_D[:, None] * gradient)
-        out -= self.v_over_D[:, None] * (along / size[:, None])[self.scale.annotators]
-        return out
+    def eliminate(self, free: Floats, answer: Floats, *, products: bool = True, rough: bool = False) -> Eliminated:
+        """Return the sums over these annotators, each counted `free` times.
 
+        Parameters
+        ----------
+        answer : by how much each ability moves apart from the scores, with the opposite sign, shape (n_annotators,)
+        products : False leaves `product` 0
+        rough : sum products in single precision where that is quicker
+        """
+        share, cross = free * self.inverse_D, self.point.cross
+        product = np.zeros((len(self.point.gradient_scores),) * 2)
+        for sign in (1.0, -1.0) if products else ():
+            root = np.sqrt(np.maximum(sign * share, 0.0))
+            if root.any():
+                product += sign * self.terms.products(cross, root, rough=rough)
+        along, moved = self.terms.sum_rows(cross, share * self.v, answer)
+        size, slack = self.scale.sum(share * self.v**2), -self.scale.sum(self.v * answer)
+        return Eliminated(product, along, moved, self.scale.sum(free), size, slack)
 
-class Arrow(Elimination):
-    """The eliminated system with its models' block as a matrix.
-
-    Attributes
-    ----------
-    z : Σ B_k v_k/D_k over each group's annotators, divided by the group's vᵀD⁻¹v, shape (groups, n_models)
-    S : reduced Hessian A − BᵀQB, shape (n_models, n_models); singular along the shifts
-    """
-
-    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
-        """Raise LinAlgError where an ability that is not held has no curvature."""
-        super().__init__(problem, point, theta, held, exact=exact)
-        self.S = point.A.copy()
-        self.z = np.zeros((len(self.size), len(self.S)))
-        if self.scale is None or len(self.size) == 0:
-            return
-        groups = np.flatnonzero(self.size > 0)
-        total = self.likelihood.by_model(point.cross, self.v_over_D)
-        for group in groups:  # all cells of a model belong to one group
-            self.z[group] = np.where(self.scale.models == group, total, 0.0) / self.size[group]
-        self.S -= self.likelihood.rows.products(point.cross, np.sqrt(self.inverse_D))
-        self.S += (self.z[groups].T * self.size[groups]) @ self.z[groups]
+    def pull(self, scores: Floats, multiplier: Floats) -> Floats:
+        """Return g + B·scores + λv, which a free ability answers with −1/D of it, shape (n_annotators,)."""
+        of_scores = self.terms.times_rows(self.point.cross, scores)
+        return self.point.gradient_abilities + of_scores + multiplier[self.scale.annotators] * self.v
 
 
 class Block:
-    """The models' block factorised by Cholesky.
+    """The models' block, factorised by Cholesky.
 
-    Attributes
+    Parameters
     ----------
-    arrow : the eliminated system
+    regular : reduced Hessian S, which is singular along the shifts, plus a multiple of `shift_projector`
     """
 
-    def __init__(self, problem: Problem, point: Curvature, theta: Floats, held: Mask, *, exact: bool) -> None:
+    def __init__(self, regular: Floats) -> None:
         """Raise LinAlgError where the reduced Hessian is not positive definite across the shifts."""
-        self.arrow = Arrow(problem, point, theta, held, exact=exact)
-        diagonal = np.diag(point.A)  # empty where no model has a score
-        self._shifts, self._typical = shift_projector(problem.component), float(diagonal.sum() / max(len(diagonal), 1))
-        self._factor = cho_factor(self.arrow.S + self._typical * self._shifts, lower=True)
+        factor, failed = dpotrf(regular, lower=1) if len(regular) else (regular, 0)
+        self._factor: Floats = factor
+        if failed:
+            raise LinAlgError("the reduced Hessian is not positive definite")
 
     def solve(self, right: Floats) -> Floats:
         """Return S⁺ times vectors that sum to 0 in every component, shape (n_models,) or (n_models, columns)."""
-        solution: Floats = cho_solve(self._factor, right)
+        solution: Floats = dpotrs(self._factor, right, lower=1)[0] if len(right) else right
         return solution
-
-
-def find_multiplier(scale: Scale, point: Curvature, theta: Floats, held: Mask) -> Floats:
-    """Return the Lagrange multiplier λ of each group's constraint: g_θ + λv = 0 for free abilities at the optimum."""
-    v = np.where(held | (point.D <= 0), 0.0, scale.gradient(theta))
-    weight = v / np.where(point.D > 0, point.D, 1.0)
-    size = scale.sum(v * weight)
-    along = scale.sum(weight * point.gradient_abilities)
-    return np.where(size > 0, -along / np.where(size > 0, size, 1.0), 0.0)
 
 
 def shift_projector(component: Indices) -> Floats:

@@ -166,7 +166,7 @@ def correct_bias(
     gradient = mean_score_gradient(likelihood, fit.R, fit.theta, observed.ability_inverse())
     R = fit.R - _shift(observed, gradient)
     own = observed.point.gradient_abilities + likelihood.times_rows(observed.point.cross, R - fit.R)
-    begin = fit.theta - observed.arrow.inverse_D * own  # one Newton step from the fit
+    begin = fit.theta - observed.inverse_D * own  # one Newton step from the fit
     theta, _ = shadow_abilities(votes, R, prior_sd=prior_sd, ability_cap=ability_cap, bias_correction=True, start=begin)
     return R, np.where(fit.undecided, 1.0, theta)
 

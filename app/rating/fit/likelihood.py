@@ -1,14 +1,18 @@
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
+from typing import Protocol
 
 import numpy as np
 
-from app.rating.arrays import Floats, sum_by
-from app.rating.fit.kernels import contribute_by_cell, expand_cells
+from app.rating.arrays import Floats, Indices, sum_by
+from app.rating.fit.abilities import ProfiledAbilities, profile_annotators
+from app.rating.fit.kernels import balance_pairs, contribute_by_cell, expand_cells, update_abilities
 from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
+
+NEAR = 1e-6  # step of an ability after which its error is of the square of it
 
 
 @dataclass(frozen=True)
@@ -17,20 +21,55 @@ class Curvature:
 
     Attributes
     ----------
+    likelihood : whose objective it is
     value : the objective, −ℓ + prior
     gradient_scores : shape (n_models,)
+    stiffness : Σ w θ² of the votes between each pair of models, at a · n_models + b, shape (n_models²,)
     gradient_abilities : shape (n_annotators,)
-    A : scores' block, shape (n_models, n_models)
-    cross : entry of each cell in its annotator's row of the cross block, B_k = Σ cross·(e_a − e_b), shape (n_cells,)
     D : abilities' diagonal, shape (n_annotators,)
+    cross : entry of each cell in its annotator's row of the cross block, B_k = Σ cross·(e_a − e_b), shape (n_cells,)
     """
 
+    likelihood: "Likelihood"
     value: float
     gradient_scores: Floats
+    stiffness: Floats
     gradient_abilities: Floats
-    A: Floats
-    cross: Floats
     D: Floats
+    cross: Floats
+
+    @cached_property
+    def A(self) -> Floats:  # noqa: N802  the mathematics' own name
+        """Scores' block, shape (n_models, n_models)."""
+        return laplacian(self.stiffness, len(self.gradient_scores))
+
+
+class AnnotatorTerms(Protocol):
+    """What the solver needs of a likelihood: a sum over annotators, each with an entry of its own in the Hessian.
+
+    The solver reads votes through these methods alone. An annotator's entry is a number, the ability θ_k, with its row
+    B_k of the cross block and its diagonal D_k; where it becomes a small block, D_k does so with it.
+    """
+
+    precision: float
+
+    def expand(self, R: Floats, theta: Floats, *, exact: bool, out: Floats | None = None) -> Curvature:
+        """Return gradient and Hessian at (R, θ), the observed one or Fisher's."""
+
+    def sum_rows(self, weight: Floats, *scales: Floats) -> Floats:
+        """Return Σ_k scale_k·B_k for each scale, shape (scales, n_models)."""
+
+    def times_rows(self, weight: Floats, vector: Floats) -> Floats:
+        """Return B_k·vector of each annotator, shape (n_annotators,)."""
+
+    def products(self, weight: Floats, scale: Floats, *, rough: bool) -> Floats:
+        """Return Σ_k scale_k²·B_kᵀB_k, shape (n_models, n_models)."""
+
+    def first_abilities(self, R: Floats, *, steps: int, furthest: float) -> Floats:
+        """Return abilities a few Newton steps from 1 at fixed scores."""
+
+    def best_abilities(self, R: Floats, theta: Floats, who: Indices, multiplier: Floats, cap: float) -> Floats:
+        """Return the abilities, those listed moved to the minimum of their own terms."""
 
 
 class Likelihood:
@@ -46,7 +85,7 @@ class Likelihood:
     """
 
     def __init__(self, cells: Cells, prior_sd: float | None, *, parts: int | None = None) -> None:
-        self.cells = cells
+        self.cells, self.prior_sd = cells, prior_sd
         self.precision = 0.0 if prior_sd is None else 1.0 / prior_sd**2
         self.rows = CellRows(cells, parts)
 
@@ -64,26 +103,33 @@ class Likelihood:
         """Return the objective."""
         return self.prior(theta) - self.log_likelihood(R, theta)
 
-    def expand(self, R: Floats, theta: Floats) -> Curvature:
-        """Return gradient and observed Hessian at (R, θ)."""
+    def expand(self, R: Floats, theta: Floats, *, exact: bool = True, out: Floats | None = None) -> Curvature:
+        """Return gradient and Hessian at (R, θ).
+
+        Parameters
+        ----------
+        exact : the observed Hessian, else Fisher's expected one
+        out : where to put the cross block, shape (n_cells,); default a new array
+        """
         c = self.cells
-        gradient_abilities, D = np.empty(c.n_annotators), np.empty(c.n_annotators)
-        cross = self.exponentials(R, theta)
+        gradient_abilities, D = np.empty((2, c.n_annotators))
+        cross = self.rows.exponentials(R, theta, np.empty(len(c.n)) if out is None else out)
 
         def accumulate(part: tuple[int, int]) -> tuple[float, Floats, Floats]:
             gradient, stiffness = np.zeros(c.n_models), np.zeros(c.n_models**2)
             value = expand_cells(
-                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, True,
+                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, exact,
                 gradient, stiffness, gradient_abilities, D, cross,
             )  # fmt: skip
             return value, gradient, stiffness
 
         parts = zip(*map_parts(accumulate, self.rows.parts), strict=True)
         value, gradient, stiffness = (reduce(add, each) for each in parts)
-        gradient_abilities += self.precision * (theta - 1.0)
+        excess = theta - 1.0
+        value += 0.5 * self.precision * float(excess @ excess)
+        gradient_abilities += self.precision * excess
         D += self.precision
-        A = laplacian(stiffness, c.n_models)
-        return Curvature(value + self.prior(theta), gradient, gradient_abilities, A, cross, D)
+        return Curvature(self, value, gradient, stiffness, gradient_abilities, D, cross)
 
     def exponentials(self, R: Floats, theta: Floats) -> Floats:
         """Return e^−|x| of each cell, shape (n_cells,)."""
@@ -94,9 +140,55 @@ class Likelihood:
         total: Floats = self.rows.by_model(weight, scale)[0]
         return total
 
+    def sum_rows(self, weight: Floats, *scales: Floats) -> Floats:
+        """Return the same sum for each of these scales, shape (scales, n_models)."""
+        return self.rows.by_model(weight, *scales)
+
     def times_rows(self, weight: Floats, vector: Floats) -> Floats:
         """Return each annotator's Σ weight·(e_a − e_b) times a vector over models, shape (n_annotators,)."""
         return self.rows.times(weight, vector)
+
+    def products(self, weight: Floats, scale: Floats, *, rough: bool = False) -> Floats:
+        """Return Σ_k row_kᵀ row_k, row_k = scale_k Σ weight·(e_a − e_b), shape (n_models, n_models); see `CellRows`."""
+        return self.rows.products(weight, scale, rough=rough)
+
+    def first_abilities(self, R: Floats, *, steps: int, furthest: float) -> Floats:
+        """Take Newton steps on each ability from 1, at fixed scores, within ± furthest."""
+        c, theta, u = self.cells, np.ones(self.cells.n_annotators), np.empty(len(self.cells.n))
+
+        def step(part: tuple[int, int]) -> None:
+            update_abilities(
+                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, self.precision, furthest, u, theta
+            )
+
+        for _ in range(steps):
+            self.rows.exponentials(R, theta, u)
+            map_parts(step, self.rows.parts)
+        return theta
+
+    def best_abilities(self, R: Floats, theta: Floats, who: Indices, multiplier: Floats, cap: float) -> Floats:
+        """Return the abilities, those listed moved to the minimum of their own terms at these scores.
+
+        Parameters
+        ----------
+        multiplier : λ of the constraint on the scale of each annotator's group, shape (n_annotators,)
+        cap : upper bound
+        """
+        own = ProfiledAbilities(theta.copy(), *np.empty((4, len(theta))))
+        profile_annotators(
+            who, self.rows, R, own,
+            weight=1.0, precision=self.precision, multiplier=multiplier, cap=cap, near=NEAR, valued=False,
+        )  # fmt: skip
+        return own.theta
+
+    def balanced_pairs(self) -> Floats:
+        """Return n and s of every pair of models, at a · n_models + b, shape (2, n_models²).
+
+        A vote counts 1 / its annotator's number of votes on either of its models.
+        """
+        c, table = self.cells, np.zeros((2, self.cells.n_models**2))
+        balance_pairs(0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s, c.n_models, table)
+        return table
 
     def score_contributions(self, R: Floats, theta: Floats) -> Floats:
         """Return c = θ_k (s − n p) of each cell, shape (n_cells,).

@@ -10,13 +10,12 @@ from scipy.special import expit
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import RatingError
 from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.fit import APART, AS_GOOD, Climb
+from app.rating.fit.am_elo import APART, AS_GOOD, Climb, Maximum
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult, Rival
 from app.rating.fit.scale import find_scale
 from app.rating.threads import one_blas_thread
-from app.rating.votes.cells import Cells
 
 MOST_VOTES = 20_000  # more have hardly ever several maxima, and fits of them take longer
 MOST_MODELS = 500  # the directions are eigenvectors of a square matrix of the models
@@ -31,17 +30,15 @@ class Maxima:
 
     Attributes
     ----------
-    best : the highest maximum, the given fit where none is higher
+    best : the highest maximum, the given one where none is higher
     rivals : other maxima that are at most 20 times less likely, the likeliest first
     """
 
-    best: FitResult
+    best: Maximum
     rivals: tuple[Rival, ...]
 
 
-def find_maxima(
-    cells: Cells, component: Indices, fit: FitResult, *, prior_sd: float, ability_cap: float | None
-) -> Maxima:
+def find_maxima(component: Indices, maximum: Maximum, *, ability_cap: float | None) -> Maxima:
     """Climb from four other starts, by the two main directions v, w in which annotators depart from a fit.
 
     They are ±v and ±w, as long as R.
@@ -52,22 +49,24 @@ def find_maxima(
 
     Parameters
     ----------
-    cells : with their weights; at most 500 models
-    fit : a maximum over them
+    maximum : over votes with their weights, on at most 500 models; with a prior
 
     Notes
     -----
     Costs up to four fits from a start; one that comes near the given maximum stops there. docs/math.md, "The solver",
     compares what they find with what random starts find.
     """
-    likelihood = Likelihood(cells, prior_sd)
-    found, end = [(_value(likelihood, fit), fit)], likelihood.expand(fit.R, fit.theta)
+    fit, end = maximum
+    likelihood, cells = end.likelihood, end.likelihood.cells
+    found = [(_value(likelihood, fit), maximum)]
 
     def known(R: Floats, theta: Floats) -> bool:
         apart = R - fit.R
         return float(apart @ end.A @ apart + end.D @ (theta - fit.theta) ** 2) < SAME
 
-    with Partitions.of(cells, component, find_scale(cells), prior_sd=prior_sd, cap=ability_cap) as partitions:
+    with Partitions.of(
+        cells, component, find_scale(cells), prior_sd=likelihood.prior_sd, cap=ability_cap
+    ) as partitions:
         climb, typical = Climb(likelihood, partitions, ability_cap), np.ones(cells.n_annotators)
         for R in _starts(likelihood, fit):
             theta = profile_abilities(likelihood.rows, R, typical, precision=likelihood.precision).theta
@@ -79,12 +78,12 @@ def find_maxima(
                 other = climb.finish(optimum)
             except RatingError:
                 continue
-            if all(np.abs(one.R - other.R).max() > APART for _, one in found):
-                found.append((_value(likelihood, other), other))
+            if all(np.abs(one.fit.R - other.fit.R).max() > APART for _, one in found):
+                found.append((_value(likelihood, other.fit), other))
     highest = max(value for value, _ in found)
     at = 0 if found[0][0] >= highest - AS_GOOD else int(np.argmax([value for value, _ in found]))
     best = found.pop(at)
-    rivals = sorted((Rival(best[0] - value, other.R) for value, other in found), key=lambda rival: rival.behind)
+    rivals = sorted((Rival(best[0] - value, other.fit.R) for value, other in found), key=lambda rival: rival.behind)
     return Maxima(best[1], tuple(rival for rival in rivals if rival.behind <= HAIR))
 
 

@@ -8,9 +8,9 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, sum_by
-from app.rating.fit.arrow import shift_projector
+from app.rating.fit.arrow import Sums, shift_projector
 from app.rating.fit.executors import Build, Message, RemoteParts, current_executors
-from app.rating.fit.partition import Partition, Sums
+from app.rating.fit.partition import Partition
 from app.rating.fit.rows import CellRows
 from app.rating.fit.scale import Scale
 from app.rating.threads import map_parts
@@ -98,12 +98,12 @@ class Partitions:
         prior_sd : None for no prior
         cap : upper bound on θ; None for none
         """
-        precision, bound = 0.0 if prior_sd is None else 1.0 / prior_sd**2, np.inf if cap is None else cap
+        bound = np.inf if cap is None else cap
         executors = current_executors()
         number = 0 if executors is None else executors.count_partitions(len(cells.n))
         build = [
             partial(
-                Partition, cells.of_annotators(*part), scale.annotators[slice(*part)], scale.number, precision, bound
+                Partition, cells.of_annotators(*part), scale.annotators[slice(*part)], scale.number, prior_sd, bound
             )
             for part in CellRows(cells, number or None).parts
         ]
@@ -135,7 +135,7 @@ class Partitions:
 
     def balanced_pairs(self) -> Cells:
         """Return the pair table in which a vote counts 1 / its annotator's number of votes on either of its models."""
-        n, s = np.sum(self.each(Partition.balance_pairs), axis=0)
+        n, s = np.sum(self.each(Partition.balanced_pairs), axis=0)
         pair = np.flatnonzero(n)
         return pair_cells(pair, n[pair], s[pair], np.zeros(len(pair)), self.n_models)
 

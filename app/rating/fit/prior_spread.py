@@ -1,8 +1,6 @@
 """The spread of the abilities' prior, estimated from the votes (empirical Bayes)."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.special import expit
@@ -10,9 +8,9 @@ from scipy.special import expit
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
 from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.fit import fit_am_elo
+from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.kernels import squared_residuals
-from app.rating.fit.result import FitResult
+from app.rating.fit.result import FitResult, PriorSpread, Source
 from app.rating.fit.rows import CellRows
 from app.rating.votes.cells import Cells
 
@@ -26,30 +24,6 @@ MAX_ROUNDS = 40
 CONVERGED = 1e-10  # of log sd between two rounds
 DERIVATIVE_STEP = 1e-4
 NEAR = 1e-10
-
-Source = Literal["estimated", "at-least", "at-most", "assumed"]
-
-
-@dataclass(frozen=True)
-class PriorSpread:
-    """Standard deviation of the prior θ_k ~ N(1, sd²) in force, and of the abilities themselves.
-
-    Attributes
-    ----------
-    sd : in force in the objective, in units of the typical ability: spread / √dispersion
-    spread : estimated standard deviation of abilities around 1
-    se : standard error of `spread`, scores taken as known; NaN where it was not estimated
-    dispersion : variance of a vote relative to p(1 − p); below 1 where there are ties
-    source : "estimated": a maximum of the marginal likelihood inside 0.1 to 3; "at-least" or "at-most": the likelihood
-        rises to the lower or upper end, which is used; "assumed": sd 1, because the abilities of a group are undecided
-    """
-
-    sd: float
-    spread: float
-    se: float
-    dispersion: float
-    source: Source
-
 
 DEFAULT = PriorSpread(ASSUMED, ASSUMED, math.nan, 1.0, "assumed")
 

@@ -1,17 +1,34 @@
 """The one result of the solver."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from app.rating.arrays import Floats, Mask
-from app.rating.fit.arrow import Problem
-from app.rating.fit.likelihood import Curvature
+from app.rating.fit.weights import Weighted
 from app.rating.votes.cells import Cells
 
-if TYPE_CHECKING:  # both modules take a result
-    from app.rating.fit.observed import Observed
-    from app.rating.fit.prior_spread import PriorSpread
-    from app.rating.fit.weights import Weighted
+Source = Literal["estimated", "at-least", "at-most", "assumed"]
+
+
+@dataclass(frozen=True)
+class PriorSpread:
+    """Standard deviation of the prior θ_k ~ N(1, sd²) in force, and of the abilities themselves.
+
+    Attributes
+    ----------
+    sd : in force in the objective, in units of the typical ability: spread / √dispersion
+    spread : estimated standard deviation of abilities around 1
+    se : standard error of `spread`, scores taken as known; NaN where it was not estimated
+    dispersion : variance of a vote relative to p(1 − p); below 1 where there are ties
+    source : "estimated": a maximum of the marginal likelihood inside 0.1 to 3; "at-least" or "at-most": the likelihood
+        rises to the lower or upper end, which is used; "assumed": sd 1, because the abilities of a group are undecided
+    """
+
+    sd: float
+    spread: float
+    se: float
+    dispersion: float
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -39,11 +56,9 @@ class FitResult:
     at_cap : abilities that the cap holds
     log_likelihood : of the votes alone
     iterations : of the solver
-    undecided : abilities that the votes do not determine, held at 1 (`app.rating.fit.solution`)
-    end : the problem and its observed Hessian at the maximum; None where groups were fitted apart
+    undecided : abilities that the votes do not determine, held at 1 (`app.rating.fit.strategy`)
     prior_sd : of the prior in force; None for maximum likelihood and for m-ELO
     prior : the estimated prior; None where prior_sd was given
-    observed : the information at the maximum; None where it was not needed
     weighted : the votes with their weights; None where all weigh 1
     rivals : other maxima nearly as high, where they were looked for
     corrected : R and theta less their first-order bias; None where they are published as they are
@@ -55,11 +70,9 @@ class FitResult:
     log_likelihood: float
     iterations: int
     undecided: Mask
-    end: tuple[Problem, Curvature] | None = None
     prior_sd: float | None = None
-    prior: "PriorSpread | None" = None
-    observed: "Observed | None" = None
-    weighted: "Weighted | None" = None
+    prior: PriorSpread | None = None
+    weighted: Weighted | None = None
     corrected: tuple[Floats, Floats] | None = None
     rivals: tuple[Rival, ...] = ()
 

@@ -5,6 +5,7 @@ A constraint of the solver, and the published unit: ability 1 is the typical ann
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from app.rating.arrays import Floats, Indices, Ints, sum_by
 from app.rating.compiled import compiled
 from app.rating.errors import NoCommonRankingError
 from app.rating.votes.cells import Cells
+
+F = TypeVar("F", float, Floats)
 
 WIDTH = 0.3
 LEAST_CURVATURE = 0.01  # share of its own curvature that an ability keeps beside the constraint's
@@ -36,18 +39,26 @@ class Scale:
     annotators: Indices
     number: int
 
-    def gradient(self, theta: Floats) -> Floats:
-        """Return the derivative of the constraint by θ_k (times the width), shape (n_annotators,)."""
-        return 1.0 - np.tanh((theta - 1.0) / WIDTH) ** 2
-
-    def curvature(self, theta: Floats) -> Floats:
-        """Return the derivative of `gradient`, shape (n_annotators,)."""
-        t = np.tanh((theta - 1.0) / WIDTH)
-        return -2.0 * t * (1.0 - t**2) / WIDTH
+    def bend(self, theta: Floats) -> Floats:
+        """Return tanh((θ_k − 1)/0.3), whose derivative (times the width) is 1 − bend², shape (n_annotators,)."""
+        return np.tanh((theta - 1.0) / WIDTH)
 
     def sum(self, values: Floats) -> Floats:
         """Sum a value per annotator over each group, shape (number,)."""
         return sum_by(self.annotators, values, self.number)
+
+
+@compiled
+def keep_curvature(D: F, multiplier: F, bend: F) -> F:
+    """Return the curvature of an ability with the constraint's, λv′, of its own at least 1 %: of one, or of all.
+
+    Parameters
+    ----------
+    multiplier : λ of the annotator's group
+    bend : of `Scale`
+    """
+    curvature: F = np.maximum(D - 2.0 / WIDTH * multiplier * bend * (1.0 - bend * bend), LEAST_CURVATURE * D)
+    return curvature
 
 
 def find_scale(cells: Cells) -> Scale:

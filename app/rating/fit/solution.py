@@ -2,16 +2,19 @@
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
+from app.rating.fit.am_elo import APART, AS_GOOD, FEW, Maximum, find_maximum
 from app.rating.fit.bias import correct_bias
-from app.rating.fit.fit import APART, AS_GOOD, FEW, fit_am_elo, fit_m_elo, fit_m_elo_unchecked
+from app.rating.fit.likelihood import Curvature, Likelihood
+from app.rating.fit.m_elo import fit_m_elo, fit_m_elo_unchecked
 from app.rating.fit.maxima import MOST_MODELS, MOST_VOTES, find_maxima
-from app.rating.fit.observed import observe
-from app.rating.fit.prior_spread import ASSUMED, DEFAULT, PriorSpread, fit_with_estimated_prior
+from app.rating.fit.observed import Observed, observe
+from app.rating.fit.prior_spread import ASSUMED, DEFAULT, fit_with_estimated_prior
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import find_scale
 from app.rating.fit.weights import Weighted, first_abilities, scale_votes, weigh_abilities, weigh_votes
@@ -20,9 +23,16 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact, compact
 
 
+class Solution(NamedTuple):
+    """A fit, and the information there where it was needed."""
+
+    fit: FitResult
+    observed: Observed | None = None
+
+
 def fit_with_settings(
     cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
-) -> FitResult:
+) -> Solution:
     """Fit the settings' method to the compact cells of identified models.
 
     Raises
@@ -31,16 +41,18 @@ def fit_with_settings(
     """
     if cells.n_models == 0:
         nothing, no_annotator = np.zeros(0), np.zeros(0, dtype=bool)
-        return FitResult(nothing, nothing, no_annotator, 0.0, 0, no_annotator)
+        return Solution(FitResult(nothing, nothing, no_annotator, 0.0, 0, no_annotator))
     if settings.method == "m-elo":
-        return fit_m_elo(cells, component, start and start[0])
+        return Solution(fit_m_elo(cells, component, start and start[0]))
     weighted = _weigh(cells, component, settings)
-    fit, sd, prior = _fit(cells, weighted, component, settings, start)
+    fit, point = _fit(cells, weighted, component, settings, start)
+    sd = fit.prior_sd
     if settings.seek_higher and sd is not None and cells.n_votes < MOST_VOTES and cells.n_models <= MOST_MODELS:
-        maxima = find_maxima(fit.counted(cells), component, fit, prior_sd=sd, ability_cap=settings.ability_cap)
-        fit = replace(maxima.best, weighted=weighted, rivals=maxima.rivals)
+        maxima = find_maxima(component, Maximum(fit, point), ability_cap=settings.ability_cap)
+        best, point = maxima.best
+        fit = replace(best, weighted=weighted, rivals=maxima.rivals, prior_sd=sd, prior=fit.prior)
     try:
-        return _published(component, fit, settings, sd, prior, cells)
+        return _published(component, fit, settings, cells, point)
     except SaddlePointError as saddle:
         if cells.n_annotators < FEW or find_scale(cells).number > 1:
             raise
@@ -61,22 +73,23 @@ def _fit(
     component: Indices,
     settings: LoopSettings,
     start: tuple[Floats, Floats] | None,
-) -> tuple[FitResult, float | None, PriorSpread | None]:
-    """Fit am-ELO; return the fit, the prior's sd, and how it was estimated: from votes that all weigh 1."""
+) -> Maximum:
+    """Fit am-ELO. An estimated prior is that of votes that all weigh 1."""
     cap, sd, prior = settings.ability_cap, settings.prior_sd, None
     if sd == "estimated":
         fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
-        if weighted is None:
-            return fit, prior.sd, prior
         sd, start = prior.sd, (fit.R, fit.theta)
+        if weighted is None:
+            point = Likelihood(cells, sd).expand(fit.R, fit.theta)
+            return Maximum(replace(fit, prior_sd=sd, prior=prior), point)
     counted = cells if weighted is None else weighted.cells
-    fit = fit_am_elo(counted, component, prior_sd=sd, ability_cap=cap, start=start)
-    return replace(fit, weighted=weighted), sd, prior
+    fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=cap, start=start)
+    return Maximum(replace(fit, weighted=weighted, prior_sd=sd, prior=prior), point)
 
 
 def _leave_saddle(
     saddle: SaddlePointError, cells: Cells, weighted: Weighted | None, component: Indices, settings: LoopSettings
-) -> FitResult:
+) -> Solution:
     """Fit from both sides of a saddle point, and take the higher maximum.
 
     Raises
@@ -88,17 +101,17 @@ def _leave_saddle(
     for side in (1.0, -1.0):
         start = saddle.R + side * saddle.direction, saddle.theta
         try:
-            fit, sd, prior = _fit(cells, weighted, component, settings, start)
-            fit = _published(component, fit, settings, sd, prior, cells)
+            fit, point = _fit(cells, weighted, component, settings, start)
+            solution = _published(component, fit, settings, cells, point)
         except (NotConvergedError, NoCommonRankingError):
             continue
-        log_prior = 0.0 if sd is None else _log_prior(fit.theta, sd)
-        ends.append((fit.log_likelihood + log_prior, fit))
+        log_prior = 0.0 if fit.prior_sd is None else _log_prior(fit.theta, fit.prior_sd)
+        ends.append((fit.log_likelihood + log_prior, solution))
     ends.sort(key=lambda end: end[0])
     if not ends:
         raise saddle
     (low, one), (high, other) = ends[0], ends[-1]
-    if high - low < AS_GOOD and not np.allclose(one.R, other.R, atol=APART):
+    if high - low < AS_GOOD and not np.allclose(one.fit.R, other.fit.R, atol=APART):
         raise saddle
     return other
 
@@ -108,7 +121,7 @@ def _log_prior(theta: Floats, sd: float) -> float:
     return -float(np.sum((theta - 1.0) ** 2)) / (2.0 * sd**2) - len(theta) * math.log(sd)
 
 
-def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -> FitResult:
+def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
     """Fit each group of models and annotators that votes link by itself, where `fit_with_settings` fails.
 
     A small group without a stable maximum keeps abilities of 1, so that its scores are m-ELO's
@@ -137,7 +150,7 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
         mine = compact(cells.where(inside))
         label = component[mine.models]
         try:
-            fit = fit_with_settings(mine.cells, label, one, None)
+            fit = fit_with_settings(mine.cells, label, one, None).fit
         except (NotConvergedError, NoCommonRankingError) as failure:
             if len(mine.annotators) >= FEW:
                 raise _widened(failure, mine, cells) from None
@@ -148,9 +161,8 @@ def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -
             weight[inside], by_ability[mine.annotators] = fit.weights(mine.cells), fit.weighted.by_ability
         log_likelihood, iterations = log_likelihood + fit.log_likelihood, max(iterations, fit.iterations)
     weighted = scale_votes(cells, weight, by_ability)
-    whole = FitResult(R, theta, at_cap, log_likelihood, iterations, undecided, weighted=weighted)
-    prior = DEFAULT if estimated else None
-    return _published(component, whole, one, prior_sd, prior, cells)
+    whole = FitResult(R, theta, at_cap, log_likelihood, iterations, undecided, prior_sd, weighted=weighted)
+    return _published(component, replace(whole, prior=DEFAULT if estimated else None), one, cells, None)
 
 
 def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, cells: Cells) -> RatingError:
@@ -163,18 +175,13 @@ def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, c
 
 
 def _published(
-    component: Indices,
-    fit: FitResult,
-    settings: LoopSettings,
-    prior_sd: float | None,
-    prior: PriorSpread | None,
-    votes: Cells,
-) -> FitResult:
-    """Add what is published of a fit; `votes` are the fit's cells without their weights."""
-    if prior_sd is None:  # the paper's estimator has no correction
-        return fit
-    observed = observe(fit.counted(votes), fit, component, prior_sd=prior_sd)
+    component: Indices, fit: FitResult, settings: LoopSettings, votes: Cells, point: Curvature | None
+) -> Solution:
+    """Add what is published of a fit; `votes` are the fit's cells without their weights, `point` its derivatives."""
+    if fit.prior_sd is None:  # the paper's estimator has no correction
+        return Solution(fit)
+    observed = observe(fit.counted(votes), fit, component, prior_sd=fit.prior_sd, point=point)
     if not settings.bias_correction:
-        return replace(fit, prior_sd=prior_sd, prior=prior, observed=observed)
-    corrected = correct_bias(fit, observed, votes, prior_sd=prior_sd, ability_cap=settings.ability_cap)
-    return replace(fit, prior_sd=prior_sd, prior=prior, observed=observed, corrected=corrected)
+        return Solution(fit, observed)
+    corrected = correct_bias(fit, observed, votes, prior_sd=fit.prior_sd, ability_cap=settings.ability_cap)
+    return Solution(replace(fit, corrected=corrected), observed)

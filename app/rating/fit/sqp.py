@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg import LinAlgError
 
 from app.rating.arrays import Floats, sum_by
 from app.rating.errors import NotConvergedError
+from app.rating.fit.arrow import Block, Eliminated, constrain
 from app.rating.fit.likelihood import laplacian
-from app.rating.fit.partition import Eliminated, Partition, Point
+from app.rating.fit.partition import Partition, Point
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.scale import WIDTH
 from app.rating.threads import one_blas_thread
@@ -202,18 +203,15 @@ def _solve(partitions: Partitions, point: Point, A: Floats, system: Eliminated) 
     """Return the step of the scores and the multipliers; None without a positive definite system."""
     if not np.all((system.free > 0.0) & (system.size > 0.0)):
         return None
-    group = partitions.scale.models  # all cells of a model belong to one group
+    group = partitions.scale.models
     missing = (system.slack + WIDTH * point.violation) / system.size
-    S = A - system.product
-    for each, size in enumerate(system.size):
-        along = system.along if len(system.size) == 1 else np.where(group == each, system.along, 0.0)
-        S += np.outer(along, along / size)
-    right = system.moved - point.gradient + system.along * missing[group]
+    S = A - system.product + constrain(system.along, system.size, group)
     S += float(A.diagonal().mean()) * partitions.shifts
+    right = system.moved - point.gradient + system.along * missing[group]
     for raised in RAISES:
-        factor, failed = dpotrf(S + raised * A if raised else S, lower=1)
-        if failed:
+        try:
+            scores = Block(S + raised * A if raised else S).solve(right)
+        except LinAlgError:
             continue
-        scores: Floats = dpotrs(factor, right, lower=1)[0]
         return scores, missing - sum_by(group, system.along * scores, len(missing)) / system.size
     return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.fit.fit import FEW
+from app.rating.fit.am_elo import FEW
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.prior_spread import ASSUMED
 from app.rating.fit.scale import ELO_PER_NATURAL, LEAST_MEDIAN

@@ -164,7 +164,7 @@ class _Work:
         self.cells, self.fit, self.frame = cells, fit, frame
         self.R, self.theta = fit.R, fit.theta
         observed = frame.observed
-        self.likelihood, self.inverse_D = observed.likelihood, observed.arrow.inverse_D
+        self.likelihood, self.inverse_D = observed.likelihood, observed.inverse_D
         self.D, self.cross = observed.point.D, observed.point.cross
         self.information = np.diag(observed.point.A)
 

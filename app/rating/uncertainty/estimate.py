@@ -13,11 +13,12 @@ from app.rating.errors import (
     SaddlePointError,
     VotesError,
 )
-from app.rating.fit.fit import fit_m_elo
+from app.rating.fit.m_elo import fit_m_elo
+from app.rating.fit.observed import Observed
 from app.rating.fit.prior_spread import ASSUMED, LEAST
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import find_scale, typical_ability
-from app.rating.fit.solution import fit_groups_apart, fit_with_settings
+from app.rating.fit.solution import Solution, fit_groups_apart, fit_with_settings
 from app.rating.fit.warm_start import Start, find_begin
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
@@ -63,21 +64,21 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Rati
     models = int((components.label >= 0).sum())
     if models > MOST_MODELS:
         raise VotesError(f"at most {MOST_MODELS:,} models can be rated at once; the votes compare {models:,}")
-    identified, small, fit = _identify_and_solve(cells, pairs, components, settings, start)
+    identified, small, (fit, observed) = _identify_and_solve(cells, pairs, components, settings, start)
     label = components.label[small.models]
-    unit, annotator_unit = _units(small.cells, fit, settings)
+    unit, annotator_unit = _units(small.cells, fit, observed, settings)
     fitted = time.perf_counter()
     spread = None
     if settings.interval != "none" and len(small.models):
         spread = covariance(
             fit.counted(small.cells), fit, label, kind=settings.interval,
-            prior_sd=fit.prior_sd, abilities=settings.method == "am-elo", observed=fit.observed,
+            prior_sd=fit.prior_sd, abilities=settings.method == "am-elo", observed=observed,
             published=(fit.scores, fit.abilities, annotator_unit),
         )  # fmt: skip
     seconds = {"fit": fitted - began, "intervals": time.perf_counter() - fitted}
     return Rating(
         settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small, fit=fit,
-        covariance=spread, unit=unit, annotator_unit=annotator_unit,
+        observed=observed, covariance=spread, unit=unit, annotator_unit=annotator_unit,
         annotators=_annotators(cells, small, fit, spread, annotator_unit, settings), seconds=seconds,
     )  # fmt: skip
 
@@ -95,7 +96,7 @@ def _annotators(
 
 def _identify_and_solve(
     cells: Cells, pairs: Cells, components: Components, settings: LoopSettings, start: Start | None
-) -> tuple[Mask, Compact, FitResult]:
+) -> tuple[Mask, Compact, Solution]:
     """Find the models that have a finite score, and fit them.
 
     So few votes that abilities and scores can fit almost all of them have no maximum, or one for few of the models. The
@@ -113,7 +114,7 @@ def _identify_and_solve(
 
 def _identify_and_solve_once(
     cells: Cells, pairs: Cells, components: Components, settings: LoopSettings, start: Start | None
-) -> tuple[Mask, Compact, FitResult]:
+) -> tuple[Mask, Compact, Solution]:
     """Find the models that have a finite score, and fit them.
 
     A model is barred, and the rest fitted again, where its score diverges although the signs say that it is finite: its
@@ -135,7 +136,7 @@ def _identify_and_solve_once(
         small = compact(_between(cells, identified), identified)
         label = components.label[small.models]
         try:
-            fit = _solve(small, label, settings, start)
+            solution = _solve(small, label, settings, start)
         except NotConvergedError as failure:
             if settings.prior_sd is not None and rounds > IDENTIFICATION_ROUNDS:
                 raise
@@ -143,12 +144,12 @@ def _identify_and_solve_once(
             if recovered is None:
                 identified = find_identified(_without(pairs, barred), components, np.ones(1))
                 continue
-            fit = recovered
+            solution = recovered
         sign = np.ones(cells.n_annotators)
-        sign[small.annotators] = fit.theta
+        sign[small.annotators] = solution.fit.theta
         agreed = find_identified(_without(cells, barred), components, sign)
         if np.array_equal(agreed, identified):
-            return identified, small, fit
+            return identified, small, solution
         if rounds >= IDENTIFICATION_ROUNDS:
             barred |= identified & ~agreed
         identified = agreed
@@ -156,7 +157,7 @@ def _identify_and_solve_once(
 
 def _bar_or_fit_apart(
     failure: NotConvergedError, small: Compact, label: Indices, settings: LoopSettings, barred: Mask
-) -> FitResult | None:
+) -> Solution | None:
     """Bar the models because of which a fit failed, and return None; or return a fit of its groups by themselves."""
     if settings.method == "m-elo":
         raise failure  # the objective is concave and has a maximum, so no score diverges
@@ -209,7 +210,7 @@ def _median_score(R: Floats, label: Indices) -> Floats:
     return middle
 
 
-def _solve(small: Compact, label: Indices, settings: LoopSettings, start: Start | None) -> FitResult:
+def _solve(small: Compact, label: Indices, settings: LoopSettings, start: Start | None) -> Solution:
     begin = None if start is None else find_begin(small, settings, start)
     if begin is not None:
         try:
@@ -222,11 +223,11 @@ def _solve(small: Compact, label: Indices, settings: LoopSettings, start: Start 
         raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
 
 
-def _units(cells: Cells, fit: FitResult, settings: LoopSettings) -> tuple[Floats, Floats]:
+def _units(cells: Cells, fit: FitResult, observed: Observed | None, settings: LoopSettings) -> tuple[Floats, Floats]:
     theta = fit.abilities
     if settings.method == "m-elo" or len(theta) == 0:
         return np.ones(cells.n_models), np.ones(len(theta))
-    known = None if fit.observed is None else fit.observed.arrow.scale
+    known = None if observed is None else observed.scale
     scale = known or find_scale(cells)
     models, annotators = scale.models, scale.annotators
     annotator_unit = typical_ability(theta, annotators)

@@ -74,7 +74,7 @@ class Influence:
         """
         fit, cells, votes = self.rating.fit, self.rating.small.cells, self.vote_groups(change)
         y = self.observed.solve(contrast)
-        q = self.observed.arrow.project(self.observed.likelihood.times_rows(self.observed.point.cross, y))
+        q = self.observed.project(self.observed.likelihood.times_rows(self.observed.point.cross, y))
         out = np.empty(len(votes.cell))
         map_parts(
             lambda part: influence_by_vote(
@@ -97,8 +97,8 @@ def find_influence(rating: Rating) -> Influence:
         The fit is at a saddle point.
     """
     fit = rating.fit
-    if fit.observed is not None:
-        return Influence(rating, fit.observed)
+    if rating.observed is not None:
+        return Influence(rating, rating.observed)
     with one_blas_thread():
         observed = observe(
             rating.small.cells, fit, rating.components.label[rating.small.models],
@@ -162,20 +162,20 @@ class _Others:
     """
 
     def __init__(self, influence: Influence, left_out: slice) -> None:
-        arrow, theta = influence.observed.arrow, influence.rating.fit.theta[left_out]
+        observed, theta = influence.observed, influence.rating.fit.theta[left_out]
         rows = _rows(influence, influence.observed.point.cross, left_out)
-        self.bound = arrow.scale is not None and len(arrow.size) > 0
+        self.bound = bool(observed.size.any())
         self.total, self.others = np.zeros_like(rows), np.zeros_like(rows)
         self.whole, self.size, self.lost = np.ones(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
-        if arrow.scale is None or not self.bound:
+        if observed.scale is None or not self.bound:
             return
-        group = arrow.scale.annotators[left_out]
-        v_over_D, inverse_D = arrow.v_over_D[left_out], arrow.inverse_D[left_out]
-        self.total = (arrow.z * arrow.size[:, None])[group]
+        group = observed.scale.annotators[left_out]
+        v_over_D, inverse_D = observed.v_over_D[left_out], observed.inverse_D[left_out]
+        self.total = np.where(observed.scale.models == group[:, None], observed.along, 0.0)
         self.others = self.total - rows * v_over_D[:, None]
         own = v_over_D**2 / np.where(inverse_D > 0, inverse_D, 1.0)  # v²/D
-        self.whole = np.maximum(arrow.size[group], TINY)
-        self.size = np.maximum(arrow.size[group] - own, TINY)
+        self.whole = np.maximum(observed.size[group], TINY)
+        self.size = np.maximum(observed.size[group] - own, TINY)
         self.lost = WIDTH * np.tanh((theta - 1.0) / WIDTH)
 
     def multiplier(self, X: Floats) -> Floats:
@@ -189,7 +189,7 @@ def _change(influence: Influence) -> Floats:
     rating, observed = influence.rating, influence.observed
     contributions = observed.likelihood.score_contributions(rating.fit.R, rating.fit.theta)
     change = np.empty((rating.small.cells.n_annotators, rating.small.cells.n_models))
-    if observed.arrow.scale is not None and len(observed.arrow.size) > 0:
+    if observed.size.any():
         _ = influence.frame_total  # for all parts, which run on threads: computed once, by all threads
 
     def fill(part: tuple[int, int]) -> None:
@@ -230,7 +230,7 @@ def _unit_change(influence: Influence, others: _Others, X: Floats, left_out: sli
     the unit's equation.
     """
     frame, rating = influence.frame, influence.rating
-    arrow, group = influence.observed.arrow, frame.annotators[left_out]
+    group = frame.annotators[left_out]
     share, rows = frame.share[left_out], _rows(influence, influence.observed.point.cross, left_out)
     along = np.where(frame.models == group[:, None], influence.frame_total, 0.0) - rows * share[:, None]
     slope = 1.0 - np.tanh(frame.distance) ** 2
@@ -242,7 +242,7 @@ def _unit_change(influence: Influence, others: _Others, X: Floats, left_out: sli
     fit = rating.fit
     moved, weight = -np.einsum("ki,ki->k", along, X) - frame.pull[left_out], of_others(slope * fit.abilities)
     if fit.corrected is None:  # corrected abilities are fitted apart from the constraint
-        moved += others.multiplier(X) * of_others(slope * arrow.v_over_D)
+        moved += others.multiplier(X) * of_others(slope * influence.observed.v_over_D)
     unit = rating.annotator_unit[left_out] * moved / np.where(weight > TINY, weight, np.inf)
     changes: Floats = np.where(frame.models == group[:, None], unit[:, None], 0.0)
     return changes
@@ -254,7 +254,7 @@ def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice)
     out = np.empty_like(X)
     own_curvature(
         left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b,
-        fit.counted(cells).n, fit.R, fit.theta, observed.point.cross, observed.arrow.inverse_D, X, out,
+        fit.counted(cells).n, fit.R, fit.theta, observed.point.cross, observed.inverse_D, X, out,
     )  # fmt: skip
     out -= others.others * (np.einsum("ki,ki->k", others.others, X) / others.size)[:, None]
     out += others.total * (np.einsum("ki,ki->k", others.total, X) / others.whole)[:, None]

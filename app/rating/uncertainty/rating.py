@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
+from app.rating.fit.observed import Observed
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.warm_start import Start
@@ -33,6 +34,7 @@ class Rating:
     identified : models with a finite score, shape (n_models,)
     small : the cells between identified models, renumbered: the indices of `fit` and `covariance`
     fit : the solver's result, and its scores and abilities less their bias
+    observed : the information at the fit; None where the fit needed none
     unit : typical ability of each model's scale group, shape (small.models,); 1 for m-ELO
     annotator_unit : the same for each annotator of `small`
     annotators : abilities, and what the rules say of all annotators; of a fit outside the loop every annotator with
@@ -50,6 +52,7 @@ class Rating:
     identified: Mask
     small: Compact
     fit: FitResult
+    observed: Observed | None
     covariance: Covariance | None
     unit: Floats
     annotator_unit: Floats

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, inv
+from scipy.linalg import LinAlgError, inv
 
 from app.rating.arrays import Floats, Indices
-from app.rating.fit.arrow import shift_projector
+from app.rating.fit.arrow import Block, constrain
 from app.rating.fit.observed import Observed
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import WIDTH, Scale, unit_widths
@@ -44,26 +44,26 @@ class UnitFrame:
     S: Floats
 
     @cached_property
-    def _factor(self) -> tuple[tuple[Floats, bool], Floats, float]:
-        shifts = shift_projector(self.observed.arrow.component)
-        typical = float(np.trace(self.observed.point.A) / max(len(self.S), 1))
-        return cho_factor(self.S + typical * shifts, lower=True), shifts, typical
+    def block(self) -> Block:
+        """S, factorised.
 
-    def solve(self, right: Floats) -> Floats:
-        """Return S⁺ times vectors that sum to 0 in every component, shape (n_models,) or (n_models, columns)."""
-        solution: Floats = cho_solve(self._factor[0], right)
-        return solution
+        Raises
+        ------
+        LinAlgError
+            It is not positive definite across the shifts.
+        """
+        return Block(self.S + self.observed.typical * self.observed.shifts)
 
     @cached_property
     def inverse(self) -> Floats:
         """S⁺, shape (n_models, n_models)."""
-        factor, shifts, typical = self._factor
-        inverse: Floats = cho_solve(factor, np.eye(len(shifts))) - shifts / typical
+        shifts = self.observed.shifts
+        inverse: Floats = self.block.solve(np.eye(len(shifts))) - shifts / self.observed.typical
         return inverse
 
     def inverse_with(self, added: Floats) -> Floats:
         """Return (S + added)⁺; the rows and columns of `added` sum to 0 in every component."""
-        _, shifts, typical = self._factor
+        shifts, typical = self.observed.shifts, self.observed.typical
         inverse: Floats = inv(self.S + added + typical * shifts) - shifts / typical
         return inverse
 
@@ -78,49 +78,29 @@ def fix_unit(observed: Observed, fit: FitResult, theta: Floats, unit: Floats) ->
     theta : abilities as published, in the solver's units, shape (n_annotators,)
     unit : typical ability of each annotator's scale group, shape (n_annotators,)
     """
-    arrow, n_models = observed.arrow, len(fit.R)
-    if arrow.scale is None:
-        one_group, known = np.zeros(n_models, dtype=np.int64), np.zeros(len(theta))
+    if observed.scale is None:
+        one_group, known = np.zeros(len(fit.R), dtype=np.int64), np.zeros(len(theta))
+        no_group = known.astype(np.int64)
+        nothing = np.zeros(len(fit.R))
         return UnitFrame(
-            observed,
-            one_group,
-            known.astype(np.int64),
-            known,
-            known,
-            known,
-            np.full(1, np.inf),
-            np.zeros(n_models),
-            arrow.S,
-        )
-    frame = _constrained(observed, arrow.scale, theta - unit, unit * unit_widths(arrow.scale.annotators))
+            observed, one_group, no_group, known, known, known, np.full(1, np.inf), nothing, observed.S
+        )  # fmt: skip
+    frame = _constrained(observed, observed.scale, theta - unit, unit * unit_widths(observed.scale.annotators))
     try:
-        frame.solve(np.zeros(n_models))
+        _ = frame.block
     except LinAlgError:
-        return _constrained(observed, arrow.scale, fit.theta - 1.0, np.full(len(theta), WIDTH))
+        return _constrained(observed, observed.scale, fit.theta - 1.0, np.full(len(theta), WIDTH))
     return frame
 
 
 def _constrained(observed: Observed, scale: Scale, distance: Floats, width: Floats) -> UnitFrame:
     """Return the information on Σ_k tanh(distance_k/width_k) = 0 in every scale group."""
-    arrow = observed.arrow
     t = np.tanh(distance / width)
     v = 1.0 - t**2
-    share = v * arrow.inverse_D
+    share = v * observed.inverse_D
     size = scale.sum(v * share)
     size = np.where(size > 0, size, np.inf)
     total = observed.likelihood.by_model(observed.point.cross, share)
-    S = arrow.S - (arrow.z.T * arrow.size) @ arrow.z if len(arrow.size) else arrow.S.copy()
-    for group in range(scale.number):  # all cells of a model belong to one group
-        mine = np.where(scale.models == group, total, 0.0)
-        S += np.outer(mine, mine) / size[group]
-    return UnitFrame(
-        observed,
-        scale.models,
-        scale.annotators,
-        width * t,
-        distance / width,
-        share,
-        size,
-        total / size[scale.models],
-        S,
-    )
+    S = observed.loose + constrain(total, size, scale.models)
+    z = total / size[scale.models]
+    return UnitFrame(observed, scale.models, scale.annotators, width * t, distance / width, share, size, z, S)

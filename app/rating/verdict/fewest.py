@@ -90,7 +90,7 @@ def _largest_votes(
         lambda part: times_columns(*part, rows.starts, cells.model_a, cells.model_b, observed.point.cross, Y, product),
         rows.parts,
     )
-    Q = np.ascontiguousarray(observed.arrow.project(product))
+    Q = np.ascontiguousarray(observed.project(product))
 
     weight, possible, residual = fit.weights(cells), change.possible(cells), change.outcome * VERDICTS + change.constant
     kept, size = np.zeros((len(gap), ROOM)), np.zeros((len(gap), ROOM))

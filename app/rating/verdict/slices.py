@@ -6,10 +6,10 @@ import numpy as np
 
 from app.rating.arrays import Floats, Mask, sum_by
 from app.rating.errors import VotesError
+from app.rating.fit.am_elo import CERTAIN
 from app.rating.fit.bias import ability_spread, correct_held
-from app.rating.fit.fit import CERTAIN
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.newton import minimise_scores
+from app.rating.fit.m_elo import minimise_scores
 from app.rating.fit.observed import observe
 from app.rating.fit.result import FitResult
 from app.rating.fit.weights import weigh_abilities, weigh_votes
@@ -65,8 +65,8 @@ def hold_abilities(whole: Rating, settings: LoopSettings) -> HeldAbilities:
     annotators, fit, unit = whole.small.annotators, whole.fit, whole.annotator_unit
     ability[annotators] = fit.abilities / unit
     inverse[annotators] = spread[annotators] = variance[annotators] = 0.0
-    if settings.bias_correction and fit.observed is not None:
-        q, likelihood = fit.observed.ability_inverse(), fit.observed.likelihood
+    if settings.bias_correction and whole.observed is not None:
+        q, likelihood = whole.observed.ability_inverse(), whole.observed.likelihood
         inverse[annotators] = q / unit**2
         spread[annotators] = ability_spread(likelihood, fit.scores, fit.abilities, q) / unit**2
         variance[annotators] = spread[annotators]
@@ -128,8 +128,9 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rati
     certain = theta**2 > CERTAIN**2 * held.variance  # only these bound a model
     bounding = np.where(certain, theta, 0.0) if open_ else theta
     return _Slice(
-        settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small, fit=fit,
-        covariance=spread, unit=one, annotator_unit=ones, annotators=held.annotators(cells), seconds={}, held=bounding,
+        settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small,
+        fit=fit, observed=None, covariance=spread, unit=one, annotator_unit=ones, annotators=held.annotators(cells),
+        seconds={}, held=bounding,
     )  # fmt: skip
 
 
@@ -160,9 +161,9 @@ def _solve(
     if held.weight is not None and settings.influence_limit is not None:
         weighted = weigh_votes(small.cells, held.weight[small.annotators], settings.influence_limit)
     cells = small.cells if weighted is None else weighted.cells
-    fit = minimise_scores(Likelihood(cells, None), label, np.zeros(len(small.models)), theta)
+    fit, point = minimise_scores(Likelihood(cells, None), label, np.zeros(len(small.models)), theta)
     fit = replace(fit, weighted=weighted)
-    observed = observe(cells, fit, label, prior_sd=None, abilities=False)
+    observed = observe(cells, fit, label, prior_sd=None, abilities=False, point=point)
     inverse, spread = held.inverse[small.annotators], held.spread[small.annotators]
     if inverse.any():
         fit = replace(fit, corrected=(correct_held(fit, observed, inverse=inverse, spread=spread), theta))

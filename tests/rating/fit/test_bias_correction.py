@@ -7,8 +7,8 @@ import pytest
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.abilities import shadow_abilities
+from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.bias import correct_bias, first_order_bias, mean_score_gradient
-from app.rating.fit.fit import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.observed import observe
 from app.rating.fit.scale import typical_ability
@@ -76,7 +76,7 @@ def test_nothing_moves_by_more_than_half_its_standard_error(cells_of: MakeCells)
     observed = observe(cells, fit, component, prior_sd=1.0)
     R, theta = correct_bias(fit, observed, cells, prior_sd=1.0, ability_cap=None)
     shift = fit.R - R
-    assert np.sqrt(shift @ observed.arrow.S @ shift) == pytest.approx(0.5 * np.sqrt(4))
+    assert np.sqrt(shift @ observed.S @ shift) == pytest.approx(0.5 * np.sqrt(4))
     own, se = shadow_abilities(cells, R, prior_sd=1.0, ability_cap=None)
     assert np.all(np.abs(own - theta) <= 0.75 * se)  # half the sandwich's, which may be the larger one
     assert np.all(theta < own + 1e-9)

@@ -17,7 +17,8 @@ from app.rating.errors import (
     NotConvergedError,
     SaddlePointError,
 )
-from app.rating.fit.fit import fit_am_elo, fit_m_elo
+from app.rating.fit.am_elo import fit_am_elo
+from app.rating.fit.m_elo import fit_m_elo
 from app.rating.votes.cells import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]
@@ -257,7 +258,7 @@ def test_the_best_of_several_maxima_is_found() -> None:
     component = one_component(cells)
     best = fit_am_elo(cells, component, prior_sd=2.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.rating.fit.fit.FEW", 0)
+        patch.setattr("app.rating.fit.am_elo.FEW", 0)
         first = fit_am_elo(cells, component, prior_sd=2.0)
     objective = [np.sum((fit.theta - 1) ** 2) / 8 - fit.log_likelihood for fit in (best, first)]
     assert objective[0] < objective[1] - 0.01

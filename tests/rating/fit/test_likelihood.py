@@ -62,12 +62,12 @@ def test_fisher_hessian_is_the_expectation_of_the_exact_one(likelihood: Likeliho
     x = theta[c.annotator] * (R[c.model_a] - R[c.model_b])
     expected = Cells(c.annotator, c.model_a, c.model_b, c.n, c.n / (1 + np.exp(-x)), c.ties, ANNOTATORS, MODELS)
     exact = Likelihood(expected, 0.7).expand(R, theta)
-    part = Partition(c, np.zeros(ANNOTATORS, dtype=np.int64), 1, 0.7**-2, np.inf)
+    part = Partition(c, np.zeros(ANNOTATORS, dtype=np.int64), 1, 0.7, np.inf)
     part.begin(theta)
     fisher = part.expand(R, np.zeros(1), exact=False)
     np.testing.assert_allclose(exact.A, laplacian(fisher.stiffness, MODELS), rtol=1e-12)
-    np.testing.assert_allclose(exact.cross, part.cross, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(exact.D, part.D, rtol=1e-12)
+    np.testing.assert_allclose(exact.cross, part.arrow.point.cross, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(exact.D, part.arrow.D, rtol=1e-12)
 
 
 def test_the_expanded_value_is_the_objective(likelihood: Likelihood) -> None:

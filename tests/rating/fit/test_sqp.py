@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from app.rating.errors import NotConvergedError
 from app.rating.fit import sqp
-from app.rating.fit.fit import fit_am_elo
+from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood, laplacian
 from app.rating.fit.partition import Partition, Point
 from app.rating.fit.partitions import Partitions
@@ -166,21 +166,21 @@ def test_the_step_solves_the_optimality_conditions() -> None:
     step = sqp.solve_quadratic(partitions, point)
     assert step is not None
     assert 3 < part.held.sum() < 27
-    B = np.zeros((annotators, models))
-    np.add.at(B, (cells.annotator, cells.model_a), part.cross)
-    np.add.at(B, (cells.annotator, cells.model_b), -part.cross)
+    arrow, B = part.arrow, np.zeros((annotators, models))
+    np.add.at(B, (cells.annotator, cells.model_a), arrow.point.cross)
+    np.add.at(B, (cells.annotator, cells.model_b), -arrow.point.cross)
     A = laplacian(point.stiffness, models)
-    hessian = np.block([[A, B.T], [B, np.diag(1 / part.inverse_D)]])
+    hessian = np.block([[A, B.T], [B, np.diag(1 / arrow.inverse_D)]])
     d = np.append(step.scores, part.step)
-    bound = np.append(np.zeros(models), part.v)
-    left = hessian @ d + np.append(point.gradient, part.gradient) + step.multiplier[0] * bound
+    bound = np.append(np.zeros(models), arrow.v)
+    left = hessian @ d + np.append(point.gradient, arrow.point.gradient_abilities) + step.multiplier[0] * bound
     free = np.append(np.ones(models, dtype=bool), ~part.held)
     np.testing.assert_allclose(left[free], 0, atol=1e-9)
     assert np.all(left[~free] < 0)  # the model would take them further beyond the cap
     np.testing.assert_allclose(part.theta[part.held] + part.step[part.held], 1.2)
     assert np.all(part.theta + part.step <= 1.2 + 1e-12)
-    assert part.v @ part.step == pytest.approx(-0.3 * point.violation[0], abs=1e-9)
-    assert step.size == pytest.approx(step.scores @ A @ step.scores + part.step**2 @ part.curvature)
+    assert arrow.v @ part.step == pytest.approx(-0.3 * point.violation[0], abs=1e-9)
+    assert step.size == pytest.approx(step.scores @ A @ step.scores + part.step**2 @ arrow.D)
 
 
 def test_the_last_step_takes_the_products_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,8 +273,8 @@ def test_an_ability_that_had_a_long_step_goes_to_the_minimum_of_its_own_terms(mo
     partitions.each(Partition.refine, R, multiplier, 1.0)
     partitions.total(Partition.expand, R, multiplier, exact=True)
     theta = partitions.abilities()
-    gradient, *_ = (np.concatenate(x) for x in zip(*partitions.each(Partition.derivatives), strict=True))
-    gradient = gradient + multiplier * (1.0 - np.tanh((theta - 1.0) / 0.3) ** 2)
+    (part,) = partitions.each(lambda part: part)
+    gradient = part.arrow.point.gradient_abilities + multiplier * (1.0 - np.tanh((theta - 1.0) / 0.3) ** 2)
     held = theta >= 1.5
     assert 0 < held.sum() < 100
     assert np.all(gradient[held] < 0.0)

@@ -6,8 +6,9 @@ import pytest
 from scipy.optimize import brentq
 
 from app.lab.simulate import SimulatedVotes, simulate_votes
-from app.rating.fit.fit import fit_am_elo, fit_m_elo
+from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.m_elo import fit_m_elo
 from app.rating.fit.scale import typical_ability, unit_widths
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import Covariance, _freedom, covariance, critical_values

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from app.lab.simulate import simulate_votes
 from app.rating.errors import NoFiniteScoreError, VotesError
-from app.rating.fit.fit import fit_m_elo
+from app.rating.fit.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty import estimate
 from app.rating.uncertainty.bounds import outside_bounds

@@ -9,10 +9,11 @@ import pytest
 from app.lab.simulate import Role, simulate_votes
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fit import solution as solver
-from app.rating.fit.fit import fit_am_elo
-from app.rating.fit.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior
-from app.rating.fit.result import FitResult
-from app.rating.fit.solution import fit_groups_apart, fit_with_settings
+from app.rating.fit.am_elo import Maximum, find_maximum
+from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.prior_spread import DEFAULT, fit_with_estimated_prior
+from app.rating.fit.result import FitResult, PriorSpread
+from app.rating.fit.solution import Solution, fit_groups_apart, fit_with_settings
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty import estimate
 from app.rating.uncertainty.rating import Rating
@@ -90,19 +91,20 @@ def stranded(monkeypatch: pytest.MonkeyPatch, fits: int) -> None:
     """Let the first so many fits end where all scores are equal."""
     left = [None] * fits
 
-    def fit(cells: Cells, *rest: object, **named: object) -> FitResult:
+    def fit(cells: Cells, *rest: object, **named: object) -> Maximum:
         if not left:
-            return fit_am_elo(cells, *rest, **named)  # type: ignore[arg-type]  # handed on as they come
+            return find_maximum(cells, *rest, **named)  # type: ignore[arg-type]  # handed on as they come
         left.pop()
         none = np.zeros(cells.n_annotators, dtype=bool)
-        return FitResult(np.zeros(cells.n_models), np.ones(cells.n_annotators), none, 0.0, 0, none)
+        point = Likelihood(cells, 1.0).expand(np.zeros(cells.n_models), np.ones(cells.n_annotators))
+        return Maximum(FitResult(np.zeros(cells.n_models), np.ones(cells.n_annotators), none, 0.0, 0, none), point)
 
     def fit_spread(cells: Cells, *rest: object, **named: object) -> tuple[FitResult, PriorSpread]:
         if not left:
             return fit_with_estimated_prior(cells, *rest, **named)  # type: ignore[arg-type]  # the same
-        return fit(cells), DEFAULT
+        return fit(cells).fit, DEFAULT
 
-    monkeypatch.setattr("app.rating.fit.solution.fit_am_elo", fit)
+    monkeypatch.setattr("app.rating.fit.solution.find_maximum", fit)
     monkeypatch.setattr("app.rating.fit.solution.fit_with_estimated_prior", fit_spread)
 
 
@@ -126,14 +128,14 @@ def test_one_way_down_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     there, publish, fits = run_round(crowd(8, 30), ALL).models, solver._published, list[FitResult]()
 
-    def published(component: np.ndarray, fit: FitResult, *rest: Any) -> FitResult:
+    def published(component: np.ndarray, fit: FitResult, *rest: Any) -> Solution:
         fits.append(fit)
         if len(fits) == 1:
             raise SaddlePointError(fit.R, fit.theta, np.linspace(-1, 1, len(fit.R)))
         if len(fits) == 3:
             fit = replace(fit, R=fit.R[::-1])
         if len(fits) < 4:
-            return replace(fit, prior_sd=1.0)
+            return Solution(replace(fit, prior_sd=1.0))
         return publish(component, fit, *rest)
 
     monkeypatch.setattr(solver, "_published", published)
@@ -166,7 +168,7 @@ def test_a_large_group_without_a_maximum_is_an_error(monkeypatch: pytest.MonkeyP
     def fail(*_args: object, **_named: object) -> None:
         raise NotConvergedError("by order", np.zeros(6), np.ones(28))
 
-    monkeypatch.setattr("app.rating.fit.solution.fit_am_elo", fail)
+    monkeypatch.setattr("app.rating.fit.solution.find_maximum", fail)
     with pytest.raises(NotConvergedError, match="by order"):
         run_round(crowd(8, 30), ALL)
 
@@ -180,8 +182,8 @@ def test_groups_apart_are_the_same_fit_as_together() -> None:
     outcome = np.concatenate([left.outcome, right.outcome])
     cells = aggregate(*columns, outcome, n_annotators=24, n_models=8)
     component = np.repeat([0, 1], 4)
-    together = fit_with_settings(cells, component, ALL, None)
-    apart = fit_groups_apart(cells, component, ALL)
+    together = fit_with_settings(cells, component, ALL, None).fit
+    apart = fit_groups_apart(cells, component, ALL).fit
     np.testing.assert_allclose(apart.R, together.R, atol=1e-8)
     np.testing.assert_allclose(apart.theta, together.theta, atol=1e-8)
     assert apart.log_likelihood == pytest.approx(together.log_likelihood)

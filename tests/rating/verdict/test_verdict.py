@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
+from app.rating.settings import DecisionRule
 from app.rating.verdict.joint import JointScores, widen, widenings
 from app.rating.verdict.order import (
     TUNED_TO,
     Decision,
-    DecisionRule,
     Unscored,
     decide,
     one_sided_cost,

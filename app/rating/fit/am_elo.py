@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -6,15 +7,13 @@ from app.rating.arrays import Floats, Indices
 from app.rating.errors import (
     NoCommonRankingError,
     NoFiniteMaximumError,
-    NoFiniteScoreError,
     NotConvergedError,
     SaddlePointError,
     counted,
 )
 from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.arrow import Problem
-from app.rating.fit.likelihood import Curvature, Likelihood, laplacian
-from app.rating.fit.newton import minimise_scores
+from app.rating.fit.likelihood import Curvature, Likelihood
+from app.rating.fit.m_elo import fit_m_elo_unchecked
 from app.rating.fit.partition import Partition
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult
@@ -23,7 +22,6 @@ from app.rating.fit.scale import find_scale, typical_ability
 from app.rating.fit.sqp import Optimum, minimise
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
-from app.rating.votes.graph import find_components, find_identified, strong_classes
 
 CERTAIN = 2.0  # standard errors from 0, beyond which the sign of an ability is certain
 FIRST_UPDATES = 3  # Newton steps on each ability alone, from 1
@@ -35,55 +33,6 @@ FEW = 20  # annotators, below which the likelihood often has several maxima, or 
 BELIEVED = 5.0  # votes that one counts, of an annotator who is believed more
 AS_GOOD = 1e-6  # difference in log-likelihood that rounding may make
 APART = 1e-3  # natural units between two different maxima
-
-
-def fit_m_elo(cells: Cells, component: Indices, start: Floats | None = None) -> FitResult:
-    """Maximise ℓ(R) = Σ_cells s·log σ(R_a − R_b) + (n − s)·log σ(R_b − R_a): Bradley-Terry.
-
-    Parameters
-    ----------
-    cells : every model connected to every other of its component through wins in both directions
-    component : component of each model, shape (n_models,)
-    start : R to start from; default 0, which is also used where the search from `start` fails
-
-    Returns
-    -------
-    FitResult
-        with θ = 1; unique up to the shift that centring each component removes.
-
-    Raises
-    ------
-    NoFiniteScoreError
-        A model is not so connected: the maximum lies at infinity.
-    NotConvergedError
-
-    Notes
-    -----
-    Concave; works on the pair table, O(n_models²) memory and O(n_models³) per iteration, about 5 to 10 iterations.
-
-    References
-    ----------
-    Liu et al., Am-ELO, ICML 2025, eq. 4; Bradley and Terry (1952).
-    """
-    pairs = pool_annotators(cells)
-    strong = strong_classes(pairs, np.ones(1))
-    if len(np.unique(strong)) > len(np.unique(component)):
-        largest = find_identified(pairs, find_components(pairs), np.ones(1))
-        raise NoFiniteScoreError(np.flatnonzero(~largest))
-    if start is not None and np.isfinite(start).all():
-        try:
-            return fit_m_elo_unchecked(cells, component, start)
-        except NotConvergedError:
-            pass  # the likelihood is flat so far out
-    return fit_m_elo_unchecked(cells, component)
-
-
-def fit_m_elo_unchecked(cells: Cells, component: Indices, start: Floats | None = None) -> FitResult:
-    """Maximise as `fit_m_elo`; where the maximum lies at infinity, stop far out, as a start for other fits."""
-    R = np.zeros(cells.n_models) if start is None else start
-    pooled = minimise_scores(Likelihood(pool_annotators(cells), None), component, R, np.ones(1))
-    theta, no_annotator = np.ones(cells.n_annotators), np.zeros(cells.n_annotators, dtype=bool)
-    return FitResult(pooled.R, theta, no_annotator, pooled.log_likelihood, pooled.iterations, no_annotator)
 
 
 def fit_am_elo(
@@ -134,6 +83,18 @@ def fit_am_elo(
     ----------
     Liu et al., Am-ELO, ICML 2025, eqs. 5 to 7, Algorithm 2.
     """
+    return find_maximum(cells, component, prior_sd=prior_sd, ability_cap=ability_cap, start=start).fit
+
+
+def find_maximum(
+    cells: Cells,
+    component: Indices,
+    *,
+    prior_sd: float | None,
+    ability_cap: float | None,
+    start: tuple[Floats, Floats] | None = None,
+) -> "Maximum":
+    """Fit as `fit_am_elo`; return the derivatives too."""
     if prior_sd is None and ability_cap is not None:
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
     likelihood = Likelihood(cells, prior_sd)
@@ -179,6 +140,13 @@ def _choose(likelihood: Likelihood, fits: list[FitResult]) -> FitResult:
     return best
 
 
+class Maximum(NamedTuple):
+    """A fit, and the derivatives there by the observed Hessian."""
+
+    fit: FitResult
+    point: Curvature
+
+
 class Climb:
     """The search for a maximum from where the abilities in the partitions are."""
 
@@ -207,7 +175,7 @@ class Climb:
             if len(several) == 1:
                 return self.search(R)
             try:
-                fits.append(self.finish(self.search(R)))
+                fits.append(self.finish(self.search(R)).fit)
             except (NotConvergedError, NoCommonRankingError) as failure:
                 failures.append(failure)
         if not fits:
@@ -216,27 +184,19 @@ class Climb:
         self.partitions.begin(best.theta)
         return Optimum(best.R, best.iterations)
 
-    def finish(self, optimum: Optimum) -> FitResult:
-        """Return the result with its derivatives, and refuse one that is none."""
-        theta, point = self.partitions.abilities(), self._expand(optimum.R)
+    def finish(self, optimum: Optimum) -> Maximum:
+        """Return the maximum, and refuse one that is none."""
+        theta = self.partitions.abilities()
+        point = self.likelihood.expand(optimum.R, theta)
         if self.plain:
             _refuse_unbounded(self.likelihood.rows, optimum.R)
             _refuse_outgrown(theta)
         else:
             _refuse_opposed(theta, point)
         log_likelihood = self.likelihood.prior(theta) - point.value
-        end = Problem(self.likelihood, self.partitions.component, self.partitions.scale), point
         undecided = np.zeros(len(theta), dtype=bool)
-        return FitResult(optimum.R, theta, theta >= self.cap, log_likelihood, optimum.iterations, undecided, end)
-
-    def _expand(self, R: Floats) -> Curvature:
-        """Return the derivatives by the observed Hessian; those of abilities and cells come from the partitions."""
-        no_multiplier = np.zeros(self.partitions.scale.number)
-        point = self.partitions.total(Partition.expand, R, no_multiplier, exact=True)
-        derivatives = zip(*self.partitions.each(Partition.derivatives), strict=True)
-        gradient, D, cross = (np.concatenate(each) for each in derivatives)
-        A = laplacian(point.stiffness, self.partitions.n_models)
-        return Curvature(point.value, point.gradient, gradient, A, cross, D)
+        fit = FitResult(optimum.R, theta, theta >= self.cap, log_likelihood, optimum.iterations, undecided)
+        return Maximum(fit, point)
 
 
 def _refuse_unbounded(rows: CellRows, R: Floats) -> None:
