@@ -10,7 +10,7 @@ import numpy as np
 from app.lab.attacks.joining import Attack, join, share_of_ties, votes_of_attackers
 from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.errors import RatingError
-from app.rating.fit.warm_start import Start
+from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.influence import find_influence
 from app.rating.verdict.round import run_round

@@ -7,9 +7,9 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Ints
 from app.rating.compiled import compiled
 from app.rating.fit.abilities import MOST_CORRECTED, first_order_bias, shadow_abilities
+from app.rating.fit.arrow import Observed
 from app.rating.fit.kernels import moments, pair_of, squared_residual
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.observed import Observed
 from app.rating.fit.result import FitResult
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells

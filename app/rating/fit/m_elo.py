@@ -7,9 +7,8 @@ from scipy.linalg import LinAlgError
 
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NoFiniteScoreError, NotConvergedError
-from app.rating.fit.arrow import Block, shift_projector
+from app.rating.fit.arrow import Block, shift_projector, typical_information
 from app.rating.fit.likelihood import Curvature, Likelihood
-from app.rating.fit.observed import typical_information
 from app.rating.fit.partitions import centre
 from app.rating.fit.result import FitResult
 from app.rating.fit.sqp import CONVERGED, ENOUGH, MAX_HALVINGS, MAX_ITERATIONS, ROUNDING, SUFFICIENT_DECREASE

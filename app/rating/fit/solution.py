@@ -1,26 +1,48 @@
-"""Fits the settings' method to compact cells: chooses the prior, subtracts the bias, handles saddle points."""
+"""The fit of models that have a finite score, from one start after another, and what is published of it."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from app.rating.arrays import Floats, Indices
-from app.rating.errors import NoCommonRankingError, NotConvergedError, RatingError, SaddlePointError
+from app.rating.errors import (
+    NoCommonRankingError,
+    NoFiniteMaximumError,
+    NotConvergedError,
+    RatingError,
+    SaddlePointError,
+)
 from app.rating.fit.am_elo import APART, AS_GOOD, FEW, Maximum, find_maximum
 from app.rating.fit.bias import correct_bias
 from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.m_elo import fit_m_elo, fit_m_elo_unchecked
 from app.rating.fit.maxima import MOST_MODELS, MOST_VOTES, find_maxima
-from app.rating.fit.observed import Observed, observe
-from app.rating.fit.prior_spread import ASSUMED, DEFAULT, fit_with_estimated_prior
+from app.rating.fit.arrow import Observed, observe
+from app.rating.fit.prior_spread import ASSUMED, fit_with_estimated_prior
 from app.rating.fit.result import FitResult
-from app.rating.fit.scale import find_scale
-from app.rating.fit.weights import Weighted, first_abilities, scale_votes, weigh_abilities, weigh_votes
+from app.rating.fit.scale import ELO_PER_NATURAL, LEAST_MEDIAN, find_scale
+from app.rating.fit.weights import Weighted, first_abilities, weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.votes.cells import Cells
-from app.rating.votes.compact import Compact, compact
+from app.rating.votes.compact import Compact
+
+
+@dataclass(frozen=True)
+class Start:
+    """Published results of an earlier round, to start the next fit from; values that are not finite are unknown.
+
+    Attributes
+    ----------
+    score : Elo points, any base, shape (n_models,)
+    ability : published units, shape (n_annotators,)
+    median_ability : what published abilities were divided by
+    """
+
+    score: Floats
+    ability: Floats
+    median_ability: float
 
 
 class Solution(NamedTuple):
@@ -30,33 +52,51 @@ class Solution(NamedTuple):
     observed: Observed | None = None
 
 
-def fit_with_settings(
-    cells: Cells, component: Indices, settings: LoopSettings, start: tuple[Floats, Floats] | None
-) -> Solution:
-    """Fit the settings' method to the compact cells of identified models.
+def fit_models(small: Compact, component: Indices, settings: LoopSettings, start: Start | None = None) -> Solution:
+    """Fit the settings' method to models that have a finite score: from earlier results, or from the default start.
+
+    Parameters
+    ----------
+    component : of each model, shape (n_models,)
+    start : used where it helps (`app.rating.fit.warm_start`); if the fit fails from it, it is repeated from the default
 
     Raises
     ------
     NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
     """
+    begin = None if start is None else find_begin(small, settings, start)
+    if begin is not None:
+        try:
+            return _fit_from(begin, small.cells, component, settings)
+        except RatingError:
+            pass  # repeat from the default start
+    try:
+        return _fit_from(None, small.cells, component, settings)
+    except SaddlePointError as saddle:
+        if small.cells.n_annotators < FEW or find_scale(small.cells).number > 1:
+            raise
+        return _leave_saddle(saddle, small.cells, component, replace(settings, seek_higher=False))
+    except NoFiniteMaximumError as error:
+        raise NoFiniteMaximumError(small.annotators[error.annotators], error.word) from None
+
+
+def _fit_from(
+    start: tuple[Floats, Floats] | None, cells: Cells, component: Indices, settings: LoopSettings
+) -> Solution:
+    """Fit from one start, the default if None, with the other maxima where these are sought."""
     if cells.n_models == 0:
         nothing, no_annotator = np.zeros(0), np.zeros(0, dtype=bool)
         return Solution(FitResult(nothing, nothing, no_annotator, 0.0, 0, no_annotator))
     if settings.method == "m-elo":
         return Solution(fit_m_elo(cells, component, start and start[0]))
     weighted = _weigh(cells, component, settings)
-    fit, point = _fit(cells, weighted, component, settings, start)
-    sd = fit.prior_sd
-    if settings.seek_higher and sd is not None and cells.n_votes < MOST_VOTES and cells.n_models <= MOST_MODELS:
+    fit, point = _maximise(start, cells, weighted, component, settings)
+    few = cells.n_votes < MOST_VOTES and cells.n_models <= MOST_MODELS
+    if settings.seek_higher and fit.prior_sd is not None and few:
         maxima = find_maxima(component, Maximum(fit, point), ability_cap=settings.ability_cap)
         best, point = maxima.best
-        fit = replace(best, weighted=weighted, rivals=maxima.rivals, prior_sd=sd, prior=fit.prior)
-    try:
-        return _published(component, fit, settings, cells, point)
-    except SaddlePointError as saddle:
-        if cells.n_annotators < FEW or find_scale(cells).number > 1:
-            raise
-        return _leave_saddle(saddle, cells, weighted, component, settings)
+        fit = replace(best, weighted=weighted, rivals=maxima.rivals, prior_sd=fit.prior_sd, prior=fit.prior)
+    return publish(fit, point, cells, component, settings)
 
 
 def _weigh(cells: Cells, component: Indices, settings: LoopSettings) -> Weighted | None:
@@ -67,12 +107,12 @@ def _weigh(cells: Cells, component: Indices, settings: LoopSettings) -> Weighted
     return weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
 
 
-def _fit(
+def _maximise(
+    start: tuple[Floats, Floats] | None,
     cells: Cells,
     weighted: Weighted | None,
     component: Indices,
     settings: LoopSettings,
-    start: tuple[Floats, Floats] | None,
 ) -> Maximum:
     """Fit am-ELO. An estimated prior is that of votes that all weigh 1."""
     cap, sd, prior = settings.ability_cap, settings.prior_sd, None
@@ -80,16 +120,13 @@ def _fit(
         fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
         sd, start = prior.sd, (fit.R, fit.theta)
         if weighted is None:
-            point = Likelihood(cells, sd).expand(fit.R, fit.theta)
-            return Maximum(replace(fit, prior_sd=sd, prior=prior), point)
+            return Maximum(replace(fit, prior_sd=sd, prior=prior), Likelihood(cells, sd).expand(fit.R, fit.theta))
     counted = cells if weighted is None else weighted.cells
     fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=cap, start=start)
     return Maximum(replace(fit, weighted=weighted, prior_sd=sd, prior=prior), point)
 
 
-def _leave_saddle(
-    saddle: SaddlePointError, cells: Cells, weighted: Weighted | None, component: Indices, settings: LoopSettings
-) -> Solution:
+def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
     """Fit from both sides of a saddle point, and take the higher maximum.
 
     Raises
@@ -101,12 +138,10 @@ def _leave_saddle(
     for side in (1.0, -1.0):
         start = saddle.R + side * saddle.direction, saddle.theta
         try:
-            fit, point = _fit(cells, weighted, component, settings, start)
-            solution = _published(component, fit, settings, cells, point)
+            solution = _fit_from(start, cells, component, settings)
         except (NotConvergedError, NoCommonRankingError):
             continue
-        log_prior = 0.0 if fit.prior_sd is None else _log_prior(fit.theta, fit.prior_sd)
-        ends.append((fit.log_likelihood + log_prior, solution))
+        ends.append((solution.fit.log_likelihood + _log_prior(solution.fit), solution))
     ends.sort(key=lambda end: end[0])
     if not ends:
         raise saddle
@@ -116,66 +151,14 @@ def _leave_saddle(
     return other
 
 
-def _log_prior(theta: Floats, sd: float) -> float:
-    """Return the log density of the abilities up to a constant that does not depend on the sd."""
-    return -float(np.sum((theta - 1.0) ** 2)) / (2.0 * sd**2) - len(theta) * math.log(sd)
+def _log_prior(fit: FitResult) -> float:
+    """Return the log density of the abilities up to a constant that does not depend on the sd; 0 without a prior."""
+    theta, sd = fit.theta, fit.prior_sd
+    return 0.0 if sd is None else -float(np.sum((theta - 1.0) ** 2)) / (2.0 * sd**2) - len(theta) * math.log(sd)
 
 
-def fit_groups_apart(cells: Cells, component: Indices, settings: LoopSettings) -> Solution:
-    """Fit each group of models and annotators that votes link by itself, where `fit_with_settings` fails.
-
-    A small group without a stable maximum keeps abilities of 1, so that its scores are m-ELO's
-    (`FitResult.undecided`). For example, of two annotators who contradict each other either may be the better one.
-
-    Raises
-    ------
-    NotConvergedError, NoCommonRankingError
-        A group of 20 annotators or more has no maximum; `SaddlePointError` where it has two that are as good.
-
-    Notes
-    -----
-    The likelihood is a product over the groups, so the objective is the same. A prior to be estimated gets sd 1.
-    Votes of undecided groups have the weight 1.
-    """
-    scale = find_scale(cells)
-    sd, estimated = settings.prior_sd, settings.prior_sd == "estimated"
-    prior_sd = ASSUMED if sd == "estimated" else sd
-    one = replace(settings, prior_sd=prior_sd)
-    R, theta = np.zeros(cells.n_models), np.ones(cells.n_annotators)
-    at_cap, undecided = np.zeros((2, cells.n_annotators), dtype=bool)
-    log_likelihood, iterations = 0.0, 0
-    weight, by_ability = np.ones(len(cells.n)), np.ones(cells.n_annotators)
-    for group in range(scale.number):
-        inside = scale.annotators[cells.annotator] == group
-        mine = compact(cells.where(inside))
-        label = component[mine.models]
-        try:
-            fit = fit_with_settings(mine.cells, label, one, None).fit
-        except (NotConvergedError, NoCommonRankingError) as failure:
-            if len(mine.annotators) >= FEW:
-                raise _widened(failure, mine, cells) from None
-            fit = fit_m_elo_unchecked(mine.cells, label)
-            undecided[mine.annotators] = True
-        R[mine.models], theta[mine.annotators], at_cap[mine.annotators] = fit.R, fit.theta, fit.at_cap
-        if fit.weighted is not None:
-            weight[inside], by_ability[mine.annotators] = fit.weights(mine.cells), fit.weighted.by_ability
-        log_likelihood, iterations = log_likelihood + fit.log_likelihood, max(iterations, fit.iterations)
-    weighted = scale_votes(cells, weight, by_ability)
-    whole = FitResult(R, theta, at_cap, log_likelihood, iterations, undecided, prior_sd, weighted=weighted)
-    return _published(component, replace(whole, prior=DEFAULT if estimated else None), one, cells, None)
-
-
-def _widened(failure: NotConvergedError | NoCommonRankingError, mine: Compact, cells: Cells) -> RatingError:
-    """Return a group's failure in the indices of all models and annotators."""
-    if not isinstance(failure, SaddlePointError):
-        return failure
-    R, theta, direction = np.zeros(cells.n_models), np.ones(cells.n_annotators), np.zeros(cells.n_models)
-    R[mine.models], theta[mine.annotators], direction[mine.models] = failure.R, failure.theta, failure.direction
-    return SaddlePointError(R, theta, direction)
-
-
-def _published(
-    component: Indices, fit: FitResult, settings: LoopSettings, votes: Cells, point: Curvature | None
+def publish(
+    fit: FitResult, point: Curvature | None, votes: Cells, component: Indices, settings: LoopSettings
 ) -> Solution:
     """Add what is published of a fit; `votes` are the fit's cells without their weights, `point` its derivatives."""
     if fit.prior_sd is None:  # the paper's estimator has no correction
@@ -185,3 +168,37 @@ def _published(
         return Solution(fit, observed)
     corrected = correct_bias(fit, observed, votes, prior_sd=fit.prior_sd, ability_cap=settings.ability_cap)
     return Solution(replace(fit, corrected=corrected), observed)
+
+
+def find_begin(small: Compact, settings: LoopSettings, start: Start) -> tuple[Floats, Floats] | None:
+    """Return scores and abilities in the solver's units to start from; None where the default start is better.
+
+    The default is better for m-ELO, which has one maximum and finds it quickly; with fewer than 20 annotators; and
+    where the earlier results explain the votes no better than a coin. Then they are corrupt or of other votes, and the
+    fit from them could reach another maximum.
+
+    Parameters
+    ----------
+    small : the votes between identified models
+    start : in the original indices; unknown scores start at the mean, unknown abilities at the typical one, and a
+        median ability that is not a positive number counts as 1
+    """
+    if settings.method == "m-elo" or len(small.annotators) < FEW:
+        return None
+    R, theta = _in_solvers_units(start, small)
+    if not float(np.median(theta)) > LEAST_MEDIAN:
+        return None
+    sd = ASSUMED if settings.prior_sd == "estimated" else settings.prior_sd
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = Likelihood(small.cells, sd).value(R, theta)
+    return (R, theta) if value < small.cells.n_votes * math.log(2.0) else None
+
+
+def _in_solvers_units(start: Start, small: Compact) -> tuple[Floats, Floats]:
+    median = start.median_ability if np.isfinite(start.median_ability) and start.median_ability > 0 else 1.0
+    score, ability = start.score[small.models], start.ability[small.annotators]
+    with np.errstate(over="ignore", invalid="ignore"):
+        known = np.isfinite(score)
+        middle = float(np.mean(score[known])) if known.any() else 0.0
+        R = np.where(known, score - middle, 0.0) / (ELO_PER_NATURAL * median)
+        return R, np.where(np.isfinite(ability), ability, 1.0) * median

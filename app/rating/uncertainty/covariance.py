@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from app.rating.arrays import Floats, Indices, sum_by
+from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.kernels import squared_residuals
-from app.rating.fit.observed import Observed, observe
 from app.rating.fit.result import FitResult
 from app.rating.fit.weights import STEEPNESS
 from app.rating.settings import Interval

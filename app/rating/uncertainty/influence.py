@@ -8,8 +8,8 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Ints, sum_by
 from app.rating.compiled import compiled
+from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.kernels import fill_rows
-from app.rating.fit.observed import Observed, observe
 from app.rating.fit.scale import ELO_PER_NATURAL, WIDTH
 from app.rating.threads import map_parts, one_blas_thread, split
 from app.rating.uncertainty.rating import Rating

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.rating.arrays import Floats, Mask
-from app.rating.fit.observed import Observed
+from app.rating.fit.arrow import Observed
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.warm_start import Start
+from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import Covariance
 from app.rating.uncertainty.models import make_model_estimates

@@ -7,8 +7,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, inv
 
 from app.rating.arrays import Floats, Indices
-from app.rating.fit.arrow import Block, constrain
-from app.rating.fit.observed import Observed
+from app.rating.fit.arrow import Block, Observed, constrain
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import WIDTH, Scale, unit_widths
 

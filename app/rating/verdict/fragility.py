@@ -8,7 +8,7 @@ import numpy as np
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.errors import RatingError
 from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.fit.warm_start import Start
+from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.estimate import estimate

@@ -7,7 +7,7 @@ from app.rating.detection.evidence import Evidence, Weigher, weigh, weigher_by_r
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import VotesError
 from app.rating.fit.abilities import shadow_abilities
-from app.rating.fit.warm_start import Start
+from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.estimate import estimate

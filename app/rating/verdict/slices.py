@@ -7,10 +7,10 @@ import numpy as np
 from app.rating.arrays import Floats, Mask, sum_by
 from app.rating.errors import VotesError
 from app.rating.fit.am_elo import CERTAIN
+from app.rating.fit.arrow import observe
 from app.rating.fit.bias import ability_spread, correct_held
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.m_elo import minimise_scores
-from app.rating.fit.observed import observe
 from app.rating.fit.result import FitResult
 from app.rating.fit.weights import weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings

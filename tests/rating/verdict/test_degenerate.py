@@ -11,10 +11,11 @@ from scipy.stats import norm
 
 from app.lab.simulate import simulate_votes
 from app.rating.errors import NoFiniteScoreError, VotesError
+from app.rating.fit import strategy
 from app.rating.fit.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty import estimate
 from app.rating.uncertainty.bounds import outside_bounds
+from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -47,7 +48,7 @@ def codes(rating: Rating) -> set[str]:
 
 def test_no_votes_are_no_estimate() -> None:
     with pytest.raises(VotesError, match="no votes to fit"):
-        estimate.estimate(aggregate([], [], [], [], n_annotators=0, n_models=0), AM_ELO)
+        estimate(aggregate([], [], [], [], n_annotators=0, n_models=0), AM_ELO)
 
 
 def chain(models: int) -> Cells:
@@ -58,11 +59,11 @@ def chain(models: int) -> Cells:
 
 def test_more_models_than_a_square_matrix_should_have_are_refused() -> None:
     with pytest.raises(VotesError, match="at most 4,096 models can be rated at once; the votes compare 4,097"):
-        estimate.estimate(chain(4_097), M_ELO)
+        estimate(chain(4_097), M_ELO)
 
 
 def test_models_without_votes_do_not_count_towards_the_limit() -> None:
-    assert not estimate.estimate(chain(3), M_ELO).identified.any()
+    assert not estimate(chain(3), M_ELO).identified.any()
 
 
 def test_a_model_that_only_won_gets_a_one_sided_bound_and_no_score() -> None:
@@ -180,15 +181,15 @@ def test_diverging_models_are_distinguished_from_distant_ones() -> None:
     label = np.zeros(4, dtype=np.int64)
     even = [(a, b, w, 1) for a, b in ((0, 1), (1, 2)) for w in (1.0, 0.0)]
     near = world(*even, (1, 3, 1.0, 1), (1, 3, 0.0, 1), models=4)
-    assert estimate._diverged(near, label, far).tolist() == [False, False, True, True]
+    assert strategy._diverged(near, label, far).tolist() == [False, False, True, True]
     apart = ladder(12)
     scores = fit_m_elo(apart, np.zeros(12, dtype=np.int64)).R
     moved = scores.copy()
     moved[3] += 60.0
-    assert np.flatnonzero(estimate._diverged(apart, np.zeros(12, dtype=np.int64), moved)).tolist() == [3]
-    assert not estimate._diverged(apart, np.zeros(12, dtype=np.int64), 1.2 * scores).any()
+    assert np.flatnonzero(strategy._diverged(apart, np.zeros(12, dtype=np.int64), moved)).tolist() == [3]
+    assert not strategy._diverged(apart, np.zeros(12, dtype=np.int64), 1.2 * scores).any()
     endless = world(*even, (1, 3, 1.0, 1), models=4)
-    assert estimate._diverged(endless, label, far).tolist() == [False, False, True, True]
+    assert strategy._diverged(endless, label, far).tolist() == [False, False, True, True]
 
 
 def test_m_elo_converges_from_any_start() -> None:
@@ -319,7 +320,7 @@ def test_a_model_that_only_lost_by_the_signs_of_the_abilities_has_no_score(
     rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With model 0 in the fit annotator 0 comes out negative, and then it only lost."""
-    monkeypatch.setattr(estimate, "IDENTIFICATION_ROUNDS", rounds)  # after the first it is barred, so it cannot return
+    monkeypatch.setattr(strategy, "IDENTIFICATION_ROUNDS", rounds)  # after the first it is barred, so it cannot return
     votes = [
         (0, 0, 1, 1.0), (0, 0, 3, 1.0), (0, 2, 3, 1.0), (0, 2, 3, 1.0), (0, 1, 3, 1.0), (0, 1, 2, 0.0),
         (1, 1, 2, 0.0), (1, 0, 1, 0.0), (1, 1, 3, 0.0), (1, 0, 3, 0.0), (1, 0, 2, 0.0), (1, 1, 2, 1.0),
@@ -335,7 +336,7 @@ def test_a_model_that_only_lost_by_the_signs_of_the_abilities_has_no_score(
 
 def test_a_model_that_is_barred_because_of_the_signs_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first fit the signs of the abilities say that model 0 has no score."""
-    monkeypatch.setattr(estimate, "IDENTIFICATION_ROUNDS", 1)
+    monkeypatch.setattr(strategy, "IDENTIFICATION_ROUNDS", 1)
     said = ["2<3 0<2 1<3", "3>2 2>1 2>1", "2>3 1=2 0<3", "2>0 3=2 2>3", "3<1 3<1 2>3"]
     votes = [(k, int(a), int(b), "<=>".index(W) / 2) for k, mine in enumerate(said) for a, W, b in mine.split()]
     columns = (np.array(column) for column in zip(*votes, strict=True))

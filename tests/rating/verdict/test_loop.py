@@ -8,11 +8,10 @@ import pytest
 
 from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.errors import NoCommonRankingError, VotesError
+from app.rating.fit import solution
 from app.rating.fit.scale import typical_ability
-from app.rating.fit.solution import fit_with_settings
-from app.rating.fit.warm_start import Start, find_begin
+from app.rating.fit.solution import Start, find_begin
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty import estimate
 from app.rating.uncertainty.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -205,13 +204,15 @@ def test_no_start_however_garbled_changes_what_is_published(crowd: Cells, method
 def test_where_a_start_leads_nowhere_the_fit_begins_anew(crowd: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     cold, tried = run_round(crowd, LoopSettings()), []
 
-    def fail_if_started(cells: Cells, component: Any, settings: LoopSettings, begin: Any) -> Any:
+    fit_from = solution._fit_from
+
+    def fail_if_started(begin: Any, *rest: Any) -> Any:
         tried.append(begin is not None)
         if begin is not None:
             raise NoCommonRankingError("from there")
-        return fit_with_settings(cells, component, settings, None)
+        return fit_from(begin, *rest)
 
-    monkeypatch.setattr(estimate, "fit_with_settings", fail_if_started)
+    monkeypatch.setattr(solution, "_fit_from", fail_if_started)
     warm = run_round(crowd, LoopSettings(), start=cold.optimum)
     assert tried == [True, False]
     np.testing.assert_array_equal(warm.models.score, cold.models.score)

@@ -9,16 +9,18 @@ import pytest
 from app.lab.simulate import Role, simulate_votes
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fit import solution as solver
+from app.rating.fit import strategy
 from app.rating.fit.am_elo import Maximum, find_maximum
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.prior_spread import DEFAULT, fit_with_estimated_prior
 from app.rating.fit.result import FitResult, PriorSpread
-from app.rating.fit.solution import Solution, fit_groups_apart, fit_with_settings
+from app.rating.fit.solution import Solution, fit_models
+from app.rating.fit.strategy import fit_groups_apart
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty import estimate
 from app.rating.uncertainty.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.compact import Compact, compact
 
 ALL = LoopSettings(min_votes=0)
 
@@ -126,9 +128,9 @@ def test_one_way_down_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    there, publish, fits = run_round(crowd(8, 30), ALL).models, solver._published, list[FitResult]()
+    there, publish, fits = run_round(crowd(8, 30), ALL).models, solver.publish, list[FitResult]()
 
-    def published(component: np.ndarray, fit: FitResult, *rest: Any) -> Solution:
+    def published(fit: FitResult, *rest: Any) -> Solution:
         fits.append(fit)
         if len(fits) == 1:
             raise SaddlePointError(fit.R, fit.theta, np.linspace(-1, 1, len(fit.R)))
@@ -136,9 +138,10 @@ def test_two_ends_that_are_as_good_decide_nothing(monkeypatch: pytest.MonkeyPatc
             fit = replace(fit, R=fit.R[::-1])
         if len(fits) < 4:
             return Solution(replace(fit, prior_sd=1.0))
-        return publish(component, fit, *rest)
+        return publish(fit, *rest)
 
-    monkeypatch.setattr(solver, "_published", published)
+    for module in (solver, strategy):
+        monkeypatch.setattr(module, "publish", published)
     np.testing.assert_allclose(run_round(crowd(8, 30), ALL).models.score, there.score, atol=1e-6)
     assert len(fits) == 5  # the first, both ends, and the one group by itself and as the whole
 
@@ -149,10 +152,10 @@ def test_what_no_way_down_decides_has_no_score_and_the_rest_has(monkeypatch: pyt
 
 
 def test_maximum_likelihood_that_does_not_converge_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(cells: Cells, *_rest: object) -> None:
-        raise NotConvergedError("on purpose", np.zeros(cells.n_models), np.ones(cells.n_annotators))
+    def fail(small: Compact, *_rest: object) -> None:
+        raise NotConvergedError("on purpose", np.zeros(len(small.models)), np.ones(len(small.annotators)))
 
-    monkeypatch.setattr("app.rating.uncertainty.estimate.fit_with_settings", fail)
+    monkeypatch.setattr("app.rating.fit.strategy.fit_models", fail)
     with pytest.raises(NotConvergedError, match="on purpose"):
         run_round(crowd(8, 30), LoopSettings(min_votes=0, prior_sd=None, ability_cap=None, interval="none"))
 
@@ -182,7 +185,7 @@ def test_groups_apart_are_the_same_fit_as_together() -> None:
     outcome = np.concatenate([left.outcome, right.outcome])
     cells = aggregate(*columns, outcome, n_annotators=24, n_models=8)
     component = np.repeat([0, 1], 4)
-    together = fit_with_settings(cells, component, ALL, None).fit
+    together = fit_models(compact(cells), component, ALL).fit
     apart = fit_groups_apart(cells, component, ALL).fit
     np.testing.assert_allclose(apart.R, together.R, atol=1e-8)
     np.testing.assert_allclose(apart.theta, together.theta, atol=1e-8)
@@ -267,7 +270,7 @@ def test_where_half_of_the_models_would_run_off_the_prior_narrows_and_they_have_
 
 def test_where_one_model_after_another_would_run_off_the_prior_narrows(monkeypatch: pytest.MonkeyPatch) -> None:
     few = run_round(tiny_world(1), ALL)
-    monkeypatch.setattr(estimate, "IDENTIFICATION_ROUNDS", 0)
+    monkeypatch.setattr(strategy, "IDENTIFICATION_ROUNDS", 0)
     more = run_round(tiny_world(1), ALL)
     assert "prior-narrowed" not in codes(few)
     assert "prior-narrowed" in codes(more)
