@@ -15,11 +15,11 @@ from app.rating.errors import (
     SaddlePointError,
 )
 from app.rating.fit.am_elo import APART, AS_GOOD, FEW, Maximum, find_maximum
+from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.bias import correct_bias
 from app.rating.fit.likelihood import Curvature, Likelihood
 from app.rating.fit.m_elo import fit_m_elo, fit_m_elo_unchecked
 from app.rating.fit.maxima import MOST_MODELS, MOST_VOTES, find_maxima
-from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.prior_spread import ASSUMED, fit_with_estimated_prior
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import ELO_PER_NATURAL, LEAST_MEDIAN, find_scale
