@@ -5,7 +5,7 @@ import numpy as np
 from app.rating.errors import RatingError
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells, aggregate
 
 CAMP, MODELS, VOTES = 12, 8, 25  # annotators of each camp, models, votes each

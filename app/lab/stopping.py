@@ -9,11 +9,10 @@ from app.rating.arrays import Floats, Indices
 from app.rating.sampling.pair_weights import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import DecisionRule, LoopSettings, PairPolicy, SamplingSettings
-from app.rating.uncertainty.estimate import estimate
-from app.rating.uncertainty.rating import Rating
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.joint import join_scores
 from app.rating.verdict.order import Verdict, decide
+from app.rating.verdict.rating import Rating, estimate
 from app.rating.votes.cells import aggregate
 
 

@@ -14,7 +14,7 @@ from app.database.tables import annotators, snapshot_annotators, snapshot_matchu
 from app.errors import ConflictError
 from app.rating.errors import NotConvergedError
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.slices import HeldAbilities, fit_slice
 from app.rating.votes.cells import Cells
 from app.refits.fit import comparisons

@@ -11,9 +11,7 @@ from app.cli.lab.report import Report, Row, Rows, Table, check_figure, number, p
 from app.cli.lab.sources import NamedCells, open_named
 from app.cli.progress import showing_stages
 from app.rating.settings import LoopSettings, Method
-from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED
 from app.rating.verdict.fragility import (
     HANDFUL,
@@ -23,6 +21,7 @@ from app.rating.verdict.fragility import (
     verify_annotators,
     verify_votes,
 )
+from app.rating.verdict.rating import Rating, estimate
 
 SHOWN_ANNOTATORS = 10
 WAYS = ("votes", "flipped_votes", "added_votes", "annotators")

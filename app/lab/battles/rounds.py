@@ -15,7 +15,7 @@ from app.rating.sampling.pair_weights import (
 )
 from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import LoopSettings, SamplingSettings
-from app.rating.uncertainty.estimate import estimate
+from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells
 
 REFIT = LoopSettings(min_votes=0, flag_rule="threshold")

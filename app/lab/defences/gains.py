@@ -14,7 +14,7 @@ from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import weigher_of_votes
 from app.rating.errors import RatingError
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 
 FLAGGED = ("flagged", "excluded")

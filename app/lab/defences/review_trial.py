@@ -14,7 +14,7 @@ from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 

@@ -14,7 +14,7 @@ from app.lab.defences.gains import Contest, rate
 from app.lab.judging.figures import Values, Versions
 from app.lab.judging.versions import BEFORE, BRADLEY_TERRY, EXCLUDED, NOW
 from app.lab.maxima import climb_from_random_starts, draw_two_camps
-from app.rating.uncertainty.estimate import estimate
+from app.rating.verdict.rating import estimate
 
 ATTACKERS = "attackers N, median"
 LIFTED = ("half of N lifts, %", "N lifts, %", "1.5 N lifts, %")

@@ -8,7 +8,7 @@ import numpy as np
 from app.lab.defences.gains import BOARDS, FLAGGED, SERVICE
 from app.rating.arrays import Mask
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 
 BRADLEY_TERRY, BEFORE, NOW, EXCLUDED = "Bradley-Terry", "before", "now", "now, excluded"
 

@@ -10,9 +10,9 @@ from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table
 from app.rating.settings import DecisionRule, Interval, LoopSettings, Method
 from app.rating.uncertainty.matchups import predict_matchups
-from app.rating.uncertainty.rating import Rating
 from app.rating.verdict.confidence import MOST_RANKS, Confidence, measure_confidence
 from app.rating.verdict.order import Verdict
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import rate_indexed
 from app.rating.verdict.rows import ModelRow, model_rows
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.votes.compact import pool_annotators
 
 MAIN = 0  # the component with the most votes

@@ -1,15 +1,12 @@
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
 from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.uncertainty.results import Estimate
 from app.rating.votes.cells import Cells
-
-if TYPE_CHECKING:
-    from app.rating.uncertainty.rating import Rating
 
 SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
 LEAST_ABILITY = 1e-12  # smaller abilities would bound scores at 10¹³ natural units
@@ -17,7 +14,7 @@ HALVINGS = 120  # enough for a span of 60 / LEAST_ABILITY
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)  # of the normal distribution, over which opponents are averaged
 
 
-def unscored_bounds(rating: "Rating", confidence: float) -> tuple[Floats, Floats]:
+def unscored_bounds(rating: Estimate, confidence: float) -> tuple[Floats, Floats]:
     """Bound the scores of models that are not identified, in Elo points on the scale of their component.
 
     Parameters
@@ -36,7 +33,7 @@ def unscored_bounds(rating: "Rating", confidence: float) -> tuple[Floats, Floats
     if rating.covariance is not None and not identified[label >= 0].all():
         errors = np.zeros((len(label),) * 2)
         errors[np.ix_(models, models)] = rating.covariance.scores / np.outer(rating.unit, rating.unit)
-    theta = rating.abilities()
+    theta = rating.bounding
     lower, upper = outside_bounds(rating.cells, identified, R, theta, confidence, errors)
     scale = ELO_PER_NATURAL * unit[np.maximum(label, 0)]
     return scale * lower, scale * upper

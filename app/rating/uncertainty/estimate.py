@@ -14,13 +14,12 @@ from app.rating.fit.strategy import fit_votes
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance, covariance
-from app.rating.uncertainty.rating import Rating
-from app.rating.uncertainty.results import AnnotatorEstimates
+from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, largest_unit
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact
 
 
-def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Rating:
+def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
     """Fit the settings' method to the models whose scores the votes identify (`fit_votes`), with its covariance.
 
     Parameters
@@ -37,10 +36,10 @@ def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -
     if len(cells.n) == 0:
         raise VotesError("no votes to fit")
     with one_blas_thread():
-        return _estimate(cells, settings, start)
+        return _fit(cells, settings, start)
 
 
-def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Rating:
+def _fit(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
     began = time.perf_counter()
     fitted = fit_votes(cells, settings, start)
     small, (fit, observed) = fitted.small, fitted.solution
@@ -55,10 +54,12 @@ def _estimate(cells: Cells, settings: LoopSettings, start: Start | None) -> Rati
             published=(fit.scores, fit.abilities, annotator_unit),
         )  # fmt: skip
     seconds = {"fit": done - began, "intervals": time.perf_counter() - done}
-    return Rating(
+    bounding = np.full(cells.n_annotators, largest_unit(annotator_unit))
+    bounding[small.annotators] = fit.abilities
+    return Estimate(
         settings=settings, cells=cells, pairs=fitted.pairs, components=fitted.components,
         identified=fitted.identified, small=small, fit=fit, observed=observed, covariance=spread, unit=unit,
-        annotator_unit=annotator_unit,
+        annotator_unit=annotator_unit, bounding=bounding,
         annotators=_annotators(cells, small, fit, spread, annotator_unit, settings), seconds=seconds,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.kernels import fill_rows
 from app.rating.fit.scale import ELO_PER_NATURAL, WIDTH
 from app.rating.threads import map_parts, one_blas_thread, split
-from app.rating.uncertainty.rating import Rating
+from app.rating.uncertainty.results import Estimate
 from app.rating.uncertainty.unit import UnitFrame, fix_unit
 from app.rating.uncertainty.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
 from app.rating.votes.cells import WORTH_A_THREAD
@@ -31,7 +31,7 @@ class Influence:
     Models and annotators have the indices of `rating.small`.
     """
 
-    rating: Rating
+    rating: Estimate
     observed: Observed
 
     @cached_property
@@ -88,7 +88,7 @@ class Influence:
         return out
 
 
-def find_influence(rating: Rating) -> Influence:
+def find_influence(rating: Estimate) -> Influence:
     """Expand the objective at a fit, or reuse the expansion that the fit left.
 
     Raises

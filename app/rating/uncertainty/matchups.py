@@ -5,7 +5,7 @@ import numpy as np
 from app.rating.arrays import Floats, Indices
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.ranks import win_probabilities
-from app.rating.uncertainty.rating import Rating
+from app.rating.uncertainty.results import Estimate
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,9 @@ class Matchups:
     upper: Floats
 
 
-def predict_matchups(rating: Rating, settings: LoopSettings, pairs: tuple[Indices, Indices] | None = None) -> Matchups:
+def predict_matchups(
+    rating: Estimate, settings: LoopSettings, pairs: tuple[Indices, Indices] | None = None
+) -> Matchups:
     """Predict P(a beats b) = σ(R_a − R_b), R in units of the typical ability, with intervals made on the log-odds.
 
     Parameters

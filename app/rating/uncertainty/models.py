@@ -1,5 +1,3 @@
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask, sum_by
@@ -8,17 +6,14 @@ from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import unscored_bounds
 from app.rating.uncertainty.ranks import class_ranks, pairwise_confidence, rank_by, rank_spread, simultaneous_ranks
-from app.rating.uncertainty.results import ModelEstimates
+from app.rating.uncertainty.results import Estimate, ModelEstimates
 from app.rating.votes.cells import Cells
-
-if TYPE_CHECKING:
-    from app.rating.uncertainty.rating import Rating
 
 _SMALL_TABLE = 1 << 26  # bytes: a table of annotators and models that fits into memory beside the fit
 DECIMALS = 6  # of Elo points; scores that agree to them share a rank
 
 
-def make_model_estimates(rating: "Rating") -> ModelEstimates:
+def make_model_estimates(rating: Estimate) -> ModelEstimates:
     """Convert a rating to what is published: Elo points, intervals, ranks within each component.
 
     Raises
@@ -90,7 +85,7 @@ def check_anchor(settings: LoopSettings, identified: Mask) -> None:
         raise VotesError("the anchor model has no score: it has no counted votes, or only won, or only lost")
 
 
-def _offset(rating: "Rating", scale: Floats) -> Floats:
+def _offset(rating: Estimate, scale: Floats) -> Floats:
     """Return the Elo points to add to each model: the base, or the shift that gives the anchor its points."""
     offset = np.full(rating.cells.n_models, rating.settings.base)
     if rating.settings.anchor is None:
@@ -103,7 +98,7 @@ def _offset(rating: "Rating", scale: Floats) -> Floats:
 
 
 def _rank(
-    rating: "Rating", score: Floats, lower: Floats, upper: Floats, provisional: Mask
+    rating: Estimate, score: Floats, lower: Floats, upper: Floats, provisional: Mask
 ) -> tuple[Indices, Indices, Indices]:
     """Return rank, best and worst rank. Provisional models follow the others, and have no best and worst rank."""
     rank, best, worst = (np.zeros(len(score), dtype=np.int64) for _ in range(3))
@@ -122,7 +117,7 @@ def _rank(
     return rank, best, worst
 
 
-def _classes(rating: "Rating", rank: Indices, lower: Floats, upper: Floats, provisional: Mask) -> Indices:
+def _classes(rating: Estimate, rank: Indices, lower: Floats, upper: Floats, provisional: Mask) -> Indices:
     """Return the class of each model with a score and a rank, within its component."""
     classes = np.zeros(len(rank), dtype=np.int64)
     ranked = rating.identified & ~provisional
@@ -132,7 +127,7 @@ def _classes(rating: "Rating", rank: Indices, lower: Floats, upper: Floats, prov
     return classes
 
 
-def _rank_sets(rating: "Rating", provisional: Mask) -> tuple[Indices, Indices]:
+def _rank_sets(rating: Estimate, provisional: Mask) -> tuple[Indices, Indices]:
     """Return the best and worst rank of each model's simultaneous rank set, 0 without intervals or for no rank.
 
     Models without a score may have any rank of their component.

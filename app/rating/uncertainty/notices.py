@@ -1,17 +1,13 @@
 """Notices: warnings about a result that is defined all the same; docs/math.md lists the codes."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from app.rating.errors import counted
 from app.rating.fit.prior_spread import LEAST, MOST
 from app.rating.fit.rows import CellRows, count_following
-from app.rating.uncertainty.results import RatingNotice
-
-if TYPE_CHECKING:
-    from app.rating.uncertainty.rating import Rating
+from app.rating.uncertainty.results import Estimate, RatingNotice
 
 CAP_RANGE = (1.25, 2.5)  # around 1.5 to 2, where the cap limits attackers at no cost to honest annotators
 ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
@@ -22,7 +18,7 @@ CAMP = 0.4  # share of annotators with negative abilities from which they are a 
 Found = Iterator[tuple[str, str]]
 
 
-def find_notices(rating: "Rating") -> tuple[RatingNotice, ...]:
+def find_notices(rating: Estimate) -> tuple[RatingNotice, ...]:
     """Find everything unusual about the counted votes and their fit."""
     found = [*_of_votes(rating), *_of_intervals(rating), *_of_fit(rating)]
     published_cap = rating.published_cap
@@ -35,7 +31,7 @@ def find_notices(rating: "Rating") -> tuple[RatingNotice, ...]:
     return (*(RatingNotice(code, detail) for code, detail in found), *_of_rivals(rating))
 
 
-def _of_votes(rating: "Rating") -> Found:
+def _of_votes(rating: Estimate) -> Found:
     pairs, components = rating.pairs, rating.components
     models = int((components.label >= 0).sum())
     if pairs.n_votes <= 1:
@@ -57,7 +53,7 @@ def _of_votes(rating: "Rating") -> Found:
         yield "no-finite-score", detail
 
 
-def _of_intervals(rating: "Rating") -> Found:
+def _of_intervals(rating: Estimate) -> Found:
     if rating.covariance is None:
         return
     spread = rating.covariance
@@ -81,7 +77,7 @@ def _of_intervals(rating: "Rating") -> Found:
         yield "few-judges", detail
 
 
-def _of_fit(rating: "Rating") -> Found:
+def _of_fit(rating: Estimate) -> Found:
     if not rating.has_abilities:
         return
     theta = rating.fit.theta
@@ -125,7 +121,7 @@ def _of_fit(rating: "Rating") -> Found:
         yield "prior-spread-at-bound", f"the estimated spread of abilities is {bound}: {prior.spread:g} is used"
 
 
-def _of_rivals(rating: "Rating") -> Iterator[RatingNotice]:
+def _of_rivals(rating: Estimate) -> Iterator[RatingNotice]:
     """Find other maxima, nearly as high, under which models have another place."""
     label, models = rating.components.label[rating.small.models], rating.small.models
     order = np.lexsort((-rating.fit.R, label))
@@ -143,7 +139,7 @@ def _of_rivals(rating: "Rating") -> Iterator[RatingNotice]:
         yield RatingNotice("several-maxima", detail, tuple(models[order[moved[order]]].tolist()))
 
 
-def _unanimous(rating: "Rating") -> tuple[int, int]:
+def _unanimous(rating: Estimate) -> tuple[int, int]:
     """Count the annotators whose votes all follow, and whose votes all oppose, the fitted ranking."""
     along, against = count_following(CellRows(rating.small.cells), rating.fit.R)
     return int(np.sum((along > 0) & (against == 0))), int(np.sum((along == 0) & (against > 0)))

@@ -1,3 +1,5 @@
+"""What is known of a fit, as plain data."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -6,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Indices, Mask
-from app.rating.settings import Interval
+from app.rating.fit.arrow import Observed
+from app.rating.fit.result import FitResult
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.fit.solution import Start
+from app.rating.settings import Interval, LoopSettings
+from app.rating.uncertainty.covariance import Covariance
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import Compact
+from app.rating.votes.graph import Components
 
 NAMED = 5  # models that a notice names in its sentence
 
@@ -146,3 +156,90 @@ class Diagnostics:
     excluded_share: float
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: tuple[RatingNotice, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A fit of the counted votes with its errors, with the models and annotators of the caller's indices.
+
+    Attributes
+    ----------
+    cells : the counted votes
+    pairs : their pair table
+    components : of their comparison graph
+    identified : models with a finite score, shape (n_models,)
+    small : the cells between identified models, renumbered: the indices of `fit` and `covariance`
+    fit : the solver's result, and its scores and abilities less their bias
+    observed : the information at the fit; None where the fit needed none
+    unit : typical ability of each model's scale group, shape (small.models,); 1 for m-ELO
+    annotator_unit : the same for each annotator of `small`
+    bounding : abilities by which models without a score are bounded, in the solver's units, shape (n_annotators,): the
+        typical one where the fit has none, and 0 for annotators whose votes bound nothing
+    annotators : abilities; no rule has seen them, and every annotator with counted votes is active
+    seconds : stage → seconds ("fit", "intervals", "evidence")
+    """
+
+    settings: LoopSettings
+    cells: Cells
+    pairs: Cells
+    components: Components
+    identified: Mask
+    small: Compact
+    fit: FitResult
+    observed: Observed | None
+    covariance: Covariance | None
+    unit: Floats
+    annotator_unit: Floats
+    bounding: Floats
+    annotators: AnnotatorEstimates
+    seconds: dict[str, float]
+
+    @property
+    def has_abilities(self) -> bool:
+        """False for m-ELO."""
+        return self.settings.method == "am-elo"
+
+    @property
+    def votes_used(self) -> float:
+        """How many votes count."""
+        return self.cells.n_votes
+
+    @property
+    def typical(self) -> float:
+        """Median ability of the largest scale group, by which published abilities are divided; 1 for m-ELO."""
+        return largest_unit(self.annotator_unit)
+
+    @property
+    def published_cap(self) -> float | None:
+        """The cap in units of the typical ability, None without a cap."""
+        cap = self.settings.ability_cap
+        return cap / self.typical if cap is not None and self.has_abilities else None
+
+    @property
+    def optimum(self) -> Start:
+        """Where the solver stopped, before the bias was taken out: the best start for a later fit."""
+        score, ability = np.full(self.cells.n_models, np.nan), np.full(self.cells.n_annotators, np.nan)
+        score[self.small.models] = self.fit.R * ELO_PER_NATURAL * self.typical
+        if self.has_abilities:
+            ability[self.small.annotators] = self.fit.theta / self.typical
+        return Start(score, ability, self.typical)
+
+    def scores(self) -> Floats:
+        """Return R in the solver's units, NaN for models that are not identified, shape (n_models,)."""
+        R = np.full(self.cells.n_models, np.nan)
+        R[self.small.models] = self.fit.scores
+        return R
+
+    def natural_scores(self) -> Floats:
+        """Return the scores in natural units of the typical annotator, NaN for models without one."""
+        R = np.full(self.cells.n_models, np.nan)
+        R[self.small.models] = self.unit * self.fit.scores
+        return R
+
+
+def largest_unit(units: Floats) -> float:
+    """Return the unit of most annotators, the largest scale group; 1 without annotators."""
+    if len(units) == 0:
+        return 1.0
+    values, size = np.unique(units, return_counts=True)
+    return float(values[np.argmax(size)])

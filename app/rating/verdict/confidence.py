@@ -7,10 +7,10 @@ from app.rating.arrays import Floats
 from app.rating.settings import DecisionRule
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.bounds import unscored_bounds
-from app.rating.uncertainty.rating import Rating
 from app.rating.verdict.forecast import forecast_decisions
 from app.rating.verdict.joint import JointScores, count_pairs_of, find_growth, join_scores, rank_probabilities
 from app.rating.verdict.order import Decision, Unscored, decide, unscored_level
+from app.rating.verdict.rating import Rating
 
 MOST_MODELS = 500
 MOST_RANKS = 50

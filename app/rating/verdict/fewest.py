@@ -10,8 +10,8 @@ from app.rating.compiled import compiled
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.threads import map_parts, split
 from app.rating.uncertainty.influence import Influence
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.vote_changes import DROPPED, VERDICTS, VoteChange
+from app.rating.verdict.rating import Rating
 
 PAIRS_AT_ONCE = 128
 PAIRS_WORTH_A_THREAD = 32

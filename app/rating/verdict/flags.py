@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, Weigher
 from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
-from app.rating.uncertainty.rating import Rating
+from app.rating.uncertainty.results import Estimate
 
 BY_ABILITY = "ability"
 """The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
@@ -98,13 +98,15 @@ class Judge:
         self.evidence: Evidence | None = None
         self.seconds = 0.0
 
-    def weigh(self, rating: Rating) -> None:
+    def weigh(self, found: Estimate) -> None:
         """Weigh the evidence by this fit; after the first one only abilities and habits are estimated anew."""
         if self.weigher is None:
             return
         began, before = time.perf_counter(), self.evidence
-        found = self.weigher(rating.natural_scores(), self.tested, tested=before is None)
-        self.evidence = found if before is None else replace(before, null_model=found.null_model, habits=found.habits)
+        weighed = self.weigher(found.natural_scores(), self.tested, tested=before is None)
+        self.evidence = (
+            weighed if before is None else replace(before, null_model=weighed.null_model, habits=weighed.habits)
+        )
         self.seconds += time.perf_counter() - began
 
     @property

@@ -11,11 +11,11 @@ from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.estimate import estimate
+from app.rating.uncertainty.estimate import fit_with_errors
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
 from app.rating.verdict.fewest import enough, fewest_annotators, fewest_votes, strongest_annotators, strongest_votes
+from app.rating.verdict.rating import Rating
 from app.rating.votes.cells import Cells
 
 HANDFUL = 5  # votes: a pair that so few votes decide counts as tied
@@ -191,7 +191,7 @@ def _smallest(swapped: Callable[[int], bool], guess: int, most: int) -> int:
 
 def _swapped(result: Rating, settings: LoopSettings, cells: Cells, i: int, j: int) -> bool:
     begin = Start(ELO_PER_NATURAL * result.fit.scores, result.fit.abilities, 1.0)
-    R = estimate(cells, replace(settings, interval="none"), begin).scores()
+    R = fit_with_errors(cells, replace(settings, interval="none"), begin).scores()
     return bool(R[i] < R[j])  # false where one has no score any more
 
 

@@ -11,7 +11,7 @@ from app.rating.arrays import Floats, Indices, Mask
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.uncertainty.covariance import NORMAL
 from app.rating.uncertainty.ranks import contrast_errors
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 
 LEAST = 1e-12  # of the mean information, in every direction: that on models far apart may vanish
 DRAWS = 10_000

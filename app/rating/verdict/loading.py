@@ -7,8 +7,8 @@ import numpy as np
 
 from app.rating.arrays import Floats, Ints
 from app.rating.settings import FlagRule, Interval, LoopSettings, Method
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.results import Diagnostics, ModelEstimates
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

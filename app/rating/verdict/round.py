@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, Weigher, weigh, weigher_by_rule
@@ -10,11 +11,10 @@ from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings, check_settings
 from app.rating.threads import one_blas_thread
-from app.rating.uncertainty.estimate import estimate
-from app.rating.uncertainty.models import check_anchor
-from app.rating.uncertainty.rating import Rating
-from app.rating.uncertainty.results import AnnotatorEstimates, RatingNotice
-from app.rating.verdict.flags import Judge
+from app.rating.uncertainty.estimate import fit_with_errors
+from app.rating.uncertainty.results import AnnotatorEstimates, Estimate, RatingNotice
+from app.rating.verdict.flags import Flags, Judge
+from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 
@@ -70,72 +70,111 @@ def run_round(
     check_settings(settings, cells.n_models)
     no_annotator = np.zeros(cells.n_annotators, dtype=bool)
     keep_always, keep_never, was_low = (no_annotator if x is None else x for x in (keep_always, keep_never, was_low))
-    votes = cells.votes_by_annotator()
-    enough = votes > settings.min_votes
-    in_fit = enough & ~keep_never
-    if not in_fit.any():
-        raise VotesError(_no_vote_left(votes, settings, int(keep_never.sum())))
+    was_acted = was_excluded if settings.exclude and was_excluded is not None else was_low
+    one = _Round(cells, settings, start, keep_always, keep_never)
     if weigher is None and settings.flag_rule == "evidence" and settings.method == "am-elo":
         weigher = _weigher(cells, settings.evidence_tests)
+    judge = Judge(settings, weigher, one.enough, was_low, was_acted)
 
-    result = estimate(cells.where(in_fit[cells.annotator]), settings, start)
-    seconds = _Seconds(result)
-    was_acted = was_excluded if settings.exclude and was_excluded is not None else was_low
-    judge = Judge(settings, weigher, enough, was_low, was_acted)
-    judge.weigh(result)
+    one.fit(judge, "excluded")
     suspects, opinionated = judge.suspects(), judge.opinionated()
-    of_evidence = in_fit & suspects.low & ~keep_always
-    rest = in_fit & ~of_evidence
-    if settings.exclude and of_evidence.any():
-        result = seconds.add(_fit_again(cells, rest, settings, start, "flagged by the evidence"))
-        judge.weigh(result)
-    of_ability = judge.unable(result.annotators.ability, result.annotators.se)
-    low = of_ability.low & rest & ~keep_always
-    if settings.exclude and low.any():
-        at_most = f"at or below the ability threshold {settings.min_ability}"
-        result = seconds.add(_fit_again(cells, rest & ~low, settings, start, at_most))
-        judge.weigh(result)
-    flagged = of_evidence | low
-    excluded_share = float(votes[flagged].sum() / votes[in_fit].sum())
-    excluded = flagged if settings.exclude else no_annotator
-
-    in_fit = in_fit & ~excluded
-    ability, se = result.annotators.ability, result.annotators.se
-    shadow, shadow_se = _shadows(cells, in_fit, result, settings)
-    known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
-    by_ability = judge.unable(known, known_se)
-    acted = (suspects.low | by_ability.low) & enough
-    below = acted | (opinionated.low & enough)
-    held = (suspects.held | of_ability.held | by_ability.held | (opinionated.held & ~acted)) & enough
-    standing = np.full(cells.n_annotators, "active", dtype="<U8")
-    standing[below] = "flagged"
-    # `keep_always` and `keep_never` do not change what the rule says
-    standing[excluded | (acted & (keep_always | keep_never) & settings.exclude)] = "excluded"
-    standing[~enough] = "pending"
-    rule = judge.reasons(suspects.low & enough, (excluded | acted) & ~suspects.low, opinionated.low & enough)
-    low_probability = judge.probability_low(known, known_se)
-    annotators = AnnotatorEstimates(ability, se, shadow, shadow_se, low_probability, votes, standing, rule, held)
-    check_anchor(settings, result.identified)
-    spent = seconds.spent if weigher is None else {**seconds.spent, "evidence": judge.seconds}
-    return replace(result, annotators=annotators, evidence=judge.evidence, excluded_share=excluded_share, seconds=spent)
+    one.take_out(suspects.low, judge, "flagged by the evidence")
+    unable = judge.unable(one.found.annotators.ability, one.found.annotators.se)
+    one.take_out(unable.low, judge, f"at or below the ability threshold {settings.min_ability}")
+    return one.conclude(judge, suspects, unable, opinionated)
 
 
-class _Seconds:
-    """The seconds of each stage, summed over several fits."""
+class _Round:
+    """One round: the annotators that count, those that the rules take out, and the newest fit.
 
-    def __init__(self, first: Rating) -> None:
-        self.spent = dict(first.seconds)
+    Masks have the shape (n_annotators,).
 
-    def add(self, result: Rating) -> Rating:
-        """Add the seconds of a fit, and return the fit."""
-        self.spent.update({stage: self.spent[stage] + taken for stage, taken in result.seconds.items()})
-        return result
+    Attributes
+    ----------
+    votes : of each annotator
+    enough : past δ
+    counted : in the first fit
+    out : of those, the ones that a rule takes out, or would where `exclude` is off
+    found : the newest fit
+    """
 
+    found: Estimate
 
-def _fit_again(cells: Cells, rest: Mask, settings: LoopSettings, start: Start | None, reason: str) -> Rating:
-    if not rest.any():
-        raise VotesError(f"every annotator is {reason}")
-    return estimate(cells.where(rest[cells.annotator]), settings, start)
+    def __init__(
+        self, cells: Cells, settings: LoopSettings, start: Start | None, keep_always: Mask, keep_never: Mask
+    ) -> None:
+        self.cells, self.settings, self.start = cells, settings, start
+        self.keep_always, self.keep_never = keep_always, keep_never
+        self.votes = cells.votes_by_annotator()
+        self.enough = self.votes > settings.min_votes
+        self.counted = self.enough & ~keep_never
+        self.out, self.seconds = np.zeros_like(self.enough), dict[str, float]()
+        if not self.counted.any():
+            raise VotesError(_no_vote_left(self.votes, settings, int(keep_never.sum())))
+
+    @property
+    def left(self) -> Mask:
+        """Annotators that count in the newest fit."""
+        left: Mask = self.counted & ~self.out if self.settings.exclude else self.counted
+        return left
+
+    def fit(self, judge: Judge, reason: str) -> None:
+        """Fit the votes of the annotators left, and weigh the evidence by it; `reason` says why none may be left."""
+        if not self.left.any():
+            raise VotesError(f"every annotator is {reason}")
+        self.found = fit_with_errors(self.cells.where(self.left[self.cells.annotator]), self.settings, self.start)
+        for stage, taken in self.found.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + taken
+        judge.weigh(self.found)
+
+    def take_out(self, flagged: Mask, judge: Judge, reason: str) -> None:
+        """Take out the annotators flagged, apart from those kept by decision, and with `exclude` fit the others."""
+        more = self.counted & flagged & ~self.keep_always & ~self.out
+        self.out = self.out | more
+        if self.settings.exclude and more.any():
+            self.fit(judge, reason)
+
+    def conclude(self, judge: Judge, suspects: Flags, unable: Flags, opinionated: Flags) -> Rating:
+        """Return the last fit with every annotator's standing by the rules, and why."""
+        ability, se = self.found.annotators.ability, self.found.annotators.se
+        shadow, shadow_se = self._shadows()
+        known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
+        by_ability = judge.unable(known, known_se)
+        acted = (suspects.low | by_ability.low) & self.enough
+        excluded = self.counted & ~self.left
+        held = (suspects.held | unable.held | by_ability.held | (opinionated.held & ~acted)) & self.enough
+        annotators = AnnotatorEstimates(
+            ability, se, shadow, shadow_se, judge.probability_low(known, known_se), self.votes,
+            standing=self._standings(acted, excluded, opinionated.low),
+            rule=judge.reasons(
+                suspects.low & self.enough, (excluded | acted) & ~suspects.low, opinionated.low & self.enough
+            ),
+            held=held,
+        )  # fmt: skip
+        seconds = {**self.seconds} if judge.weigher is None else {**self.seconds, "evidence": judge.seconds}
+        share = float(self.votes[self.out].sum() / self.votes[self.counted].sum())
+        return publish(self.found, judge.evidence, share, annotators=annotators, seconds=seconds)
+
+    def _standings(self, acted: Mask, excluded: Mask, opinionated: Mask) -> NDArray[np.str_]:
+        """Return every standing; decisions to keep annotators do not change what the rule says."""
+        standing = np.full(len(acted), "active", dtype="<U8")
+        standing[(acted | opinionated) & self.enough] = "flagged"
+        standing[excluded | (acted & (self.keep_always | self.keep_never) & self.settings.exclude)] = "excluded"
+        standing[~self.enough] = "pending"
+        return standing
+
+    def _shadows(self) -> tuple[Floats, Floats]:
+        """Return the abilities of annotators outside the fit against its scores, and their errors; NaN for others."""
+        found, cells, settings = self.found, self.cells, self.settings
+        if not found.has_abilities or self.left.all():
+            return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
+        scored = found.identified[cells.model_a] & found.identified[cells.model_b]
+        theta, se = shadow_abilities(
+            cells.where(scored & ~self.left[cells.annotator]), np.nan_to_num(found.scores()),
+            prior_sd=found.fit.prior_sd, ability_cap=settings.ability_cap,
+            bias_correction=settings.bias_correction and settings.prior_sd is not None,
+        )  # fmt: skip
+        return theta / found.typical, se / found.typical
 
 
 def _weigher(cells: Cells, tests: tuple[str, ...]) -> Weigher:
@@ -150,20 +189,6 @@ def _no_vote_left(votes: Floats, settings: LoopSettings, never: int) -> str:
     most = f"; the most that one of {len(votes)} annotators has is {votes.max():g}" if len(votes) else ""
     left_out = f", {never} excluded" if never else ""
     return f"no vote is left: no annotator has more than {settings.min_votes} votes{most}{left_out}"
-
-
-def _shadows(cells: Cells, in_fit: Mask, result: Rating, settings: LoopSettings) -> tuple[Floats, Floats]:
-    if not result.has_abilities or in_fit.all():
-        return np.full(cells.n_annotators, np.nan), np.full(cells.n_annotators, np.nan)
-    scored = result.identified[cells.model_a] & result.identified[cells.model_b]
-    outside = cells.where(scored & ~in_fit[cells.annotator])
-    R = np.nan_to_num(result.scores())
-    theta, se = shadow_abilities(
-        outside, R,
-        prior_sd=result.fit.prior_sd, ability_cap=settings.ability_cap,
-        bias_correction=settings.bias_correction and settings.prior_sd is not None,
-    )  # fmt: skip
-    return theta / result.typical, se / result.typical
 
 
 def rate_indexed(
@@ -200,7 +225,7 @@ def rate_indexed(
         f"weighted by inverse propensities, the votes say as much as {100 * share:.0f} % of them with equal weights"
     )
     notice = RatingNotice("uneven-propensities", detail)
-    return replace(result, further=(notice,))
+    return result.with_notice(notice)
 
 
 def _worth(weight: Floats) -> float:

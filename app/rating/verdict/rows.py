@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 
 
 class ModelRow(TypedDict):

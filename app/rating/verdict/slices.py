@@ -17,8 +17,8 @@ from app.rating.settings import LoopSettings
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.covariance import Covariance, covariance
 from app.rating.uncertainty.models import check_anchor
-from app.rating.uncertainty.rating import Rating
-from app.rating.uncertainty.results import AnnotatorEstimates
+from app.rating.uncertainty.results import AnnotatorEstimates, Estimate
+from app.rating.verdict.rating import Rating, publish
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact, compact, pool_annotators
 from app.rating.votes.graph import Components, find_components, find_identified
@@ -46,17 +46,6 @@ class HeldAbilities:
     def annotators(self, cells: Cells) -> AnnotatorEstimates:
         """Return the abilities as results, of annotators with these votes."""
         return AnnotatorEstimates.without_rules(cells.votes_by_annotator(), self.ability, np.sqrt(self.variance))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Slice(Rating):
-    """A rating of the scores alone; `held` are the fixed abilities, 0 for annotators whose votes bound nothing."""
-
-    held: Floats
-
-    def abilities(self) -> Floats:
-        """Return the abilities of all annotators, with votes between identified models or without."""
-        return self.held
 
 
 def hold_abilities(whole: Rating, settings: LoopSettings) -> HeldAbilities:
@@ -127,11 +116,12 @@ def fit_slice(cells: Cells, held: HeldAbilities, settings: LoopSettings) -> Rati
     one, ones = np.ones(len(small.models)), np.ones(len(small.annotators))
     certain = theta**2 > CERTAIN**2 * held.variance  # only these bound a model
     bounding = np.where(certain, theta, 0.0) if open_ else theta
-    return _Slice(
-        settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small,
-        fit=fit, observed=None, covariance=spread, unit=one, annotator_unit=ones, annotators=held.annotators(cells),
-        seconds={}, held=bounding,
+    found = Estimate(
+        settings=settings, cells=cells, pairs=pairs, components=components, identified=identified, small=small, fit=fit,
+        observed=None, covariance=spread, unit=one, annotator_unit=ones, bounding=bounding,
+        annotators=held.annotators(cells), seconds={},
     )  # fmt: skip
+    return publish(found)
 
 
 def _find_determined(cells: Cells, components: Components, theta: Floats, held: HeldAbilities) -> tuple[Mask, bool]:

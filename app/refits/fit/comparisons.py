@@ -7,8 +7,8 @@ import numpy as np
 from app.rating.errors import NotConvergedError, VotesError
 from app.rating.fit.elo import fit_elo
 from app.rating.uncertainty.ranks import rank_by
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.results import ModelEstimates, RatingNotice
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells

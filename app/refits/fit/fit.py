@@ -6,8 +6,8 @@ import numpy as np
 from app.rating.detection.evidence import weigher_of_votes
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.matchups import predict_matchups
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.results import RatingNotice
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from app.rating.arrays import Mask
-from app.rating.uncertainty.estimate import estimate
 from app.rating.verdict.fragility import Fragility, find_fragility
+from app.rating.verdict.rating import estimate
 from app.refits.fit.interface import FitInput
 
 MOST_LOOKS = 1_000_000_000

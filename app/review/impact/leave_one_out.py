@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.errors import VotesError
-from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.influence import find_influence, leave_annotator_out
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating, estimate
 from app.rating.votes.graph import find_components, find_identified
 from app.refits.fit.interface import FitInput
 
@@ -105,7 +104,7 @@ def _is_small_change(base: Rating, annotator: int) -> bool:
     left = base.cells.where(base.cells.annotator != annotator)
     if left.n_votes < (1.0 - LARGEST_SHARE) * base.cells.n_votes:
         return False
-    identified = find_identified(left, find_components(left), base.abilities())
+    identified = find_identified(left, find_components(left), base.bounding)
     return bool(np.array_equal(identified, base.identified))
 
 

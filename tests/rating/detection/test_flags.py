@@ -156,7 +156,7 @@ def test_a_taste_flags_and_never_excludes() -> None:
     assert (rating.annotators.standing[fans] == "flagged").all()
     assert set(rating.annotators.rule[fans]) == {"favour"}
     assert np.isfinite(rating.annotators.ability[fans]).all(), "they are in the fit"
-    assert rating.excluded_share == 0.0
+    assert rating.diagnostics.excluded_share == 0.0
     others = replace(LoopSettings(exclude=True), evidence_tests=("coin", "contrary"))
     assert (run_round(cells, others).annotators.standing[fans] == "active").all()
 

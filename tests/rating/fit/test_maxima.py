@@ -12,10 +12,9 @@ from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.result import FitResult, Rival
 from app.rating.fit.sqp import Optimum
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.notices import find_notices
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.results import RatingNotice
+from app.rating.verdict.rating import Rating, estimate
 
 USUAL = LoopSettings(min_votes=0, interval="none")
 SEEK = replace(USUAL, seek_higher=True)

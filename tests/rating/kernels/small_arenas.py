@@ -24,11 +24,11 @@ from app.rating.fit.elo import fit_elo
 from app.rating.fit.kernels import update_abilities
 from app.rating.fit.rows import CellRows, count_following
 from app.rating.settings import DecisionRule, LoopSettings
-from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
 from app.rating.verdict import fewest
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
+from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells, aggregate, count_pairs

@@ -10,7 +10,7 @@ import pytest
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings, Method
-from app.rating.uncertainty.estimate import estimate
+from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 

@@ -14,8 +14,8 @@ from app.lab.battles.rounds import vote_in_rounds
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.sampling.policies import POLICIES
 from app.rating.settings import LoopSettings, PairPolicy, SamplingSettings
-from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
 
 MODELS, SCORE_SD, ABILITY_SD, TIES = 20, 140.0, 0.3, 0.35

@@ -8,11 +8,10 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty import influence
-from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.influence import find_influence, leave_annotator_out, leave_annotators_out
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
 from app.rating.verdict.fragility import find_fragility, verify_annotators, verify_votes
+from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

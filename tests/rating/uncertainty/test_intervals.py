@@ -12,7 +12,7 @@ from app.rating.fit.m_elo import fit_m_elo
 from app.rating.fit.scale import typical_ability, unit_widths
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.covariance import Covariance, _freedom, covariance, critical_values
-from app.rating.uncertainty.estimate import estimate
+from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

@@ -15,8 +15,7 @@ from app.rating.fit import strategy
 from app.rating.fit.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.bounds import outside_bounds
-from app.rating.uncertainty.estimate import estimate
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.graph import find_components, find_identified

@@ -8,8 +8,6 @@ from scipy.special import expit
 from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import DecisionRule, LoopSettings
-from app.rating.uncertainty.estimate import estimate
-from app.rating.uncertainty.rating import Rating
 from app.rating.verdict.confidence import Confidence, measure_confidence
 from app.rating.verdict.forecast import (
     FEWEST,
@@ -23,6 +21,7 @@ from app.rating.verdict.forecast import (
 )
 from app.rating.verdict.joint import Growth, JointScores, count_pairs_of, find_growth, join_scores
 from app.rating.verdict.order import TUNED_TO, decide, equality_cost, order_cost, sequential_half_widths
+from app.rating.verdict.rating import Rating, estimate
 from app.rating.votes.cells import Cells
 from tests.fixtures.joint_scores import joint_of
 

@@ -9,13 +9,12 @@ from app.lab.attacks.arena import Setup, draw_arena
 from app.rating.errors import VotesError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED, VoteChange
 from app.rating.verdict import fewest, fragility
 from app.rating.verdict.fewest import fewest_votes
 from app.rating.verdict.fragility import _smallest, find_fragility
+from app.rating.verdict.rating import Rating, estimate
 
 
 @pytest.fixture(scope="module")

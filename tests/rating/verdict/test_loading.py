@@ -1,8 +1,8 @@
 import pytest
 
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.rating import Rating
 from app.rating.verdict import loading
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from app.rating.votes.tally import pack_votes

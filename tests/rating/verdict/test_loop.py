@@ -12,7 +12,7 @@ from app.rating.fit import solution
 from app.rating.fit.scale import typical_ability
 from app.rating.fit.solution import Start, find_begin
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.compact import compact

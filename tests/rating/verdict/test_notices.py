@@ -8,8 +8,8 @@ import pytest
 
 from app.lab.simulate import simulate_votes
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.rating import Rating
 from app.rating.uncertainty.results import RatingNotice
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

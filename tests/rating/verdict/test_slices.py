@@ -14,8 +14,8 @@ from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.errors import VotesError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.estimate import estimate
 from app.rating.uncertainty.results import ModelEstimates
+from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import HeldAbilities, fit_slice, hold_abilities
 from app.rating.votes.cells import Cells, aggregate

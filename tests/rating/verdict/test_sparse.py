@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

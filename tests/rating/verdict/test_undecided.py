@@ -17,7 +17,7 @@ from app.rating.fit.result import FitResult, PriorSpread
 from app.rating.fit.solution import Solution, fit_models
 from app.rating.fit.strategy import fit_groups_apart
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 from app.rating.votes.compact import Compact, compact

@@ -15,7 +15,7 @@ from app.rating.fit import rows
 from app.rating.settings import LoopSettings
 from app.rating.threads import MOST_PARTS, map_parts, split
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
-from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes import cells as votes
 from app.rating.votes import compact, graph

@@ -1,0 +1,86 @@
+"""What a round says of the votes: the estimate, what is published of it, and who is flagged."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app.rating.detection.evidence import Evidence
+from app.rating.fit.solution import Start
+from app.rating.settings import LoopSettings
+from app.rating.uncertainty.estimate import fit_with_errors
+from app.rating.uncertainty.models import make_model_estimates
+from app.rating.uncertainty.notices import find_notices
+from app.rating.uncertainty.results import Diagnostics, Estimate, ModelEstimates, RatingNotice
+from app.rating.votes.cells import Cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rating(Estimate):
+    """An estimate, and what is published of it; `annotators` are as the rules see them.
+
+    Attributes
+    ----------
+    models : in Elo points, with intervals and ranks
+    diagnostics : how the fit went, with its notices
+    evidence : what the tests say of every annotator past δ; None where no test was made
+    """
+
+    models: ModelEstimates
+    diagnostics: Diagnostics
+    evidence: Evidence | None = None
+
+    def with_notice(self, notice: RatingNotice) -> "Rating":
+        """Return the rating with one more notice."""
+        warnings = (*self.diagnostics.warnings, notice)
+        return replace(self, diagnostics=replace(self.diagnostics, warnings=warnings))
+
+
+def estimate(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Rating:
+    """Fit the settings' method outside the loop: all annotators count, and no rule sees them.
+
+    Raises
+    ------
+    VotesError
+        As `fit_with_errors`, or the anchor model has no score.
+    NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
+    """
+    return publish(fit_with_errors(cells, settings, start))
+
+
+def publish(found: Estimate, evidence: Evidence | None = None, excluded_share: float = 0.0, **changed: Any) -> Rating:
+    """Return what is published of an estimate.
+
+    Parameters
+    ----------
+    excluded_share : share of the votes past δ whose annotators are excluded (or would be, where the policy only flags)
+    changed : fields of the estimate that the rules change
+
+    Raises
+    ------
+    VotesError
+        The anchor model has no score.
+    """
+    found = replace(found, **changed)
+    models, diagnostics = make_model_estimates(found), _diagnose(found, excluded_share)
+    return Rating(**vars(found), models=models, diagnostics=diagnostics, evidence=evidence)
+
+
+def _diagnose(found: Estimate, excluded_share: float) -> Diagnostics:
+    fit, prior, median = found.fit, found.fit.prior, found.typical
+    estimated = prior if prior is not None and np.isfinite(prior.se) else None
+    return Diagnostics(
+        log_likelihood=fit.log_likelihood,
+        iterations=fit.iterations,
+        converged=True,  # else the fit raises NotConvergedError
+        components=found.components.number,
+        interval="none" if found.covariance is None else found.covariance.kind,
+        median_ability=median,
+        published_cap=found.published_cap,
+        prior_sd=fit.prior_sd,
+        ability_spread=None if estimated is None else estimated.spread / median,
+        ability_spread_se=None if estimated is None else estimated.se / median,
+        excluded_share=excluded_share,
+        seconds=found.seconds,
+        warnings=find_notices(found),
+    )
