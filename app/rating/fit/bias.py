@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats
 from app.rating.compiled import compiled
 from app.rating.fit.abilities import MOST_CORRECTED, first_order_bias, shadow_abilities
 from app.rating.fit.arrow import Observed
@@ -12,7 +12,7 @@ from app.rating.fit.kernels import moments, pair_of, squared_residual
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.result import FitResult
 from app.rating.threads import map_parts
-from app.rating.votes.cells import Cells
+from app.rating.votes.cells import CellArrays, Cells
 
 
 def mean_score_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
@@ -55,7 +55,7 @@ def _moments(likelihood: Likelihood, R: Floats, theta: Floats, u: Floats) -> tup
     c, (noise, skewness) = likelihood.cells, np.zeros((2, len(theta)))
 
     def fill(part: tuple[int, int]) -> None:
-        sum_moments(*part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, u, noise, skewness)
+        sum_moments(*part, c.arrays, R, theta, u, noise, skewness)
 
     map_parts(fill, likelihood.rows.parts)
     return noise, skewness
@@ -68,22 +68,7 @@ def _mean_gradient(
 
     def accumulate(part: tuple[int, int]) -> Floats:
         gradient = np.zeros(len(R))
-        add_score_gradients(
-            *part,
-            likelihood.rows.starts,
-            c.model_a,
-            c.model_b,
-            c.n,
-            c.s,
-            c.ties,
-            R,
-            theta,
-            u,
-            q,
-            beta,
-            spread,
-            gradient,
-        )
+        add_score_gradients(*part, c.arrays, R, theta, u, q, beta, spread, gradient)
         return gradient
 
     first, *others = map_parts(accumulate, likelihood.rows.parts)
@@ -93,13 +78,14 @@ def _mean_gradient(
 
 @compiled
 def sum_moments(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    first: int, last: int, cells: CellArrays,
     R: Floats, theta: Floats, u: Floats, noise: Floats, skewness: Floats,
 ) -> None:  # fmt: skip
     """Set noise and skewness (n_annotators,) of annotators first … last−1 to Σ (W − p)² d² and Σ w′d³.
 
     u is e^−|x| of each cell, shape (n_cells,).
     """
+    starts, model_a, model_b, n, s, ties = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties
     for k in range(first, last):
         squares, cubes = 0.0, 0.0
         for cell in range(starts[k], starts[k + 1]):
@@ -113,10 +99,11 @@ def sum_moments(
 
 @compiled
 def add_score_gradients(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    first: int, last: int, cells: CellArrays,
     R: Floats, theta: Floats, u: Floats, q: Floats, beta: Floats, spread: Floats, gradient: Floats,
 ) -> None:  # fmt: skip
     """Add b_k of annotators first … last−1 to gradient (n_models,); b_k is 0 where q is. u is e^−|x| of each cell."""
+    starts, model_a, model_b, n, s, ties = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s, cells.ties
     for k in range(first, last):
         if q[k] <= 0.0:
             continue

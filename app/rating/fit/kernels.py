@@ -1,13 +1,14 @@
 """Compiled loops over cells. Cells are sorted by annotator; `starts[k]` is annotator k's first cell."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats, Indices, Ints
 from app.rating.compiled import compiled
-from app.rating.votes.cells import Cells
+from app.rating.votes.cells import CellArrays, Cells
 
 PRODUCT_LIMIT = 1e290  # below which one more factor of at most 2 cannot overflow
 
@@ -19,28 +20,40 @@ def pair_of(model_a: Ints, model_b: Ints, cell: int) -> tuple[np.uint32, np.uint
 
 
 @compiled
-def fill_distances(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, R: Floats, theta: Floats, out: Floats
-) -> None:
+def fill_distances(first: int, last: int, cells: CellArrays, R: Floats, theta: Floats, out: Floats) -> None:
     """Set out (n_cells,) to −|x|, x = θ_k (R_a − R_b), in the cells of annotators first … last−1."""
+    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     for k in range(first, last):
         for cell in range(starts[k], starts[k + 1]):
             a, b = pair_of(model_a, model_b, cell)
             out[cell] = -abs(theta[k] * (R[a] - R[b]))
 
 
+class Derivatives(NamedTuple):
+    """What `expand_cells` adds to, and sets.
+
+    Attributes
+    ----------
+    gradient_scores : shape (n_models,), added to
+    stiffness : shape (n_models²,), added to at a · n_models + b of the cell
+    gradient_abilities, D : shape (n_annotators,), set
+    cross : shape (n_cells,), set; it holds e^−|x| of each cell before
+    """
+
+    gradient_scores: Floats
+    stiffness: Floats
+    gradient_abilities: Floats
+    D: Floats
+    cross: Floats
+
+
 @compiled
 def expand_cells(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
-    R: Floats, theta: Floats, exact: bool,
-    gradient_scores: Floats, stiffness: Floats, gradient_abilities: Floats, D: Floats, cross: Floats,
-) -> float:  # fmt: skip
-    """Add annotators first … last−1 to the sums of `Likelihood.expand`; return their −ℓ.
-
-    Adds to gradient_scores (n_models,) and to stiffness (n_models²,), at a · n_models + b of the cell. Sets
-    gradient_abilities and D (n_annotators,), and cross (n_cells,) of the annotators' cells, which holds their e^−|x|
-    before.
-    """
+    first: int, last: int, cells: CellArrays, R: Floats, theta: Floats, exact: bool, to: Derivatives
+) -> float:
+    """Add annotators first … last−1 to the sums of `Likelihood.expand`; return their −ℓ."""
+    starts, model_a, model_b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
+    gradient_scores, stiffness, gradient_abilities, D, cross = to
     n_models = np.uint32(len(R))
     value = 0.0
     # of the factors 1 + e^−|x| of single votes in a row that weigh the same, as most of an annotator do: one logarithm
@@ -81,10 +94,9 @@ def expand_cells(
 
 
 @compiled
-def fill_rows(
-    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, scale: Floats, rows: Floats
-) -> None:
+def fill_rows(who: Indices, cells: CellArrays, weight: Floats, scale: Floats, rows: Floats) -> None:
     """Set the first rows of `rows` (n, n_models) to scale_k · Σ_cells weight·(e_a − e_b) of the annotators listed."""
+    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     for place in range(len(who)):
         k = who[place]
         row = rows[place]
@@ -99,13 +111,14 @@ def fill_rows(
 
 @compiled
 def add_sparse_products(
-    who: Indices, starts: Indices, model_a: Ints, model_b: Ints,
+    who: Indices, cells: CellArrays,
     left: Floats, left_scale: Floats, right: Floats, right_scale: Floats, total: Floats,
 ) -> None:  # fmt: skip
     """Add Σ row_kᵀ row'_k of the annotators listed to `total` (n_models, n_models).
 
     Visits only the models that each annotator compared.
     """
+    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     size = total.shape[0]
     u, v = np.zeros(size), np.zeros(size)
     seen = np.zeros(size, dtype=np.bool_)
@@ -133,13 +146,12 @@ def add_sparse_products(
 
 
 @compiled
-def add_by_model(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, scales: Floats, total: Floats
-) -> None:
+def add_by_model(first: int, last: int, cells: CellArrays, weight: Floats, scales: Floats, total: Floats) -> None:
     """Add Σ_cells scale_k·weight·(e_a − e_b) of annotators first … last−1 to `total` (n, n_models).
 
     `scales`, shape (n, n_annotators), holds n scales, one for each row of `total`.
     """
+    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     for k in range(first, last):
         for row in range(len(scales)):
             scale = scales[row, k]
@@ -153,10 +165,9 @@ def add_by_model(
 
 
 @compiled
-def times_rows(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, vector: Floats, out: Floats
-) -> None:
+def times_rows(first: int, last: int, cells: CellArrays, weight: Floats, vector: Floats, out: Floats) -> None:
     """Set out_k to Σ weight·(vector_a − vector_b) over the cells of annotator k, for annotators first … last−1."""
+    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     for k in range(first, last):
         total = 0.0
         for cell in range(starts[k], starts[k + 1]):
@@ -167,10 +178,11 @@ def times_rows(
 
 @compiled
 def contribute_by_cell(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    first: int, last: int, cells: CellArrays,
     R: Floats, theta: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Set out (n_cells,), which holds e^−|x|, to θ_k·(s − n·p) in the cells of annotators first … last−1."""
+    starts, model_a, model_b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     for k in range(first, last):
         for cell in range(starts[k], starts[k + 1]):
             a, b = pair_of(model_a, model_b, cell)
@@ -180,13 +192,14 @@ def contribute_by_cell(
 
 @compiled
 def update_abilities(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats,
+    first: int, last: int, cells: CellArrays,
     R: Floats, precision: float, furthest: float, u: Floats, theta: Floats,
 ) -> None:  # fmt: skip
     """Move theta of annotators first … last−1 by a Newton step at fixed R, each ability within ± furthest.
 
     u is e^−|x| of each cell, shape (n_cells,).
     """
+    starts, model_a, model_b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     for k in range(first, last):
         ability = theta[k]
         slope, curvature = precision * (ability - 1.0), precision
@@ -202,13 +215,14 @@ def update_abilities(
 
 @compiled
 def balance_pairs(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, n_models: int,
+    first: int, last: int, cells: CellArrays, n_models: int,
     table: Floats,
 ) -> None:  # fmt: skip
     """Add n and s of the cells of annotators first … last−1 to `table` (2, n_models²), at a · n_models + b.
 
     A vote counts 1 / its annotator's number of votes on either of its models.
     """
+    starts, model_a, model_b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     votes = np.zeros(n_models)
     for k in range(first, last):
         for cell in range(starts[k], starts[k + 1]):

@@ -6,8 +6,8 @@ from typing import Protocol
 import numpy as np
 
 from app.rating.arrays import Floats, Indices, sum_by
-from app.rating.fit.abilities import ProfiledAbilities, profile_annotators
-from app.rating.fit.kernels import balance_pairs, contribute_by_cell, expand_cells, update_abilities
+from app.rating.fit.abilities import OwnTerms, ProfiledAbilities, profile_annotators
+from app.rating.fit.kernels import Derivatives, balance_pairs, contribute_by_cell, expand_cells, update_abilities
 from app.rating.fit.rows import CellRows
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
@@ -118,9 +118,8 @@ class Likelihood:
         def accumulate(part: tuple[int, int]) -> tuple[float, Floats, Floats]:
             gradient, stiffness = np.zeros(c.n_models), np.zeros(c.n_models**2)
             value = expand_cells(
-                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, exact,
-                gradient, stiffness, gradient_abilities, D, cross,
-            )  # fmt: skip
+                *part, c.arrays, R, theta, exact, Derivatives(gradient, stiffness, gradient_abilities, D, cross)
+            )
             return value, gradient, stiffness
 
         parts = zip(*map_parts(accumulate, self.rows.parts), strict=True)
@@ -157,9 +156,7 @@ class Likelihood:
         c, theta, u = self.cells, np.ones(self.cells.n_annotators), np.empty(len(self.cells.n))
 
         def step(part: tuple[int, int]) -> None:
-            update_abilities(
-                *part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, self.precision, furthest, u, theta
-            )
+            update_abilities(*part, c.arrays, R, self.precision, furthest, u, theta)
 
         for _ in range(steps):
             self.rows.exponentials(R, theta, u)
@@ -175,10 +172,8 @@ class Likelihood:
         cap : upper bound
         """
         own = ProfiledAbilities(theta.copy(), *np.empty((4, len(theta))))
-        profile_annotators(
-            who, self.rows, R, own,
-            weight=1.0, precision=self.precision, multiplier=multiplier, cap=cap, near=NEAR, valued=False,
-        )  # fmt: skip
+        terms = OwnTerms(1.0, self.precision, multiplier, cap, NEAR, False)
+        profile_annotators(who, self.rows, R, terms, own)
         return own.theta
 
     def balanced_pairs(self) -> Floats:
@@ -187,7 +182,7 @@ class Likelihood:
         A vote counts 1 / its annotator's number of votes on either of its models.
         """
         c, table = self.cells, np.zeros((2, self.cells.n_models**2))
-        balance_pairs(0, c.n_annotators, self.rows.starts, c.model_a, c.model_b, c.n, c.s, c.n_models, table)
+        balance_pairs(0, c.n_annotators, c.arrays, c.n_models, table)
         return table
 
     def score_contributions(self, R: Floats, theta: Floats) -> Floats:
@@ -197,7 +192,7 @@ class Likelihood:
         """
         c, out = self.cells, self.exponentials(R, theta)
         map_parts(
-            lambda part: contribute_by_cell(*part, self.rows.starts, c.model_a, c.model_b, c.n, c.s, R, theta, out),
+            lambda part: contribute_by_cell(*part, c.arrays, R, theta, out),
             self.rows.parts,
         )
         return out

@@ -3,11 +3,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
 from app.rating.fit.kernels import add_by_model, add_sparse_products, fill_distances, fill_rows, pair_of, times_rows
 from app.rating.threads import count_parts, map_parts
-from app.rating.votes.cells import Cells
+from app.rating.votes.cells import CellArrays, Cells
 
 WORTH_A_THREAD = 50_000  # cells; for fewer, starting a thread costs more than it saves
 CHUNK = 1024  # annotators whose rows are held at once
@@ -48,7 +48,7 @@ class CellRows:
         c = self.cells
 
         def fill(part: tuple[int, int]) -> None:
-            fill_distances(*part, self.starts, c.model_a, c.model_b, R, theta, out)
+            fill_distances(*part, c.arrays, R, theta, out)
             here = out[self.starts[part[0]] : self.starts[part[1]]]
             np.exp(here, out=here)
 
@@ -67,7 +67,7 @@ class CellRows:
 
         def accumulate(part: tuple[int, int]) -> Floats:
             total = np.zeros((len(scales), c.n_models))
-            add_by_model(*part, self.starts, c.model_a, c.model_b, weight, columns, total)
+            add_by_model(*part, c.arrays, weight, columns, total)
             return total
 
         first, *others = map_parts(accumulate, self.parts)
@@ -77,7 +77,7 @@ class CellRows:
     def times(self, weight: Floats, vector: Floats) -> Floats:
         """Return each annotator's Σ weight·(e_a − e_b) times a vector over models, shape (n_annotators,)."""
         c, out = self.cells, np.empty(self.cells.n_annotators)
-        map_parts(lambda part: times_rows(*part, self.starts, c.model_a, c.model_b, weight, vector, out), self.parts)
+        map_parts(lambda part: times_rows(*part, c.arrays, weight, vector, out), self.parts)
         return out
 
     def products(
@@ -106,9 +106,7 @@ class CellRows:
             dense = self._dense[counted]
             gathered = counted[dense]
             if len(gathered) < len(counted):
-                add_sparse_products(
-                    counted[~dense], self.starts, c.model_a, c.model_b, left, left_scale, right, right_scale, total
-                )
+                add_sparse_products(counted[~dense], c.arrays, left, left_scale, right, right_scale, total)
             number = np.float32 if rough and len(gathered) >= CHUNK else np.float64
             others = self._fill(gathered, right, right_scale, number)
             for rows in self._fill(gathered, left, left_scale, number):
@@ -133,7 +131,7 @@ class CellRows:
         buffer = np.empty((min(CHUNK, len(who)), c.n_models), dtype=number)
         for place in range(0, len(who), CHUNK):
             some = who[place : place + CHUNK]
-            fill_rows(some, self.starts, c.model_a, c.model_b, weight, scale, buffer)
+            fill_rows(some, c.arrays, weight, scale, buffer)
             yield buffer[: len(some)]
 
 
@@ -150,16 +148,17 @@ def count_following(rows: CellRows, R: Floats) -> tuple[Floats, Floats]:
     along, against : shape (n_annotators,)
     """
     c, (along, against) = rows.cells, np.zeros((2, rows.cells.n_annotators))
-    map_parts(lambda part: follow(*part, rows.starts, c.model_a, c.model_b, c.n, c.s, R, along, against), rows.parts)
+    map_parts(lambda part: follow(*part, c.arrays, R, along, against), rows.parts)
     return along, against
 
 
 @compiled
 def follow(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, R: Floats,
+    first: int, last: int, cells: CellArrays, R: Floats,
     along: Floats, against: Floats,
 ) -> None:  # fmt: skip
     """Set along and against (n_annotators,) of annotators first … last−1."""
+    starts, model_a, model_b, n, s = cells.starts, cells.model_a, cells.model_b, cells.n, cells.s
     for k in range(first, last):
         total, followed = 0.0, 0.0
         for cell in range(starts[k], starts[k + 1]):

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
 from app.rating.fit.abilities import profile_abilities
 from app.rating.fit.kernels import pair_of
 from app.rating.fit.rows import CellRows
 from app.rating.fit.scale import LEAST_MEDIAN, find_scale
 from app.rating.threads import map_parts, split
-from app.rating.votes.cells import WORTH_A_THREAD, Cells
+from app.rating.votes.cells import WORTH_A_THREAD, CellArrays, Cells
 
 FREE = 5.0  # votes on a model, beside the multiple of what its judges have
 STEEPNESS = 1.25  # at 1 a vote of an able annotator pulls as one of a typical annotator, at 2 it tells as much
@@ -88,7 +88,7 @@ def weigh_votes(cells: Cells, by_ability: Floats, limit: float) -> Weighted | No
 
     def lower(part: tuple[int, int]) -> None:
         who = _beyond(largest, limits, part)
-        lower_weights(who, rows.starts, cells.model_a, cells.model_b, cells.n, limits, weight)
+        lower_weights(who, cells.arrays, limits, weight)
 
     map_parts(lower, rows.parts)
     return scale_votes(cells, weight, by_ability)
@@ -124,7 +124,7 @@ def _sum_beyond(rows: CellRows, largest: Floats, limits: Floats) -> Floats:
 
     def accumulate(part: tuple[int, int]) -> Floats:
         sums, who = np.zeros((2, c.n_models)), _beyond(largest, limits, part)
-        add_beyond(who, rows.starts, c.model_a, c.model_b, c.n, limits, sums, largest)
+        add_beyond(who, c.arrays, limits, sums, largest)
         return sums
 
     first, *others = map_parts(accumulate, rows.parts)
@@ -134,13 +134,14 @@ def _sum_beyond(rows: CellRows, largest: Floats, limits: Floats) -> Floats:
 
 @compiled
 def add_beyond(
-    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, limits: Floats, sums: Floats,
+    who: Indices, cells: CellArrays, limits: Floats, sums: Floats,
     largest: Floats,
 ) -> None:  # fmt: skip
     """Add what the annotators listed have beyond the limits to sums[0], their number to sums[1]; set `largest`."""
+    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     own = np.zeros(len(limits))
     for k in who:
-        add_own(k, starts, model_a, model_b, n, own)
+        add_own(k, cells, own)
         most = 0.0
         for cell in range(starts[k], starts[k + 1]):
             for model in pair_of(model_a, model_b, cell):
@@ -154,12 +155,13 @@ def add_beyond(
 
 @compiled
 def lower_weights(
-    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, limits: Floats, weight: Floats
+    who: Indices, cells: CellArrays, limits: Floats, weight: Floats
 ) -> None:  # fmt: skip
     """Lower the weight (n_cells,) of the cells of the annotators listed to the limits."""
+    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     own = np.zeros(len(limits))
     for k in who:
-        add_own(k, starts, model_a, model_b, n, own)
+        add_own(k, cells, own)
         for cell in range(starts[k], starts[k + 1]):
             a, b = pair_of(model_a, model_b, cell)
             excess = max(own[a] / limits[a], own[b] / limits[b])
@@ -171,8 +173,9 @@ def lower_weights(
 
 
 @compiled
-def add_own(k: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, own: Floats) -> None:
+def add_own(k: int, cells: CellArrays, own: Floats) -> None:
     """Add n_kj of annotator k on each model to own (n_models,)."""
+    starts, model_a, model_b, n = cells.starts, cells.model_a, cells.model_b, cells.n
     for cell in range(starts[k], starts[k + 1]):
         for model in pair_of(model_a, model_b, cell):
             own[model] += n[cell]

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints, sum_by
+from app.rating.arrays import Floats, Indices, sum_by
 from app.rating.compiled import compiled
 from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.kernels import fill_rows
@@ -15,7 +15,7 @@ from app.rating.threads import map_parts, one_blas_thread, split
 from app.rating.uncertainty.results import Estimate
 from app.rating.uncertainty.unit import UnitFrame, fix_unit
 from app.rating.uncertainty.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
-from app.rating.votes.cells import WORTH_A_THREAD
+from app.rating.votes.cells import WORTH_A_THREAD, CellArrays
 
 MAX_ROUNDS = 200
 CONVERGED = 1e-8  # of the largest change, at which rounds stop
@@ -78,8 +78,7 @@ class Influence:
         out = np.empty(len(votes.cell))
         map_parts(
             lambda part: influence_by_vote(
-                *part, votes.cell, cells.annotator, cells.model_a, cells.model_b, votes.residual,
-                fit.R, fit.theta, y, q, out,
+                *part, votes.cell, cells.arrays, votes.residual, fit.R, fit.theta, y, q, out
             ),
             split(len(out), WORTH_A_THREAD),
         )  # fmt: skip
@@ -253,8 +252,8 @@ def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice)
     fit, observed, cells = influence.rating.fit, influence.observed, influence.rating.small.cells
     out = np.empty_like(X)
     own_curvature(
-        left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b,
-        fit.counted(cells).n, fit.R, fit.theta, observed.point.cross, observed.inverse_D, X, out,
+        left_out.start, left_out.stop, fit.counted(cells).arrays, fit.R, fit.theta,
+        observed.point.cross, observed.inverse_D, X, out,
     )  # fmt: skip
     out -= others.others * (np.einsum("ki,ki->k", others.others, X) / others.size)[:, None]
     out += others.total * (np.einsum("ki,ki->k", others.total, X) / others.whole)[:, None]
@@ -276,21 +275,22 @@ def _centred(rows: Floats, component: Indices) -> Floats:
 
 def _rows(influence: Influence, weight: Floats, whose: slice) -> Floats:
     """Return Σ weight·(e_a − e_b) over the cells of each of these annotators, shape (n_whose, n_models)."""
-    rows, cells = influence.observed.likelihood.rows, influence.rating.small.cells
+    cells = influence.rating.small.cells
     out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
-    fill_rows(np.arange(whose.start, whose.stop), rows.starts, cells.model_a, cells.model_b, weight, one, out)
+    fill_rows(np.arange(whose.start, whose.stop), cells.arrays, weight, one, out)
     return out
 
 
 @compiled
 def own_curvature(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, R: Floats, theta: Floats,
+    first: int, last: int, cells: CellArrays, R: Floats, theta: Floats,
     cross: Floats, inverse_D: Floats, X: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Set row k − first of `out` to (A_k − B_k B_kᵀ/D_k) x, x row k − first of X, for annotators first … last−1.
 
     The matrix is annotator k's part of the reduced Hessian.
     """
+    starts, model_a, model_b, n = cells.starts, cells.model_a, cells.model_b, cells.n
     for k in range(first, last):
         x, product = X[k - first], out[k - first]
         product[:] = 0.0
@@ -308,10 +308,11 @@ def own_curvature(
 
 @compiled
 def influence_by_vote(
-    first: int, last: int, cell: Indices, annotator: Ints, model_a: Ints, model_b: Ints, residual: Floats,
-    R: Floats, theta: Floats, y: Floats, q: Floats, out: Floats,
+    first: int, last: int, cell: Indices, cells: CellArrays, residual: Floats, R: Floats, theta: Floats, y: Floats,
+    q: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Set entries first … last−1 of `out` to residual·(θ(y_a − y_b) − d q_k), k, a and b those of the entry's cell."""
+    annotator, model_a, model_b = cells.annotator, cells.model_a, cells.model_b
     for entry in range(first, last):
         at = cell[entry]
         k, a, b = annotator[at], model_a[at], model_b[at]

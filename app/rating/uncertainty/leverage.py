@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
 from app.rating.fit.kernels import moments, pair_of
 from app.rating.fit.likelihood import Likelihood
 from app.rating.threads import map_parts
-from app.rating.votes.cells import Cells
+from app.rating.votes.cells import CellArrays, Cells
 
 TINY = 1e-300  # avoids a division by 0 for a model without information
 LARGEST = 0.8  # share up to which a contribution is scaled up for what the fit takes away of it; then it tells nothing
@@ -48,9 +48,7 @@ def find_leverage(likelihood: Likelihood, R: Floats, theta: Floats, information:
 
     def fill(part: tuple[int, int]) -> Floats:
         sums = np.zeros((2, len(R)))
-        share_cells(
-            *part, likelihood.rows.starts, c.model_a, c.model_b, c.n, R, theta, information, scale, amount, sums
-        )
+        share_cells(*part, c.arrays, R, theta, information, scale, amount, sums)
         return sums
 
     first, *others = map_parts(fill, likelihood.rows.parts)
@@ -71,13 +69,14 @@ def independent_amount(cells: Cells, R: Floats, theta: Floats, information: Floa
 
 @compiled
 def share_cells(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats,
+    first: int, last: int, cells: CellArrays,
     R: Floats, theta: Floats, information: Floats, scale: Floats, amount: Floats, sums: Floats,
 ) -> None:  # fmt: skip
     """Set scale and amount (n_cells,) of annotators first … last−1, and add their h² and their number to sums.
 
     `amount` holds e^−|x| of each cell before.
     """
+    starts, model_a, model_b, n = cells.starts, cells.model_a, cells.model_b, cells.n
     own, inverse = np.zeros(len(R)), 1.0 / np.maximum(information, TINY)
     for k in range(first, last):
         square = theta[k] ** 2

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from app.rating.arrays import Floats, Indices, Ints
+from app.rating.arrays import Floats, Indices
 from app.rating.compiled import compiled
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.threads import map_parts, split
 from app.rating.uncertainty.influence import Influence
 from app.rating.uncertainty.vote_changes import DROPPED, VERDICTS, VoteChange
 from app.rating.verdict.rating import Rating
+from app.rating.votes.cells import CellArrays
 
 PAIRS_AT_ONCE = 128
 PAIRS_WORTH_A_THREAD = 32
@@ -19,6 +21,22 @@ ROOM = 1024  # kinds of votes kept for a pair; a pair that needs more is examine
 
 
 FIRST_LOOK = 1024  # vote groups that are sorted at first
+
+
+class Ways(NamedTuple):
+    """The changes of a vote, for a compiled loop: one of a kind takes residual[kind] + expected·p from its residual.
+
+    Attributes
+    ----------
+    possible : how many votes of each kind can be changed so, shape (n_cells, 3)
+    residual : by kind, shape (3,)
+    weight : of a vote of each cell, shape (n_cells,)
+    """
+
+    possible: Floats
+    residual: Floats
+    expected: float
+    weight: Floats
 
 
 def fewest_votes(
@@ -87,17 +105,17 @@ def _largest_votes(
     Y, rows = np.ascontiguousarray(observed.solve(contrasts)), observed.likelihood.rows
     product = np.empty((cells.n_annotators, len(gap)))
     map_parts(
-        lambda part: times_columns(*part, rows.starts, cells.model_a, cells.model_b, observed.point.cross, Y, product),
+        lambda part: times_columns(*part, cells.arrays, observed.point.cross, Y, product),
         rows.parts,
     )
     Q = np.ascontiguousarray(observed.project(product))
 
-    weight, possible, residual = fit.weights(cells), change.possible(cells), change.outcome * VERDICTS + change.constant
+    residual = change.outcome * VERDICTS + change.constant
+    ways = Ways(change.possible(cells), residual, change.expected, fit.weights(cells))
     kept, size = np.zeros((len(gap), ROOM)), np.zeros((len(gap), ROOM))
     map_parts(
         lambda part: collect_largest(
-            *part, cells.annotator, cells.model_a, cells.model_b, possible, residual, change.expected, weight,
-            fit.R, fit.theta, Y, Q, gap, kept, size,
+            *part, cells.arrays, ways, fit.R, fit.theta, Y, Q, gap, kept, size
         ),
         split(len(gap), PAIRS_WORTH_A_THREAD),
     )  # fmt: skip
@@ -150,10 +168,9 @@ def _largest(influences: Floats, is_enough: Callable[[Indices], bool]) -> tuple[
 
 
 @compiled
-def times_columns(
-    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, weight: Floats, Y: Floats, out: Floats
-) -> None:
+def times_columns(first: int, last: int, cells: CellArrays, weight: Floats, Y: Floats, out: Floats) -> None:
     """Set row k of `out` to Σ weight·(Y_a − Y_b) over k's cells, Y_a a row of Y, for annotators first … last−1."""
+    starts, model_a, model_b = cells.starts, cells.model_a, cells.model_b
     columns = Y.shape[1]
     for k in range(first, last):
         row = out[k]
@@ -166,19 +183,18 @@ def times_columns(
 
 @compiled
 def collect_largest(
-    first: int, last: int, annotator: Ints, model_a: Ints, model_b: Ints, possible: Floats, residual: Floats,
-    expected: float, weight: Floats, R: Floats, theta: Floats, Y: Floats, Q: Floats, gap: Floats, influence: Floats,
-    size: Floats,
+    first: int, last: int, cells: CellArrays, ways: Ways, R: Floats, theta: Floats, Y: Floats, Q: Floats, gap: Floats,
+    influence: Floats, size: Floats,
 ) -> None:  # fmt: skip
     """Set rows first … last−1 of influence and size to the largest influences of a vote on a pair, and their numbers.
-
-    A change of a vote of a kind, of which `possible` (n_cells, 3) counts how many there are, takes residual[kind] +
-    expected·p from the residual.
 
     The column of a pair in Y (n_models, n_pairs) and Q (n_annotators, n_pairs) is y and q of `influence_by_vote`. A row
     is a heap, the smallest influence first, with zeros after the last. It holds no more groups of votes than exceed the
     pair's gap together, and is 0 where there is no room for so many.
     """
+    annotator, model_a, model_b = cells.annotator, cells.model_a, cells.model_b
+    weight, possible = ways.weight, ways.possible
+    residual, expected = ways.residual, ways.expected
     room, pairs = influence.shape[1], last - first
     moved, least, total = np.empty(pairs), np.zeros(pairs), np.zeros(pairs)
     used = np.zeros(pairs, dtype=np.int64)

@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,12 +8,32 @@ from numpy.typing import NDArray
 from app.rating.arrays import TABLE_SIZE, AnyInts, Floats, Indices, Ints, Mask, sum_by
 from app.rating.errors import VotesError
 from app.rating.threads import map_parts, split
-from app.rating.votes.tally import OUTCOME_BITS, count_cells, fill_cells, pack_votes, sort_packed, tabulate_votes
+from app.rating.votes.tally import (
+    OUTCOME_BITS,
+    NewCells,
+    count_cells,
+    fill_cells,
+    pack_votes,
+    sort_packed,
+    tabulate_votes,
+)
 
 TIE = 0.5  # W of a tie
 WORTH_A_THREAD = 100_000  # votes; for fewer, starting a thread costs more than it saves
 SORTABLE_BITS = 63  # of a signed 64-bit integer
 LARGEST_INDEX = np.iinfo(np.int32).max  # that `Cells` can hold
+
+
+class CellArrays(NamedTuple):
+    """Cells as compiled loops read them: the arrays of `Cells`, and `starts`."""
+
+    starts: Indices
+    annotator: Ints
+    model_a: Ints
+    model_b: Ints
+    n: Floats
+    s: Floats
+    ties: Floats
 
 
 @dataclass(frozen=True)
@@ -68,6 +89,11 @@ class Cells:
         """Index of each annotator's first cell, and the number of cells at the end, shape (n_annotators + 1,)."""
         ends = np.arange(self.n_annotators + 1, dtype=self.annotator.dtype)  # another type would copy all cells
         return np.searchsorted(self.annotator, ends).astype(np.int64)
+
+    @cached_property
+    def arrays(self) -> CellArrays:
+        """The cells for a compiled loop."""
+        return CellArrays(self.starts, self.annotator, self.model_a, self.model_b, self.n, self.s, self.ties)
 
     def of_annotators(self, first: int, last: int) -> "Cells":
         """Return the cells of annotators first … last−1, these numbered from 0."""
@@ -143,10 +169,10 @@ def aggregate(
         packed = sort_packed(packed, n_annotators.bit_length() + 2 * bits + OUTCOME_BITS)
 
     starts = np.cumsum([0, *map_parts(lambda part: count_cells(*part, packed), rows)])
-    indices = [np.empty(starts[-1], dtype=np.int32) for _ in range(3)]
-    sums = [np.empty(starts[-1]) for _ in range(3)]
-    map_parts(lambda i: fill_cells(*rows[i], packed, weight, bits, int(starts[i]), *indices, *sums), range(len(rows)))
-    return Cells(indices[0], indices[1], indices[2], sums[0], sums[1], sums[2], n_annotators, n_models)
+    indices, sums = np.empty((3, starts[-1]), dtype=np.int32), np.empty((3, starts[-1]))
+    new = NewCells(*indices, *sums)
+    map_parts(lambda i: fill_cells(*rows[i], packed, weight, bits, int(starts[i]), new), range(len(rows)))
+    return Cells(*new, n_annotators, n_models)
 
 
 def count_pairs(

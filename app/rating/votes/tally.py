@@ -1,5 +1,7 @@
 """Compiled loops over votes. A vote is packed into one integer; these sort by annotator, pair and outcome."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from app.rating.arrays import AnyInts, Floats, Indices, Ints
@@ -8,6 +10,17 @@ from app.rating.compiled import compiled
 OUTCOME_BITS = 2  # the lowest bits: 0 the lower-numbered model lost, 1 a tie, 2 it won
 TWICE = 2.0  # W of a win, times two
 DIGIT_BITS = 8
+
+
+class NewCells(NamedTuple):
+    """The arrays of `Cells` that are to be filled."""
+
+    annotator: Ints
+    model_a: Ints
+    model_b: Ints
+    n: Floats
+    s: Floats
+    ties: Floats
 
 
 @compiled
@@ -68,9 +81,8 @@ def count_cells(first: int, last: int, packed: Indices) -> int:
 
 @compiled
 def fill_cells(
-    first: int, last: int, packed: Indices, weight: Floats, model_bits: int, cell: int,
-    annotator: Ints, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
-) -> None:  # fmt: skip
+    first: int, last: int, packed: Indices, weight: Floats, model_bits: int, cell: int, new: NewCells
+) -> None:
     """Write the cells whose first vote is among the sorted votes first … last−1, from row `cell` on.
 
     An empty `weight` counts every vote once.
@@ -91,10 +103,10 @@ def fill_cells(
             if code == 1:
                 tied += count
             vote += 1
-        model_b[cell] = name & mask
-        model_a[cell] = (name >> model_bits) & mask
-        annotator[cell] = name >> (2 * model_bits)
-        n[cell], s[cell], ties[cell] = total, won, tied
+        new.model_b[cell] = name & mask
+        new.model_a[cell] = (name >> model_bits) & mask
+        new.annotator[cell] = name >> (2 * model_bits)
+        new.n[cell], new.s[cell], new.ties[cell] = total, won, tied
         cell += 1
 
 

@@ -33,7 +33,7 @@ from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells, aggregate, count_pairs
 from app.rating.votes.graph import find_components, find_identified
-from app.rating.votes.tally import count_cells, fill_cells, pack_votes, sort_packed
+from app.rating.votes.tally import NewCells, count_cells, fill_cells, pack_votes, sort_packed
 from tests.rating.kernels.votes import Votes, ranking
 
 SETTINGS = LoopSettings(min_votes=0)
@@ -79,8 +79,8 @@ def cells_of_two_parts() -> Numbers:
     for cut in range(25):
         cells = count_cells(0, 24, packed)
         indices, sums = np.empty((3, cells), dtype=np.int32), np.empty((3, cells))
-        fill_cells(0, cut, packed, np.empty(0), 2, 0, *indices, *sums)
-        fill_cells(cut, 24, packed, np.empty(0), 2, count_cells(0, cut, packed), *indices, *sums)
+        fill_cells(0, cut, packed, np.empty(0), 2, 0, NewCells(*indices, *sums))
+        fill_cells(cut, 24, packed, np.empty(0), 2, count_cells(0, cut, packed), NewCells(*indices, *sums))
         found += [indices, sums]
     return found
 
@@ -158,9 +158,7 @@ def abilities_at_given_scores() -> Numbers:
             found.append(profile_abilities(rows, R, np.full(3, begin), precision=precision, near=near).theta)
         stepped = np.ones(3)
         u = np.exp(-np.abs(R[cells.model_a] - R[cells.model_b]))
-        update_abilities(
-            0, 3, rows.starts, cells.model_a, cells.model_b, cells.n, cells.s, R, precision, 3.0, u, stepped
-        )
+        update_abilities(0, 3, cells.arrays, R, precision, 3.0, u, stepped)
         found.append(stepped)
     return found
 
