@@ -22,11 +22,11 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from app.imports.formats import read_vote_file
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate, count_pairs
 from app.rating.inference.results import Diagnostics, ModelEstimates
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.rating.solver.warm_start import Start

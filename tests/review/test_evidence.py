@@ -9,8 +9,8 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from app.lab.simulate import simulate_votes
 from app.rating.settings import EVIDENCE_TESTS
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from app.review.evidence.annotator_votes import AnnotatorVotes
 from app.review.evidence.drift import measure_drift

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from app.lab.attacks.arena import Arena, Setup, draw_arena
 from app.policy.schemas import Policy
 from app.rating.settings import LoopSettings
 from app.refits.fit.fit import fit_main
+from stable_arena_lab.attacks.arena import Arena, Setup, draw_arena
 from tests.fixtures.fit_inputs import make_fit_input
 
 RunCli = Callable[..., Result]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data import compact, graph, threads, votes
 from app.rating.data.threads import MOST_PARTS, map_parts, split
 from app.rating.data.votes import Cells, count_pairs
@@ -17,6 +16,7 @@ from app.rating.inference.influence import find_influence, leave_annotators_out
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver import rows
 
 MakeCells = Callable[[SimulatedVotes], Cells]

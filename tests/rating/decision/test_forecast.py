@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells
 from app.rating.decision.confidence import Confidence, measure_confidence
 from app.rating.decision.forecast import FEWEST, MOST, PATHS, STEPS, forecast_decisions, forecast_pairs, more_votes
@@ -23,6 +22,7 @@ from app.rating.decision.verdict import (
 from app.rating.inference.estimate import estimate
 from app.rating.inference.rating import Rating
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.gauge import ELO_PER_NATURAL
 from tests.fixtures.joint_scores import joint_of
 

@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from app.lab.defences.habits import MODELS, Crowd, draw
 from app.rating.data.votes import aggregate
 from app.rating.detection import opinions as opinions_module
 from app.rating.detection.evidence import Evidence, weigh
@@ -17,6 +16,7 @@ from app.rating.detection.sided_cells import SidedCells
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
+from stable_arena_lab.defences.habits import MODELS, Crowd, draw
 
 TASTES, FAMILIES = "tastes, sd 200", "tastes in families, sd 200"
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.arrays import Floats
 from app.rating.data.votes import Cells
 from app.rating.inference.estimate import estimate
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings, Method
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 DRAWS = 150

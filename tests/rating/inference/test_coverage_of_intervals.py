@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from app.lab.battles.rounds import vote_in_rounds
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference.estimate import estimate
 from app.rating.inference.matchups import predict_matchups
@@ -18,6 +17,7 @@ from app.rating.sampling.policies import POLICIES
 from app.rating.sampling.settings import PairPolicy, SamplingSettings
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
+from stable_arena_lab.battles.rounds import vote_in_rounds
 
 MODELS, SCORE_SD, ABILITY_SD, TIES = 20, 140.0, 0.3, 0.35
 SETTINGS = LoopSettings()

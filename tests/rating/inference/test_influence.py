@@ -4,7 +4,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference import influence
 from app.rating.inference.estimate import estimate
@@ -14,6 +13,7 @@ from app.rating.inference.vote_changes import ADDED, DROPPED, FLIPPED, VoteChang
 from app.rating.loop.round import run_round
 from app.rating.robustness.fragility import find_fragility, verify_annotators, verify_votes
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 MakeCells = Callable[[SimulatedVotes], Cells]

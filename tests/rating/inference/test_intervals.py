@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference.covariance import Covariance, _freedom, covariance, critical_values
 from app.rating.inference.estimate import estimate
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
 from app.rating.solver.gauge import typical_ability, unit_widths
 from app.rating.solver.likelihood import Likelihood

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from app.lab.simulate import simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference.estimate import estimate
 from app.rating.inference.matchups import predict_matchups
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 AM_ELO = LoopSettings(min_votes=0)

@@ -9,7 +9,6 @@ from scipy.integrate import quad
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from app.lab.simulate import simulate_votes
 from app.rating.data.graph import find_components, find_identified
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoFiniteScoreError, VotesError
@@ -18,6 +17,7 @@ from app.rating.inference.bounds import outside_bounds
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.solver.fit import fit_m_elo
 
 M_ELO = LoopSettings(method="m-elo", min_votes=0, interval="information")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.data.compact import compact
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoCommonRankingError, VotesError
@@ -14,6 +13,7 @@ from app.rating.inference import estimate
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.solver.gauge import typical_ability
 from app.rating.solver.solution import fit_with_settings
 from app.rating.solver.warm_start import Start, find_begin

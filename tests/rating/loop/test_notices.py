@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from app.lab.simulate import simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.inference.rating import Rating
 from app.rating.inference.results import RatingNotice
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 
 ALL = LoopSettings(min_votes=0)
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
@@ -18,6 +17,7 @@ from app.rating.inference.results import ModelEstimates
 from app.rating.loop.round import run_round
 from app.rating.loop.slices import HeldAbilities, fit_slice, hold_abilities
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.gauge import ELO_PER_NATURAL
 
 MakeCells = Callable[[SimulatedVotes], Cells]

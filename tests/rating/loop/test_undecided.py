@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.lab.simulate import Role, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.inference import estimate
 from app.rating.inference.rating import Rating
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import Role, simulate_votes
 from app.rating.solver import solution as solver
 from app.rating.solver.fit import fit_am_elo
 from app.rating.solver.prior_spread import DEFAULT, PriorSpread, fit_with_estimated_prior

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lab.attacks.arena import Setup, draw_arena
 from app.rating.errors import VotesError
 from app.rating.inference.estimate import estimate
 from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
@@ -16,6 +15,7 @@ from app.rating.robustness.fewest import fewest_votes
 from app.rating.robustness.fragility import _smallest, find_fragility
 from app.rating.settings import LoopSettings
 from app.rating.solver.gauge import ELO_PER_NATURAL
+from stable_arena_lab.attacks.arena import Setup, draw_arena
 
 
 @pytest.fixture(scope="module")

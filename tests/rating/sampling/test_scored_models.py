@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from app.lab.simulate import simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.loop.round import run_round
 from app.rating.sampling.newcomers import find_newcomers
 from app.rating.sampling.scored_models import information_covariance, scored_models
 from app.rating.settings import Interval, LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 
 SIZE = 7  # models 5 and 6 met only each other
 SHOWN = np.array([6, 3, 0])

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.correction import correct_bias
 from app.rating.solver.fit import fit_am_elo
 from app.rating.solver.gauge import typical_ability

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import (
     NoCommonRankingError,
@@ -18,6 +17,7 @@ from app.rating.errors import (
     NotConvergedError,
     SaddlePointError,
 )
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.fit import fit_am_elo, fit_m_elo
 
 MakeCells = Callable[[SimulatedVotes], Cells]

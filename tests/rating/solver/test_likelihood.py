@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.likelihood import Likelihood, laplacian
 from app.rating.solver.partition import Partition
 from app.rating.solver.rows import CHUNK

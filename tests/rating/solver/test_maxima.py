@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lab.maxima import climb_from_random_starts, draw_two_camps
 from app.rating.errors import NotConvergedError
 from app.rating.inference.estimate import estimate
 from app.rating.inference.notices import find_notices
@@ -16,6 +15,7 @@ from app.rating.solver import maxima, solution
 from app.rating.solver.likelihood import Likelihood
 from app.rating.solver.result import FitResult, Rival
 from app.rating.solver.sqp import Optimum
+from stable_arena_lab.maxima import climb_from_random_starts, draw_two_camps
 
 USUAL = LoopSettings(min_votes=0, interval="none")
 SEEK = replace(USUAL, seek_higher=True)

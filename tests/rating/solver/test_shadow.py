@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.data.votes import Cells, aggregate
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.solver.shadow import shadow_abilities
 
 MakeCells = Callable[[SimulatedVotes], Cells]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError
 
-from app.lab.simulate import simulate_votes
 from app.rating.data import graph, sums
 from app.rating.data.compact import pool_annotators
 from app.rating.data.compiled import compiled
@@ -18,6 +17,7 @@ from app.rating.errors import NotConvergedError
 from app.rating.inference.covariance import covariance
 from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.solver import newton, sqp
 from app.rating.solver import profile_abilities as own
 from app.rating.solver.arrow import Arrow, Problem

@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lab.attacks.arena import Setup, draw_arena
-from app.lab.attacks.tuned import Tuning, draw_tuned
 from app.rating.data.votes import Cells, aggregate
 from app.rating.loop.round import run_round
 from app.rating.loop.slices import fit_slice, hold_abilities
@@ -14,6 +12,8 @@ from app.rating.settings import LoopSettings, check_settings
 from app.rating.solver.shadow import shadow_abilities
 from app.rating.solver.weights import FREE, weigh_abilities, weigh_votes
 from stable_arena import AmElo
+from stable_arena_lab.attacks.arena import Setup, draw_arena
+from stable_arena_lab.attacks.tuned import Tuning, draw_tuned
 
 SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold", interval="none")
 LIMIT = 1.25
