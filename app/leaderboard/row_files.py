@@ -19,8 +19,10 @@ _TYPES = {
 MAX_SHEET_ROWS = 1_048_575
 """Rows of a sheet below its header."""
 
-FORMULA = r"^[=+\-@\t\r']"
-"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL."""
+FORMULA = "^[\u200b\u200c\u200d\u2060\ufeff]*[=+\\-@\t\r'＝＋－＠]"
+"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL.
+
+Some read full-width signs as the plain ones, and skip what has no width."""
 
 
 def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:

@@ -3,9 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from app.database.tables import policies
+
+# One change at a time, so that a checked version is still in force. The number must differ from other locks' numbers.
+_POLICIES_LOCK = 20_261_124
+
+
+def lock_policies(conn: Connection) -> None:
+    """Wait until no other transaction adds a version."""
+    conn.execute(select(func.pg_advisory_xact_lock(_POLICIES_LOCK)))
 
 
 def newest_policy(conn: Connection) -> RowMapping:

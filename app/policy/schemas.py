@@ -266,6 +266,9 @@ class PolicySettings(BaseModel):
 
 
 class PolicyChange(PolicySettings):
-    """A policy to put in force, and why."""
+    """A policy to put in force, and why. What `GET /policy` answers is accepted: its other members are not read."""
 
     reason: Reason
+    version: int | None = Field(None, description="Not read; `If-Match` guards against a change meanwhile.")
+    created_by: str | None = Field(None, description="Not read.")
+    created_at: datetime | None = Field(None, description="Not read.")

@@ -1,11 +1,11 @@
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping
 
 from app.audit import service as audit
-from app.errors import NotFoundError
+from app.errors import NotFoundError, PreconditionFailedError
 from app.policy import queries as store
 from app.policy.schemas import Policy, PolicyVersion
 from app.rating.settings import EVIDENCE_TESTS
@@ -45,9 +45,32 @@ def policy_before(conn: Connection, version: int) -> PolicyVersion | None:
     return None if row is None else _version(row)
 
 
-def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: str) -> PolicyVersion:
-    """Put another policy in force, from the next refit on; earlier versions stay on record."""
-    before, after = current_policy(conn).settings.model_dump(mode="json"), settings.model_dump(mode="json")
+def set_policy(
+    conn: Connection,
+    settings: Policy,
+    *,
+    reason: str,
+    created_by: str,
+    expected: Callable[[int], bool] = lambda _: True,
+) -> PolicyVersion:
+    """Put another policy in force, from the next refit on; earlier versions stay on record.
+
+    Needs a READ COMMITTED transaction.
+
+    Parameters
+    ----------
+    expected : whether the caller expects this version to be in force
+
+    Raises
+    ------
+    PreconditionFailedError
+        Another version is in force.
+    """
+    store.lock_policies(conn)
+    replaced = current_policy(conn)
+    if not expected(replaced.version):
+        raise PreconditionFailedError(f"version {replaced.version} of the policy is in force: read it, and change that")
+    before, after = replaced.settings.model_dump(mode="json"), settings.model_dump(mode="json")
     row = store.add_policy(conn, after, reason, created_by)
     changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
     detail = {"reason": reason, "changes": changes}

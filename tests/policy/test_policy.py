@@ -66,6 +66,19 @@ def test_a_change_is_a_new_version(ask: Ask) -> None:
     assert ask("GET", "/policy").json() == changed.json()
 
 
+def test_what_get_answered_can_be_put_and_if_match_guards_it(ask: Ask, assert_problem: Callable[..., Any]) -> None:
+    read = ask("GET", "/policy")
+    body, tag = {**read.json(), "reason": "as it was"}, {"If-Match": read.headers["etag"]}
+    put = ask("PUT", "/policy", json=body, headers=tag)
+    assert (put.status_code, put.json()["version"], put.json()["reason"]) == (200, 2, "as it was")
+    assert_problem(ask("PUT", "/policy", json=body, headers=tag), 412, "precondition-failed")
+    for names in ("{}", '"another", W/{}'):
+        put = ask("PUT", "/policy", json=body, headers={"If-Match": names.format(put.headers["etag"])})
+        assert put.status_code == 200, names
+    assert ask("GET", "/policy").headers["etag"] == put.headers["etag"]
+    assert ask("GET", "/policy").json()["version"] == 4
+
+
 @pytest.mark.parametrize(
     "change",
     [
