@@ -12,7 +12,7 @@ from app.rating.data.votes import Cells
 from app.rating.errors import VotesError
 from app.rating.inference.ranks import rank_by
 from app.rating.inference.results import RatingNotice
-from app.rating.loop.rows import AnnotatorRow, count
+from app.rating.loop.rows import FIGURES, AnnotatorRow, count
 from app.rating.solver.elo import EloResult, fit_elo
 
 
@@ -128,8 +128,7 @@ def _voters(names: list[str], votes: NDArray[np.float64], counted: NDArray[np.bo
     rows = [
         AnnotatorRow(
             annotator=name,
-            ability=None,
-            se=None,
+            **dict.fromkeys(FIGURES),  # type: ignore[typeddict-item]  # keys of the row
             votes=count(votes[i]),
             standing="active" if counted[i] else "pending",
             reason=None,
