@@ -357,24 +357,6 @@ def test_one_that_breaks_does_not_keep_the_others_waiting(
     assert (waiting["status"], waiting["detail"]) == ("waiting", "UnicodeError: label empty or too long")
 
 
-def test_a_deliverer_that_is_stopped_leaves_the_rest_to_others(
-    ask: Ask, database: Database, subscribe: Ask, receiver: Receiver, deliverer: Deliverer
-) -> None:
-    made = subscribe("snapshot.published")
-    for _ in range(3):
-        assert ask("POST", f"/webhooks/{made['id']}/test").status_code == 202
-    send = deliverer._send
-
-    def send_and_stop(message: Any) -> Any:
-        deliverer.stop()
-        return send(message)
-
-    deliverer._send = send_and_stop  # type: ignore[method-assign]
-    assert deliverer.deliver_due() == 1
-    assert len(receiver.messages) == 1
-    assert Deliverer(database, allow_private=True).deliver_due() == 2
-
-
 def test_pauses_grow_to_a_day() -> None:
     pauses = [pause_after(n) for n in range(1, MAX_ATTEMPTS)]
     for n, pause in enumerate(pauses):
