@@ -53,6 +53,15 @@ class EndingKey:
 
 
 @dataclass(frozen=True)
+class WebhookDelay:
+    """For how long a webhook's oldest message waits; its receiver is the URL's host and port."""
+
+    webhook: str
+    receiver: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class LeaseFigures:
     """Which process took the lease of refits last, and for how much longer it holds it; below 0 it has run out."""
 
@@ -69,6 +78,7 @@ class ServiceFigures:
     refits : how refits ended → how many, and their seconds together
     stages : stage → how many published refits went through it, and their seconds in it together
     last_refit : how the refit that ended last ended, and how many seconds ago
+    webhook_delays : the longest first, without those that are paused
     votes_not_in_board : counted only up to `MOST_COUNTED` before the first snapshot
     first_leaderboard_is_late : whether no snapshot exists although the votes have been enough for long
     imported : what became of the records of all imports
@@ -89,6 +99,7 @@ class ServiceFigures:
     imports: Mapping[str, int]
     imported: Mapping[str, int]
     deliveries: Mapping[str, int]
+    webhook_delays: tuple[WebhookDelay, ...]
     votes_not_in_board: int
     first_leaderboard_is_late: bool
     standings: Mapping[str, int]
@@ -136,6 +147,7 @@ def read_figures(
         imports=store.count_imports(conn),
         imported=store.sum_imported(conn),
         deliveries=store.count_deliveries(conn),
+        webhook_delays=tuple(WebhookDelay(*row) for row in store.webhook_delays(conn)),
         votes_not_in_board=(
             count_votes(conn, at_most=MOST_COUNTED) if newest is None else count_new_votes(conn, newest["vote_set"])
         ),

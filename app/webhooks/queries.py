@@ -10,6 +10,9 @@ from sqlalchemy import Connection, Interval, RowMapping, case, exists, func, ins
 from app.database.ids import new_id
 from app.database.tables import webhook_deliveries, webhooks
 
+RECEIVER = func.lower(func.substring(webhooks.c.url, "//([^/?]*)")).label("receiver")
+"""The host and port that a webhook's messages go to. The rest of the URL may have a secret in it."""
+
 _PUBLIC = [webhooks.c[name] for name in ("id", "url", "events", "created_by", "created_at", "paused_at")]
 
 
@@ -73,13 +76,17 @@ def insert_deliveries(conn: Connection, webhook_ids: Collection[UUID], event: st
     return ids
 
 
-def claim_due(conn: Connection, *, seconds: float) -> RowMapping | None:
-    """Take the message that is due first, with its webhook's `url` and `secret`; no other takes it for `seconds`."""
+def claim_due(conn: Connection, *, seconds: float, except_receivers: Collection[str] = ()) -> RowMapping | None:
+    """Take the message that is due first, with its webhook's `url`, `receiver` and `secret`.
+
+    No other process takes it for `seconds`.
+    """
     c = webhook_deliveries.c
     due = (
         select(c.id)
         .join(webhooks, webhooks.c.id == c.webhook_id)
         .where(c.status == "waiting", c.next_attempt_at <= func.clock_timestamp(), webhooks.c.paused_at.is_(None))
+        .where(RECEIVER.not_in(except_receivers))
         .order_by(c.next_attempt_at)
         .limit(1)
         .with_for_update(skip_locked=True, of=webhook_deliveries)
@@ -89,7 +96,7 @@ def claim_due(conn: Connection, *, seconds: float) -> RowMapping | None:
         update(webhook_deliveries)
         .where(c.id == due.scalar_subquery(), webhooks.c.id == c.webhook_id)
         .values(next_attempt_at=later, attempts=c.attempts + 1)
-        .returning(c.id, c.event, c.payload, c.attempts, webhooks.c.url, webhooks.c.secret)
+        .returning(c.id, c.event, c.payload, c.attempts, webhooks.c.url, RECEIVER, webhooks.c.secret)
     )
     return conn.execute(statement).mappings().one_or_none()
 

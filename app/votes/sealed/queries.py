@@ -39,7 +39,7 @@ SELECT vote_id, annotator_id, left_id, right_id, outcome, tags, api_key_id, id F
 
 
 class LockedBattle(NamedTuple):
-    """A battle, the names of its models, and how it ended, if it did: its last vote may be retracted since."""
+    """A battle, the names of its models, and how it ended, if it did: its vote may be retracted since."""
 
     id: UUID
     annotator_id: int
@@ -59,7 +59,7 @@ class Verdict(NamedTuple):
 
 
 class VerdictOnRecord(NamedTuple):
-    """The vote on a battle: the one that counts, or the last one if all are retracted."""
+    """The vote on a battle. Battles of earlier versions may have several: the one that counts, or else the last."""
 
     id: UUID
     outcome: int
