@@ -31,8 +31,10 @@ from app.http.errors import (
     BodyTooLargeError,
     BodyTooSlowError,
     ForgedRequestError,
+    HeadTooLargeError,
     InsecureConnectionError,
     MalformedBodyError,
+    MalformedRequestError,
     MediaTypeError,
     MethodNotAllowedError,
     RateLimitedError,
@@ -51,6 +53,7 @@ _IN_PATHS = "/:@!$&'()*+,;="  # characters that RFC 3986 allows in a path, besid
 # The status of a class is also that of its subclasses without a line of their own.
 STATUS: dict[type[StableArenaError], int] = {
     StableArenaError: 500,
+    MalformedRequestError: 400,
     MalformedBodyError: 400,
     NotAuthenticatedError: 401,
     ScopeMissingError: 403,
@@ -65,6 +68,7 @@ STATUS: dict[type[StableArenaError], int] = {
     MediaTypeError: 415,
     BadInputError: 422,
     RateLimitedError: 429,
+    HeadTooLargeError: 431,
     UnavailableError: 503,
 }
 
