@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, NoReturn
 
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.errors import StableArenaError
 from app.http.errors import HeadTooLargeError, MalformedRequestError, RateLimitedError
@@ -107,6 +107,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._head_bytes = 0
         self._unfinished_bytes = 0  # of a header that has begun
         self._failure: StableArenaError | None = None
+        self._in_progress: RequestResponseCycle | None = None
         self._waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
@@ -121,6 +122,9 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place of the connection to the next one of its address."""
+        if self._in_progress is not None:  # uvicorn says it to the last request alone, which may still wait
+            self._in_progress.disconnected = True
+            self._in_progress.message_event.set()
         super().connection_lost(exc)
         self._stop_waiting()
         if self._network is not None:
@@ -170,6 +174,13 @@ class LimitedConnection(HttpToolsProtocol):
         if len(self.pipeline) >= WAITING_REQUESTS:
             self._fail(RateLimitedError(f"{WAITING_REQUESTS} requests of this connection wait already", _RETRY_SECONDS))
         super().on_headers_complete()
+        if self._in_progress is None:
+            self._in_progress = self.cycle
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request that waits."""
+        self._in_progress = self.pipeline[-1][0] if self.pipeline else None
+        super().on_response_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -192,9 +203,11 @@ class LimitedConnection(HttpToolsProtocol):
         raise failure
 
     def _refuse(self, error: StableArenaError) -> None:
-        if getattr(self.cycle, "response_complete", True):  # there is no cycle before the first request
+        if self._in_progress is None:
             self.transport.write(_refusal(error))
-        self.transport.close()
+            self.transport.close()
+        else:
+            self.transport.abort()
 
     def _wait(self) -> None:
         self._waiting = self.loop.call_later(self._limits.head_seconds, self._give_up)

@@ -13,12 +13,16 @@ import uvicorn
 from app.http.connections import HEAD_BYTES, HEADERS, TARGET_BYTES, WAITING_REQUESTS, ConnectionLimits
 
 STRANGER, PROXY = "127.0.0.2", "127.0.0.1"
+LARGE, PART = 32 * 1024**2, 1024**2
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-async def answer(_scope: Any, _receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"ok"})
+async def answer(scope: Any, _receive: Any, send: Any) -> None:
+    body = b"ok" if scope["path"] == "/" else b"a" * LARGE
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    for start in range(0, len(body), PART):
+        part = body[start : start + PART]
+        await send({"type": "http.response.body", "body": part, "more_body": start + PART < len(body)})
 
 
 @contextmanager
@@ -204,6 +208,13 @@ def test_requests_that_wait_have_a_number(port: int) -> None:
             received += connection.recv(65536)
         connection.sendall(GET * (WAITING_REQUESTS + 2))
         assert connection.recv(65536) == b""
+
+
+def test_a_caller_may_leave_while_requests_wait(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(ConnectionLimits(None, 30)) as port, connect(port) as connection:
+        connection.sendall(lines(b"Host: x", target=b"/large") * 3)
+        assert connection.recv(12) == b"HTTP/1.1 200"
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize(
