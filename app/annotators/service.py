@@ -129,10 +129,10 @@ def decide(
     """
     found = _lock(conn, reference)
     if action == "dismiss":
-        assert found.ability is not None  # noqa: S101  as the callers have seen
-        above = (found.strength or 0.0) + MATERIALLY_STRONGER
-        store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)
+        _dismiss(conn, found)
     else:
+        if action == "withdraw" and found.override is None and found.dismissed_below is None:
+            raise ConflictError(f"no decision on annotator {found.annotator!r} is in force")
         store.set_override(conn, found.annotator_id, OVERRIDES[action])
     return _record(conn, found, action, reason=reason, decided_by=decided_by)
 
@@ -205,3 +205,10 @@ def _record(
 def list_decisions(conn: Connection, annotator: FoundAnnotator) -> list[Decision]:
     """Return every decision on the annotator, the newest first."""
     return [Decision.model_validate(dict(row)) for row in store.list_decisions(conn, annotator.annotator_id)]
+
+
+def _dismiss(conn: Connection, found: FoundAnnotator) -> None:
+    if found.standing != "flagged" or found.ability is None:
+        raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
+    above = (found.strength or 0.0) + MATERIALLY_STRONGER
+    store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)

@@ -1,4 +1,4 @@
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
 
@@ -11,8 +11,6 @@ from app.policy.service import current_policy, set_policy
 
 router = APIRouter(tags=["policy"])
 
-_ETAG: dict[str, Any] = {"ETag": {"description": "Names the version.", "schema": {"type": "string"}}}
-_OK: dict[int | str, dict[str, Any]] = {200: {"headers": _ETAG}}
 
 @router.get("/policy", dependencies=[require("read")], responses=problem_responses(401, 403, 503))
 def get_policy(conn: ReadView, response: Response) -> PolicyVersion:

@@ -44,11 +44,6 @@ def policy_before(conn: Connection, version: int) -> RowMapping | None:
     return conn.execute(statement).mappings().one_or_none()
 
 
-def lock_policies(conn: Connection) -> None:
-    """Wait until no other transaction adds a version; the newest one stays so until this transaction ends."""
-    conn.execute(text("LOCK TABLE policies IN SHARE ROW EXCLUSIVE MODE"))
-
-
 def add_policy(conn: Connection, settings: dict[str, Any], reason: str, created_by: str) -> RowMapping:
     """Add a version and return it."""
     statement = insert(policies).values(settings=settings, reason=reason, created_by=created_by)
