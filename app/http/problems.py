@@ -148,8 +148,8 @@ def _methods(scope: Scope) -> set[str]:
     routes count with the longest part of the path outside of parameters.
     """
     routes = [route for route in iter_route_contexts(scope["app"].routes) if route.path_regex.match(scope["path"])]
-    longest = max((_fixed_length(route.path) for route in routes), default=0)
-    found = {method for route in routes if _fixed_length(route.path) == longest for method in route.methods or ()}
+    longest = max((_fixed_length(route.path or "") for route in routes), default=0)
+    found = {method for route in routes if _fixed_length(route.path or "") == longest for method in route.methods or ()}
     return found | {"HEAD"} if "GET" in found else found
 
 
