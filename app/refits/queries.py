@@ -1,11 +1,11 @@
 """The record of refits: requests, runs, and how each ended."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, Interval, RowMapping, func, insert, literal, select, tuple_, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, tuple_, update
 from sqlalchemy.sql import Select
 
 from app.database.ids import new_id
@@ -123,17 +123,22 @@ def list_rules(conn: Connection, *, limit: int) -> Sequence[tuple[Mapping[str, A
 
 
 class Ended(NamedTuple):
-    """How a refit ended, and whether that was only recently."""
+    """How and when a refit ended."""
 
     state: str
-    recently: bool
+    at: datetime
 
 
-def last_ended(conn: Connection, within: timedelta) -> Ended | None:
-    """Return how the last refit ended; `recently` means less than `within` ago. None if none has ended."""
-    recent = refits.c.finished_at > func.clock_timestamp() - literal(within, Interval)
+def database_time(conn: Connection) -> datetime:
+    """Return the time by the database's clock."""
+    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
+    return now
+
+
+def last_ended(conn: Connection) -> Ended | None:
+    """Return how the last refit ended; None if none has ended."""
     statement = (
-        select(refits.c.state, recent)
+        select(refits.c.state, refits.c.finished_at)
         .where(refits.c.finished_at.is_not(None))
         .order_by(refits.c.finished_at.desc())
         .limit(1)

@@ -5,10 +5,11 @@ from sqlalchemy import Connection
 
 from app.database.leases import lease_is_free
 from app.policy.service import current_policy
-from app.refits.queries import last_ended, refit_is_queued, refit_is_running
+from app.refits.queries import database_time, last_ended, refit_is_queued, refit_is_running
 from app.snapshots.first_leaderboard import read_first_leaderboard_needs
+from app.snapshots.freshness import next_refit_due_at
 from app.snapshots.queries import newest_snapshot
-from app.snapshots.vote_sets import anything_new_since, new_votes_since
+from app.snapshots.vote_sets import new_votes_since
 
 REFIT_LEASE = "refit"
 
@@ -41,14 +42,16 @@ def due_trigger(conn: Connection) -> Literal["schedule", "votes"] | None:
     votes have come in since. Before the first snapshot: there are the annotators and votes that it needs.
     """
     policy = current_policy(conn).settings
-    ended = last_ended(conn, timedelta(seconds=policy.refit_interval_seconds))
-    resting = ended is not None and ended.recently
-    snapshot = newest_snapshot(conn)
+    ended, now, snapshot = last_ended(conn), database_time(conn), newest_snapshot(conn)
     if snapshot is None:
+        resting = ended is not None and ended.at + timedelta(seconds=policy.refit_interval_seconds) > now
         due = not resting and read_first_leaderboard_needs(conn, policy).met
         return "schedule" if due else None
-    if not resting:
-        return "schedule" if anything_new_since(conn, snapshot["vote_set"]) else None
+    due_at = next_refit_due_at(
+        conn, policy, snapshot["vote_set"], last_ended_at=None if ended is None else ended.at, now=now
+    )
+    if due_at is None or due_at <= now:
+        return None if due_at is None else "schedule"
     if ended is None or ended.state != "done" or policy.refit_after_votes is None:
         return None
     return "votes" if new_votes_since(conn, snapshot["vote_set"]) >= policy.refit_after_votes else None

@@ -69,5 +69,6 @@ class Freshness(BaseModel):
         description="Whether votes wait and the leaderboard is older than the policy's stale_after_seconds."
     )
     next_refit_due_at: datetime | None = Field(
-        description="Time of the next scheduled refit; in the past while it runs. Null while no new votes wait."
+        description="Time of the next scheduled refit; in the past while it runs. Null while nothing is new: no vote, "
+        "retraction, merge, decision or policy."
     )

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 24f6d2ef59c51aec: make docs.
+# Written by clients/python/generate.py from the OpenAPI description f95fc60b7d12b6ba: make docs.
 
 from __future__ import annotations
 
@@ -1146,7 +1146,9 @@ class Leaderboard(BaseModel):
     ]
     next_refit_due_at: Annotated[
         AwareDatetime | None,
-        Field(description="Time of the next scheduled refit; in the past while it runs. Null while no new votes wait."),
+        Field(
+            description="Time of the next scheduled refit; in the past while it runs. Null while nothing is new: no vote, retraction, merge, decision or policy."
+        ),
     ]
     snapshot: SnapshotHead
     method: Literal["am-elo", "m-elo", "m-elo-all", "elo"]
