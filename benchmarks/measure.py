@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.rating.data.votes import Cells
+from app.rating.votes.cells import Cells
 
 RUNS = 5
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from app.rating.data.votes import aggregate
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import aggregate
 from benchmarks.measure import RUNS
 from benchmarks.worlds import cells_of
 

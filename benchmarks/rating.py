@@ -22,14 +22,14 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from app.imports.formats import read_vote_file
-from app.rating.data.votes import Cells, aggregate, count_pairs
-from app.rating.inference.results import Diagnostics, ModelEstimates
-from app.rating.loop.round import run_round
+from app.rating.fit.fit import fit_am_elo, fit_m_elo
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.fit.warm_start import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.solver.fit import fit_am_elo, fit_m_elo
-from app.rating.solver.gauge import ELO_PER_NATURAL
-from app.rating.solver.warm_start import Start
+from app.rating.uncertainty.results import Diagnostics, ModelEstimates
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells, aggregate, count_pairs
 from benchmarks.measure import ROOT, RUNS, Row, floor, in_fresh_process, one_processor, seconds
 from benchmarks.peers import WINNER, arena_rank, arena_rank_frame, crowd_kit, crowd_kit_frame, paper_steps
 from benchmarks.worlds import cells_of, large, long_tail, million, pairs_of

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from app.rating.data.votes import Cells, aggregate
-from app.rating.solver.cluster import fitting_on_cluster
-from app.rating.solver.executors import Build, Executors, Message, RemoteParts, current_executors, fitting_on
-from app.rating.solver.fit import FIRST_UPDATES, FURTHEST_START, fit_m_elo_unchecked
-from app.rating.solver.partition import Partition
-from app.rating.solver.partitions import LocalParts, Partitions, Parts
-from app.rating.solver.scale import Scale
-from app.rating.solver.sqp import minimise
+from app.rating.fit.cluster import fitting_on_cluster
+from app.rating.fit.executors import Build, Executors, Message, RemoteParts, current_executors, fitting_on
+from app.rating.fit.fit import FIRST_UPDATES, FURTHEST_START, fit_m_elo_unchecked
+from app.rating.fit.partition import Partition
+from app.rating.fit.partitions import LocalParts, Partitions, Parts
+from app.rating.fit.scale import Scale
+from app.rating.fit.sqp import minimise
+from app.rating.votes.cells import Cells, aggregate
 
 MODELS, VOTES_EACH, CAP = 200, 50, 1.75
 DRAWN_AT_ONCE = 20_000  # annotators

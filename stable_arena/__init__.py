@@ -6,9 +6,8 @@ project may have a package of that name too, so only this one is imported from o
 
 from app import __version__
 from app.rating.errors import NotFittedError, RatingWarning
-from app.rating.estimators.am_elo import AmElo
-from app.rating.estimators.bradley_terry import BradleyTerry
+from app.rating.estimators.am_elo import AmElo, BradleyTerry
 from app.rating.estimators.elo import Elo
-from app.rating.estimators.reading import read_votes
+from app.rating.estimators.tables import read_votes
 
 __all__ = ["AmElo", "BradleyTerry", "Elo", "NotFittedError", "RatingWarning", "__version__", "read_votes"]

@@ -9,8 +9,7 @@ from cachetools import LRUCache
 from app.battles.histories import History
 from app.battles.queries import ModelIds
 from app.battles.roster import Roster
-from app.rating.sampling.alias import Random
-from app.rating.sampling.pair_sampler import PairSampler
+from app.rating.sampling.pair_sampler import PairSampler, Random
 from app.rating.sampling.pair_weights import uniform_weights
 
 _MOST_PAIRS = 1_000_000  # of all tables that are kept, about 60 bytes each

@@ -169,7 +169,7 @@ def stable_arena(
 
 def run() -> None:
     """Enter here: the console script."""
-    # Fits use one thread of the linear algebra library (`app.rating.data.threads`). Its other threads would spin from
+    # Fits use one thread of the linear algebra library (`app.rating.threads`). Its other threads would spin from
     # the import of numpy on, which took a fifth of the time of a short command.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION)

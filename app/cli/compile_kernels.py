@@ -4,7 +4,7 @@ import time
 
 import typer
 
-from app.rating.loop.compile import compile_kernels
+from app.rating.compile import compile_kernels
 from app.votes.batch_items import compile_batch_scan
 
 

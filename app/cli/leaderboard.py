@@ -17,8 +17,8 @@ from app.leaderboard.formats import make_catalog
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
-from app.rating.decision.confidence import MOST_RANKS
 from app.rating.errors import counted
+from app.rating.verdict.confidence import MOST_RANKS
 from app.snapshots.schemas import LeaderboardMethod
 
 Format = Literal["table", "json", "csv", "parquet"]

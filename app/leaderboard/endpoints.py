@@ -23,7 +23,7 @@ from app.leaderboard.model_page.service import describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.models.service import find_contestant
-from app.rating.decision.confidence import MOST_RANKS
+from app.rating.verdict.confidence import MOST_RANKS
 from app.services import Services
 from app.snapshots.schemas import LeaderboardMethod
 

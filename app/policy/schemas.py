@@ -4,16 +4,17 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from app.http.texts import Reason
-from app.rating.decision.verdict import DecisionRule
-from app.rating.sampling.settings import PairPolicy, SamplingSettings
 from app.rating.settings import (
     EVIDENCE_RATIO,
     EVIDENCE_TESTS,
     LEAST_CAP,
+    DecisionRule,
     FlagRule,
     Interval,
     LoopSettings,
     Method,
+    PairPolicy,
+    SamplingSettings,
 )
 
 MOST_TAGS = 31

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the command line imports this module to print its help
-    from app.rating.data.arrays import Floats, Indices
+    from app.rating.arrays import Floats, Indices
 
 
 def counted(number: float, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""The settings of one round of the loop, and the check that they make sense together."""
+"""The settings of the mathematics: of one round of the loop, of verdicts and of sampling."""
 
 import math
 from collections.abc import Iterable
@@ -10,6 +10,7 @@ Method = Literal["am-elo", "m-elo"]
 Interval = Literal["clustered", "sandwich", "information", "none"]
 Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
 FlagRule = Literal["threshold", "probability", "evidence"]
+PairPolicy = Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"]
 
 LEAST_CAP = 1.1
 EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
@@ -85,6 +86,43 @@ class LoopSettings:
     min_model_votes: int = 0
     min_model_annotators: int = 0
     max_interval_width: float | None = None
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """What a verdict asks for.
+
+    Attributes
+    ----------
+    confidence : 1 − the probability that "decided" ever names wrong models, however often the leaderboard is looked at
+    margin : Elo points; two models this close or closer are practically equal
+    """
+
+    confidence: float = 0.95
+    margin: float = 20.0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where a value is out of range."""
+        if not 0.0 < self.confidence < 1.0:
+            raise ValueError("confidence must lie between 0 and 1")
+        if not 0.0 <= self.margin < math.inf:
+            raise ValueError("margin must not be negative, and finite")
+
+
+@dataclass(frozen=True)
+class SamplingSettings:
+    """How the pairs of the next battles are chosen.
+
+    Attributes
+    ----------
+    policy : the formula of the weights (`app.rating.sampling.policies`); "mixed" is half "information", half "top_k"
+    floor : share of the battles that are drawn uniformly over all pairs, in (0, 1]
+    k : how many leading models "top_k" tells from the others, at least 1
+    """
+
+    policy: PairPolicy = "mixed"
+    floor: float = 0.1
+    k: int = 3
 
 
 def check_settings(settings: LoopSettings, n_models: int) -> None:

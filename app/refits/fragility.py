@@ -11,7 +11,7 @@ import structlog
 from app.database.engine import Database
 from app.database.leased_job import LeasedJob
 from app.rating.errors import RatingError
-from app.rating.robustness.fragility import Fewest, Fragility
+from app.rating.verdict.fragility import Fewest, Fragility
 from app.refits.fit.fragility import measure_fragility
 from app.refits.fit.process import FitProcess, FitProcessLostError, FitTooLargeError
 from app.refits.load import NotReproducibleError, load_past_fit_input

@@ -14,8 +14,7 @@ from app.models.contestants import read_contestants, read_unoffered_ids
 from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, past_policy
-from app.rating.data.arrays import OUTCOME_VALUES, Mask
-from app.rating.data.sums import TABLE_SIZE
+from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.rating.detection.evidence import Evidence
-from app.rating.inference.results import AnnotatorEstimates, ModelEstimates
-from app.rating.loop.rows import habit_columns
 from app.rating.settings import TASTE_TESTS
+from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
+from app.rating.verdict.rows import habit_columns
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from app.rating.data.arrays import Floats
-from app.rating.decision.confidence import Confidence
-from app.rating.decision.joint import JointScores
-from app.rating.decision.verdict import DecisionRule, Unscored
+from app.rating.arrays import Floats
+from app.rating.settings import DecisionRule
+from app.rating.verdict.confidence import Confidence
+from app.rating.verdict.joint import JointScores
+from app.rating.verdict.order import Unscored
 from app.snapshots import queries
 
 _ERRORS = np.dtype("<f2")  # to .05 % of each

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.compiled import compiled
+from app.rating.compiled import compiled
 
 _HEAD = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"votes"[ \t\r\n]*:[ \t\r\n]*\[')
 _TAIL = re.compile(rb"[ \t\r\n]*\}[ \t\r\n]*")

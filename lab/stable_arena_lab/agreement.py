@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Mask
+from app.rating.arrays import Floats, Mask
 
 TIE = 0.5
 

@@ -3,10 +3,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.data.votes import Cells, aggregate
+from app.rating.arrays import Floats, Indices
 from app.rating.errors import VotesError
 from app.rating.simulation.worlds import draw_pairs, make_world
+from app.rating.votes.cells import Cells, aggregate
 from stable_arena_lab.agreement import TIE
 
 PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES = 42, 20, 4_321

@@ -7,14 +7,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from app.rating.data.votes import Cells
 from app.rating.errors import RatingError
-from app.rating.inference.influence import find_influence
-from app.rating.loop.round import run_round
+from app.rating.fit.warm_start import Start
 from app.rating.settings import LoopSettings
 from app.rating.simulation.pooled_arena import share_of_ties
 from app.rating.simulation.worlds import NATURAL_PER_ELO
-from app.rating.solver.warm_start import Start
+from app.rating.uncertainty.influence import find_influence
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.joining import Attack, join, votes_of_attackers
 
 Defence = Literal["m-elo", "none", "threshold", "probability", "evidence"]

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
-from app.rating.data.votes import Cells
+from app.rating.arrays import Floats
 from app.rating.simulation.parallel import Progress, map_seeds
+from app.rating.votes.cells import Cells
 from stable_arena_lab.agreement import consistency, log_loss
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.descent import PAPER_STEPS, VARIANTS, Descent, Variant, descend

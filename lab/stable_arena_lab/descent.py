@@ -6,10 +6,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Ints
-from app.rating.data.compiled import compiled
-from app.rating.data.votes import Cells
-from app.rating.solver.elo import NATURAL_PER_ELO
+from app.rating.arrays import Floats, Indices, Ints
+from app.rating.compiled import compiled
+from app.rating.fit.elo import NATURAL_PER_ELO
+from app.rating.votes.cells import Cells
 
 Variant = Literal["m-elo", "am-elo", "am-elo unnormalised"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from app.rating.data.votes import Cells, aggregate
 from app.rating.errors import RatingError
-from app.rating.inference.rating import Rating
-from app.rating.solver.fit import fit_am_elo
-from app.rating.solver.likelihood import Likelihood
+from app.rating.fit.fit import fit_am_elo
+from app.rating.fit.likelihood import Likelihood
+from app.rating.uncertainty.rating import Rating
+from app.rating.votes.cells import Cells, aggregate
 
 CAMP, MODELS, VOTES = 12, 8, 25  # annotators of each camp, models, votes each
 

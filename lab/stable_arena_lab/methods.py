@@ -3,11 +3,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError
-from app.rating.loop.round import run_round
+from app.rating.fit.elo import NATURAL_PER_ELO, fit_elo, play
 from app.rating.settings import LoopSettings
-from app.rating.solver.elo import NATURAL_PER_ELO, fit_elo, play
+from app.rating.verdict.round import run_round
 from stable_arena_lab.arenas import Arena
 
 Method = Literal["elo", "elo bootstrap", "m-elo", "am-elo plain", "am-elo robust"]

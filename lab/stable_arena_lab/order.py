@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
+from app.rating.fit.elo import play
 from app.rating.simulation.parallel import Progress, map_seeds
-from app.rating.solver.elo import play
 from stable_arena_lab.agreement import consistency, ranking_agreement
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.methods import Method, rate

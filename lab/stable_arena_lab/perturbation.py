@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.arrays import Floats, Mask
+from app.rating.arrays import Floats, Mask
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.agreement import TIE, f1_score, ranking_agreement

@@ -4,18 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.data.votes import aggregate
-from app.rating.decision.confidence import measure_confidence
-from app.rating.decision.joint import join_scores
-from app.rating.decision.verdict import DecisionRule, Verdict, decide
-from app.rating.inference.estimate import estimate
-from app.rating.inference.rating import Rating
+from app.rating.arrays import Floats, Indices
 from app.rating.sampling.pair_weights import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
-from app.rating.sampling.settings import PairPolicy, SamplingSettings
-from app.rating.settings import LoopSettings
+from app.rating.settings import DecisionRule, LoopSettings, PairPolicy, SamplingSettings
 from app.rating.simulation.worlds import World, draw_pairs, make_world
+from app.rating.uncertainty.estimate import estimate
+from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.confidence import measure_confidence
+from app.rating.verdict.joint import join_scores
+from app.rating.verdict.order import Verdict, decide
+from app.rating.votes.cells import aggregate
 
 
 @dataclass(frozen=True)

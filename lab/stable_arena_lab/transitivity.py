@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.methods import Method, rate

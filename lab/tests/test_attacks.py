@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.simulation.pooled_arena import share_of_ties
+from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 from stable_arena_lab.attacks.joining import Attack, join, votes_of_attackers
 from stable_arena_lab.attacks.strategies import STRATEGIES, Scene, coin, paper_random, slow_drift

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from app.rating.data.votes import Cells
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 from stable_arena_lab.attacks.joining import Attack
 from stable_arena_lab.budget import _Search, find_budget

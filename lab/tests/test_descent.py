@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from app.rating.data.votes import Cells
-from app.rating.solver.fit import fit_am_elo, fit_m_elo
+from app.rating.fit.fit import fit_am_elo, fit_m_elo
+from app.rating.votes.cells import Cells
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.consistency import compare_starts
 from stable_arena_lab.descent import VARIANTS, Variant, descend

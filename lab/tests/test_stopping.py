@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.rating.sampling.settings import PairPolicy
+from app.rating.settings import PairPolicy
 from stable_arena_lab.stopping import Run, make_close_world, run_arena
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from typer.testing import Result
 
-from app.rating.data.compiled import KERNELS
+from app.rating.compiled import KERNELS
 from app.votes.batch_items import BatchItems, compile_batch_scan
 
 

@@ -11,10 +11,10 @@ import psutil  # type: ignore[import-untyped]  # its stubs are a package of thei
 import pytest
 
 from app.cli.demo.command import read_duration
-from app.rating.data.votes import aggregate
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import aggregate
 
 DEMO = [sys.executable, "-m", "app.cli", "demo"]
 DEADLINE_SECONDS = 300.0

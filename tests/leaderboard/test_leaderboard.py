@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.rating.data.votes import aggregate
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import simulate_votes
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import aggregate
 from tests.fixtures.crowds import RANK_EVERYTHING
 
 Ask = Callable[..., Any]

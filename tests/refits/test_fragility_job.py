@@ -8,7 +8,7 @@ import pytest
 
 from app.database.engine import Database
 from app.database.leased_job import LeasedJob
-from app.rating.robustness.fragility import Fewest, Fragility, find_fragility
+from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
 from app.refits.fit import fragility
 from app.refits.fit.fit import fit_main
 from app.refits.fit.process import FitProcess, FitProcessLostError

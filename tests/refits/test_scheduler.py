@@ -6,8 +6,8 @@ import pytest
 from distributed import LocalCluster
 
 from app.database.engine import Database
-from app.rating.solver import cluster as module
-from app.rating.solver.executors import Message
+from app.rating.fit import cluster as module
+from app.rating.fit.executors import Message
 from app.refits.fit.process import FitProcess, FitResources
 from app.refits.runner import RefitRunner
 from app.refits.schemas import Refit

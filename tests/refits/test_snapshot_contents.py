@@ -12,11 +12,11 @@ from app.annotators.service import decide, find_annotator
 from app.database.engine import Database
 from app.database.tables import annotators, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots, votes
 from app.errors import ConflictError
-from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError
-from app.rating.inference.rating import Rating
-from app.rating.loop.slices import HeldAbilities, fit_slice
 from app.rating.settings import LoopSettings
+from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.slices import HeldAbilities, fit_slice
+from app.rating.votes.cells import Cells
 from app.refits.fit import comparisons
 from app.refits.fit.fit import fit_main, fit_snapshot
 from app.refits.fit.interface import LeaderboardName

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
 from app.refits.fit.interface import FitInput
 from app.review.impact.leave_one_out import ScoreChange, leave_out
 from tests.fixtures.fit_inputs import make_fit_input

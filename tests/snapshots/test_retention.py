@@ -25,9 +25,10 @@ from app.database.tables import (
 )
 from app.errors import ConflictError
 from app.leaderboard.diff.service import compare_snapshots
-from app.rating.decision.confidence import Confidence
-from app.rating.decision.verdict import DecisionRule, Unscored
 from app.rating.sampling.pair_weights import uniform_weights
+from app.rating.settings import DecisionRule
+from app.rating.verdict.confidence import Confidence
+from app.rating.verdict.order import Unscored
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
 from app.review.service import split_budget

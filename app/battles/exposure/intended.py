@@ -8,9 +8,8 @@ from uuid import UUID
 import numpy as np
 from sqlalchemy import Connection, RowMapping
 
-from app.rating.data.arrays import Floats
-from app.rating.sampling.calibration import calibration_weights
-from app.rating.sampling.pair_weights import PairWeights, pair_positions, uniform_weights
+from app.rating.arrays import Floats
+from app.rating.sampling.pair_weights import PairWeights, calibration_weights, pair_positions, uniform_weights
 from app.snapshots.pair_weights import find_pair_weights
 
 

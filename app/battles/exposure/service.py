@@ -22,7 +22,7 @@ from app.battles.exposure.schemas import (
     TagExposure,
 )
 from app.errors import BadInputError, FieldError
-from app.rating.decision.winner import adjust_winner
+from app.rating.verdict.winner import adjust_winner
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import newest_snapshot
 from app.snapshots.service import find_snapshot

@@ -7,8 +7,8 @@ from app.cli.progress import Stages
 from app.errors import BadInputError
 from app.imports.formats import read_vote_file
 from app.imports.formats.indexing import encode
-from app.rating.data.indexed import IndexedVotes
-from app.rating.data.votes import Cells
+from app.rating.votes.cells import Cells
+from app.rating.votes.indexed import IndexedVotes
 
 
 @dataclass(frozen=True)

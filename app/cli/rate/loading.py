@@ -37,5 +37,5 @@ def _of_module(module: str, name: str) -> Any:
 
 
 def _load_kernels(settings: LoopSettings) -> None:
-    load = _of_module("app.rating.loop.loading", "load_kernels")
+    load = _of_module("app.rating.verdict.loading", "load_kernels")
     load(settings.method, settings.flag_rule, settings.interval)

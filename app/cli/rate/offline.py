@@ -10,13 +10,13 @@ from app.cli.rate.records import OfflineRating, OfflineSettings
 from app.errors import BadInputError
 from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
-from app.rating.data.indexed import IndexedVotes
-from app.rating.data.votes import Cells
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
-from app.rating.loop.indexed import rate_indexed
-from app.rating.loop.orders import rate_by_order
-from app.rating.loop.rows import annotator_rows, count, model_rows
-from app.rating.solver.cluster import fitting_on_cluster
+from app.rating.fit.cluster import fitting_on_cluster
+from app.rating.verdict.orders import rate_by_order
+from app.rating.verdict.round import rate_indexed
+from app.rating.verdict.rows import annotator_rows, count, model_rows
+from app.rating.votes.cells import Cells
+from app.rating.votes.indexed import IndexedVotes
 
 NAMED = 10
 """Annotators that an error names; there may be thousands."""

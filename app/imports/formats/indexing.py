@@ -2,8 +2,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from app.rating.data.arrays import OUTCOME_VALUES, Floats
-from app.rating.data.indexed import IndexedVotes
+from app.rating.arrays import OUTCOME_VALUES, Floats
+from app.rating.votes.indexed import IndexedVotes
 
 
 def encode(frame: pl.DataFrame) -> IndexedVotes:

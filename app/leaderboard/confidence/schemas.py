@@ -1,6 +1,6 @@
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.rating.decision.verdict import Verdict
+from app.rating.verdict.order import Verdict
 from app.snapshots.schemas import SnapshotHead
 
 

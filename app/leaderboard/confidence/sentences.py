@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from app.leaderboard.confidence.schemas import MoreVotes
-from app.rating.decision.confidence import Confidence
-from app.rating.decision.verdict import Decision
 from app.rating.errors import counted
+from app.rating.verdict.confidence import Confidence
+from app.rating.verdict.order import Decision
 
 _NAMED = 5  # leaders that a sentence names
 

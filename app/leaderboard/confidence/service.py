@@ -10,10 +10,10 @@ from app.leaderboard.confidence import queries as store
 from app.leaderboard.confidence.schemas import LeaderboardConfidence, ModelConfidence, MoreVotes, UndecidedPair
 from app.leaderboard.confidence.sentences import describe_decision
 from app.leaderboard.service import check_leaderboard
-from app.rating.data.arrays import Floats
-from app.rating.decision.confidence import MOST_MODELS, MOST_RANKS, Confidence
-from app.rating.decision.forecast import forecast_pairs
-from app.rating.decision.verdict import Decision, equality_cost, order_cost
+from app.rating.arrays import Floats
+from app.rating.verdict.confidence import MOST_MODELS, MOST_RANKS, Confidence
+from app.rating.verdict.forecast import forecast_pairs
+from app.rating.verdict.order import Decision, equality_cost, order_cost
 from app.snapshots.confidence import find_confidence
 from app.snapshots.schemas import SnapshotHead
 

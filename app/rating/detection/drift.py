@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 
 ABILITIES: Floats = np.linspace(-2.0, 4.0, 61)
 """Abilities that are weighed; 1 is the typical annotator's. Beyond them votes hardly differ."""

@@ -7,10 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.arrays import AnyInts, Floats, Indices, Mask
-from app.rating.data.indexed import IndexedVotes
-from app.rating.data.sums import log_sum_exp, sum_by
-from app.rating.data.threads import map_parts, split
+from app.rating.arrays import AnyInts, Floats, Indices, Mask, log_sum_exp, sum_by
 from app.rating.detection.favouritism import find_favouritism
 from app.rating.detection.habits import Habits, estimate_habits
 from app.rating.detection.mixture import WORTH_A_THREAD
@@ -19,6 +16,8 @@ from app.rating.detection.opinions import explain_by_opinions
 from app.rating.detection.score_errors import doubt_scores
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
+from app.rating.threads import map_parts, split
+from app.rating.votes.indexed import IndexedVotes
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Ints, Mask
-from app.rating.data.compiled import compiled
+from app.rating.arrays import Floats, Indices, Ints, Mask
+from app.rating.compiled import compiled
 
 MOST_STEPS = 50
 MOST_HALVINGS = 30

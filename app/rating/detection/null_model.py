@@ -5,14 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from app.rating.data.arrays import Floats, Mask
-from app.rating.data.sums import sum_by
-from app.rating.data.threads import map_parts, one_blas_thread, split
-from app.rating.data.votes import Cells
-from app.rating.detection.kernels import add_annotators
-from app.rating.detection.mixture import BEHAVIOURS, Nodes, Table, fit_mixture
+from app.rating.arrays import Floats, Mask, sum_by
+from app.rating.detection.mixture import BEHAVIOURS, Nodes, Table, add_annotators, fit_mixture
 from app.rating.detection.spread import NO_SPREAD, Spread
-from app.rating.solver.rows import CellRows
+from app.rating.fit.rows import CellRows
+from app.rating.threads import map_parts, one_blas_thread, split
+from app.rating.votes.cells import Cells
 
 LOG_ABILITY = np.linspace(np.log(0.12), np.log(6.0), 24)  # nodes of honest abilities
 CONTRARY = -np.exp(np.linspace(np.log(2.0), np.log(0.25), 7))

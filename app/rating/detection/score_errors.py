@@ -1,25 +1,34 @@
 """How uncertain scores are where annotators count alike, whatever their abilities."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
-from app.rating.data.compact import compact, pool_annotators
-from app.rating.data.graph import find_components
-from app.rating.data.sums import sum_by
-from app.rating.data.threads import map_parts
-from app.rating.data.votes import Cells
+from app.rating.arrays import Floats, Indices, Ints, Mask, sum_by
+from app.rating.compiled import compiled
+from app.rating.detection.favouritism import log_mean_exp
 from app.rating.detection.habits import Habits
-from app.rating.detection.score_kernels import TINY, add_doubts, add_gradients
+from app.rating.detection.habits_kernels import shares
 from app.rating.errors import NotConvergedError
+from app.rating.fit.fit import fit_m_elo_unchecked
+from app.rating.fit.kernels import pair_of
+from app.rating.fit.rows import CellRows
+from app.rating.fit.weights import weigh_votes
 from app.rating.settings import LoopSettings
-from app.rating.solver.fit import fit_m_elo_unchecked
-from app.rating.solver.rows import CellRows
-from app.rating.solver.weights import weigh_votes
+from app.rating.threads import map_parts
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import compact, pool_annotators
+from app.rating.votes.graph import find_components
 
 OPPOSED = 0.5  # adjusted ability below which votes oppose the scores, so that these are in doubt
 RIDGE = 1e-9  # of the mean information on a model: makes the information of separate groups of models invertible
+
+
+WORTH = 9.0  # squared standard errors: of fewer than three the errors of the scores explain no votes
+MOVES = np.linspace(-4.0, 4.0, 11)  # standard errors of the scores
+STAYS = len(MOVES) // 2
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -130,3 +139,164 @@ def doubt_scores(cells: Cells, R: Floats, lean: Floats, habits: Habits, ability:
         rows.parts,
     )  # fmt: skip
     return out
+
+
+@compiled
+def list_models(first: int, last: int, model_a: Ints, model_b: Ints, seen: Mask, models: Indices) -> int:
+    """Set `models` to the distinct models of cells first … last−1, and return their number; `seen` stays false."""
+    many = 0
+    for cell in range(first, last):
+        for model in pair_of(model_a, model_b, cell):
+            if not seen[model]:
+                seen[model], models[many] = True, model
+                many += 1
+    for i in range(many):
+        seen[models[i]] = False
+    return many
+
+
+@compiled
+def add_gradients(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, R: Floats,
+    information: Floats, meat: Floats, votes: Floats,
+) -> None:  # fmt: skip
+    """Add the information, and half the outer product of each gradient, of annotators first … last−1.
+
+    meat: an entry (i, j) for each pair of an annotator's models, without (j, i); those with i = j are halved.
+    votes, shape (2, n_models): the sum of each annotator's votes on a model, and of their squares.
+    """
+    gradient, own, models = np.zeros(len(R)), np.zeros(len(R)), np.empty(len(R), dtype=np.int64)
+    seen = np.zeros(len(R), dtype=np.bool_)
+    for k in range(first, last):
+        many = list_models(starts[k], starts[k + 1], model_a, model_b, seen, models)
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            p = 1.0 / (1.0 + math.exp(-(R[a] - R[b])))
+            w = n[cell] * p * (1.0 - p)
+            information[a, a] += w
+            information[b, b] += w
+            information[a, b] -= w
+            information[b, a] -= w
+            gradient[a] += s[cell] - n[cell] * p
+            gradient[b] -= s[cell] - n[cell] * p
+            own[a] += n[cell]
+            own[b] += n[cell]
+        for i in range(many):
+            row, surplus = models[i], gradient[models[i]]
+            for j in range(i):
+                meat[row, models[j]] += surplus * gradient[models[j]]
+            meat[row, row] += 0.5 * surplus * surplus
+        for i in range(many):
+            votes[0, models[i]] += own[models[i]]
+            votes[1, models[i]] += own[models[i]] ** 2
+            gradient[models[i]] = own[models[i]] = 0.0
+
+
+@compiled
+def add_doubts(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats,
+    n: Floats, s: Floats, scores: Floats, lean: Floats, asked: Mask, typical: float, tie_propensity: Floats,
+    inverse: Floats, errors: Floats, judges: Floats, ability: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Set `out`, shape (n_annotators, abilities), to what the scores' errors add to log-likelihoods.
+
+    log ½ Σ_s Σ_t w_t L(a | R_s + t b_s) / L(a | R_0), w Student's t, b = C g/√(g′C g): of all moves of the scores that
+    are a standard error long, the one that explains most of the annotator's votes at the typical ability. g: gradient
+    by R_s. C: of the others' votes.
+
+    n, s : of each cell, with the weights of the limit of influence
+    scores : R_0 and R_1, shape (2, n_models)
+    asked : the annotators to do so for, shape (n_annotators,)
+    inverse, errors : H⁻¹ and C of all annotators at R_0 and R_1, shape (2, n_models, n_models)
+    judges : effective number behind each model, shape (n_models,); one more than the degrees of freedom
+    """
+    size, moves = scores.shape[1], len(MOVES)
+    gradient, own, move, seen = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.bool_)
+    models, log, log_weight = np.empty(size, dtype=np.int64), np.empty((2 * moves, len(ability))), np.empty(2 * moves)
+    for k in range(first, last):
+        if not asked[k]:
+            continue
+        begin, end, v = starts[k], starts[k + 1], tie_propensity[k]
+        many, doubtful = list_models(begin, end, model_a, model_b, seen, models), True
+        for which in range(2):
+            R = scores[which]
+            gain = find_move(
+                begin, end, model_a, model_b, win, tie, loss, n, s, R, lean, typical, v, inverse[which], errors[which],
+                models[:many], gradient, own, move,
+            )  # fmt: skip
+            doubtful = doubtful and (which > 0 or gain >= WORTH)
+            if doubtful:
+                here = log[which * moves : (which + 1) * moves]
+                weigh_moves(begin, end, model_a, model_b, win, tie, loss, R, lean, v, move, ability, here)
+            move[models[:many]] = 0.0
+        if not doubtful:
+            continue
+        freedom = max(mean_judges(begin, end, model_a, model_b, win, tie, loss, judges) - 1.0, 1.0)
+        log_weight[:moves] = -0.5 * (freedom + 1.0) * np.log1p(MOVES**2 / freedom)
+        log_weight[:moves] -= math.log(2.0 * np.exp(log_weight[:moves]).sum())
+        log_weight[moves:] = log_weight[:moves]
+        for i in range(len(ability)):
+            out[k, i] = log_mean_exp(log[:, i], log_weight) - log[STAYS, i]
+
+
+@compiled
+def find_move(
+    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, n: Floats, s: Floats,
+    R: Floats, lean: Floats, typical: float, tie_propensity: float, inverse: Floats, errors: Floats, models: Indices,
+    gradient: Floats, own: Floats, move: Floats,
+) -> float:  # fmt: skip
+    """Set `move` of the models listed to b = C g/√(g′C g), and return g′C g; `gradient` and `own` stay 0.
+
+    C is without the annotator's own part, u u′ with u = H⁻¹ times the gradient at ability 1.
+    """
+    for cell in range(first, last):
+        a, b = pair_of(model_a, model_b, cell)
+        lead, _, _ = shares(0.5 * (typical * (R[a] - R[b]) + lean[cell]), tie_propensity)
+        surplus = 0.5 * typical * (win[cell] - loss[cell] - (win[cell] + tie[cell] + loss[cell]) * lead)
+        gradient[a] += surplus
+        gradient[b] -= surplus
+        residual = s[cell] - n[cell] / (1.0 + math.exp(-(R[a] - R[b])))
+        for one in models:
+            own[one] += residual * (inverse[one, a] - inverse[one, b])
+    part = own[models] @ gradient[models]
+    gain = 0.0
+    for one in models:
+        move[one] = -part * own[one]
+        for other in models:
+            move[one] += errors[one, other] * gradient[other]
+        gain += gradient[one] * move[one]
+    for one in models:
+        move[one] /= math.sqrt(max(gain, TINY))
+    gradient[models] = own[models] = 0.0
+    return gain
+
+
+@compiled
+def mean_judges(
+    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, judges: Floats
+) -> float:  # fmt: skip
+    """Return the mean effective number of judges of the models in cells first … last−1, by vote."""
+    total, votes = 0.0, 0.0
+    for cell in range(first, last):
+        n = win[cell] + tie[cell] + loss[cell]
+        total += 0.5 * n * (judges[model_a[cell]] + judges[model_b[cell]])
+        votes += n
+    return total / votes
+
+
+@compiled
+def weigh_moves(
+    first: int, last: int, model_a: Ints, model_b: Ints, win: Floats, tie: Floats, loss: Floats, R: Floats,
+    lean: Floats, tie_propensity: float, move: Floats, ability: Floats, log: Floats,
+) -> None:  # fmt: skip
+    """Set `log`, shape (moves, abilities), to log L(a | R + t · move) of cells first … last−1, but for ties' factor."""
+    log[:] = 0.0
+    for cell in range(first, last):
+        a, b = pair_of(model_a, model_b, cell)
+        n, net = win[cell] + tie[cell] + loss[cell], win[cell] - loss[cell]
+        for t in range(len(MOVES)):
+            d = R[a] - R[b] + MOVES[t] * (move[a] - move[b])
+            for i in range(len(ability)):
+                y = 0.5 * (ability[i] * d + lean[cell])
+                u = math.exp(-abs(y))
+                log[t, i] += net * y - n * (abs(y) + math.log1p(u * u + tie_propensity * u))

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.rating.data.arrays import AnyInts, Floats, Mask
-from app.rating.data.sums import sum_by
-from app.rating.data.votes import Cells, aggregate
+from app.rating.arrays import AnyInts, Floats, Mask, sum_by
+from app.rating.votes.cells import Cells, aggregate
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class SidedCells:
 
         Parameters
         ----------
-        annotator, left, right, outcome : as for `app.rating.data.votes.aggregate`; outcome is W for the left model
+        annotator, left, right, outcome : as for `app.rating.votes.cells.aggregate`; outcome is W for the left model
         """
         on_left = np.asarray(left) < np.asarray(right)
         twice = 2 * np.asarray(annotator, dtype=np.int64) + on_left  # each annotator as two, one for each side

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 
 OUTLIER_SD = 3.0  # natural units: of annotators who are not of the crowd, such as those who always vote for the left
 MOST_OUTLIERS = 0.3

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.data.indexed import IndexedVotes
+from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotFittedError, RatingWarning, VotesError
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table, read_table
-from app.rating.inference.results import RatingNotice
 from app.rating.settings import check_numbers
+from app.rating.uncertainty.results import RatingNotice
+from app.rating.votes.indexed import IndexedVotes
 
 SHOWN = 10  # models in the text of a fitted estimator
 

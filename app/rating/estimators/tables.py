@@ -1,17 +1,20 @@
 """Votes from the caller's table, and results as tables of the same kind."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import narwhals as nw
 import numpy as np
+import polars as pl
 from narwhals.typing import IntoFrame
 from numpy.typing import ArrayLike
 
-from app.rating.data.arrays import Floats, Ints, Mask
-from app.rating.data.indexed import IndexedVotes
+from app.rating.arrays import Floats, Ints, Mask
 from app.rating.errors import VotesError, counted
+from app.rating.votes.indexed import IndexedVotes
 
 VotesLike = IntoFrame | Mapping[str, ArrayLike]
 """A pandas, polars or Arrow table, any other that narwhals knows, or a mapping from column names to arrays."""
@@ -190,3 +193,34 @@ def _refuse_rows(column: str, fault: str, rows: Mask) -> None:
     if rows.any():
         number = counted(int(rows.sum()), "row")
         raise VotesError(f"{column} {fault} in {number}, the first is row {int(rows.argmax())}")
+
+
+_NAMES = {"annotator": pl.String, "model_a": pl.String, "model_b": pl.String, "battle_id": pl.String}
+_READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {
+    ".csv": partial(pl.read_csv, schema_overrides=_NAMES, infer_schema_length=None),
+    ".jsonl": partial(pl.read_ndjson, infer_schema_length=None),
+    ".parquet": pl.read_parquet,
+}
+
+
+def read_votes(path: str | Path) -> pl.DataFrame:
+    """Read a file of votes as a polars table: CSV or JSON lines (both also .gz, .zst), or Parquet.
+
+    Every column is kept. Names in a CSV file stay as they are written: 007 and 1.0 are text.
+
+    Raises
+    ------
+    VotesError
+        The name has an unknown ending, or the file is not what its ending says.
+    FileNotFoundError
+    """
+    path = Path(path)
+    kind = Path(path.stem).suffix if path.suffix in (".gz", ".zst") else path.suffix
+    if kind not in _READERS:
+        raise VotesError(
+            f"{path} is of unknown kind; known are {', '.join(_READERS)}, and .csv and .jsonl as .gz and .zst"
+        )
+    try:
+        return _READERS[kind](path)
+    except pl.exceptions.PolarsError as error:
+        raise VotesError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from app.rating.data.arrays import AnyInts, Floats, Indices
-from app.rating.data.threads import one_blas_thread
-from app.rating.sampling.newcomers import find_newcomers
+from app.rating.arrays import AnyInts, Floats, Indices
 from app.rating.sampling.policies import POLICIES, Weigh
-from app.rating.sampling.scored_models import ScoredModels
-from app.rating.sampling.settings import SamplingSettings
+from app.rating.sampling.scored_models import ScoredModels, find_newcomers
+from app.rating.settings import SamplingSettings
+from app.rating.threads import one_blas_thread
 
 LARGEST = 60_000.0  # that the half-precision floats of the table can hold
 
@@ -122,3 +122,25 @@ def _normalised(weights: Floats) -> Floats:
     """Return weights with the sum 1; equal ones where all are 0."""
     total = float(weights.sum())
     return weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
+
+
+def calibration_weights(R: Floats) -> Floats:
+    """Return the information of a battle on a typical annotator's ability: (R_i − R_j)² p_ij(1 − p_ij), at θ = 1.
+
+    It is greatest where |R_i − R_j| = 2.4 (417 Elo points): the better model wins 92 % of such battles, so a few
+    contrary votes tell a careless annotator from a careful one, and equal models tell nothing.
+
+    Parameters
+    ----------
+    R : natural units of the typical annotator, NaN for models without a score, shape (n_models,)
+
+    Returns
+    -------
+    float array, shape (n_models (n_models − 1)/2,), in the order of `pair_positions`
+        0 for pairs with a model without a score.
+    """
+    first, second = pair_positions(len(R))
+    difference = R[first] - R[second]
+    p = expit(difference)
+    weights: Floats = np.nan_to_num(difference**2 * p * (1.0 - p))
+    return weights

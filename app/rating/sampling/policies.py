@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.sampling.settings import PairPolicy
+from app.rating.arrays import Floats, Indices
+from app.rating.settings import PairPolicy
 
 BALANCED_VOTES = 10.0  # c of `balanced`
 DRAWS = 4_096  # of all scores together, in `top_k`

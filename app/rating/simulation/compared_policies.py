@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
+from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.sampling.policies import POLICIES, Weigh, mixed
-from app.rating.solver.gauge import ELO_PER_NATURAL
 
 COVAL_POINTS = 300.0
 

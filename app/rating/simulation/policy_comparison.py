@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.simulation.compared_policies import COMPARED
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.pooled_arena import PooledArena

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
-from app.rating.data.votes import Cells
-from app.rating.loop.round import run_round
+from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO, make_world
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells
 
 LEVELS = 20  # abilities that stand for all
 HONEST = 400  # simulated annotators

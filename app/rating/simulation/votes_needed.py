@@ -7,13 +7,13 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, ndtr
 from scipy.stats import rankdata
 
-from app.rating.data.arrays import Floats
-from app.rating.data.threads import one_blas_thread
+from app.rating.arrays import Floats
 from app.rating.sampling.pair_weights import mix_pairs, pair_positions
 from app.rating.sampling.policies import draw_top_k
 from app.rating.sampling.scored_models import ScoredModels
 from app.rating.simulation.compared_policies import COMPARED
 from app.rating.simulation.pooled_arena import PooledArena
+from app.rating.threads import one_blas_thread
 
 FIRST_VOTES = 5  # for each model, before the first refit; on uniform pairs
 GROWTH = 1.1  # of the votes from one refit to the next

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices
 
 Role = Literal["honest", "random", "flip", "equal", "clique"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -60,7 +60,7 @@ class World:
 
 @dataclass(frozen=True)
 class SimulatedVotes:
-    """Votes of a world, arrays of shape (n_votes,), ready for `app.rating.data.votes.aggregate`."""
+    """Votes of a world, arrays of shape (n_votes,), ready for `app.rating.votes.cells.aggregate`."""
 
     world: World
     annotator: Indices

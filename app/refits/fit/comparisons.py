@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.rating.data.compact import pool_annotators
-from app.rating.data.votes import Cells
 from app.rating.errors import NotConvergedError, VotesError
-from app.rating.inference.ranks import rank_by
-from app.rating.inference.rating import Rating
-from app.rating.inference.results import ModelEstimates, RatingNotice
-from app.rating.loop.round import run_round
-from app.rating.loop.slices import fit_slice, hold_abilities
-from app.rating.solver.elo import fit_elo
+from app.rating.fit.elo import fit_elo
+from app.rating.uncertainty.ranks import rank_by
+from app.rating.uncertainty.rating import Rating
+from app.rating.uncertainty.results import ModelEstimates, RatingNotice
+from app.rating.verdict.round import run_round
+from app.rating.verdict.slices import fit_slice, hold_abilities
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import pool_annotators
 from app.refits.fit.interface import FitInput, LeaderboardName
 
 ELO_UPDATES = 10_000_000

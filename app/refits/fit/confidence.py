@@ -2,10 +2,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
-from app.rating.decision.confidence import Confidence, measure_confidence
-from app.rating.inference.rating import Rating
+from app.rating.arrays import Floats
 from app.rating.sampling.pair_weights import PairWeights, pair_positions
+from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.confidence import Confidence, measure_confidence
 from app.refits.fit.interface import FitInput, Ids
 
 MOST_PAIRS = 1_000_000

@@ -3,14 +3,14 @@ import time
 
 import numpy as np
 
-from app.rating.data.compact import pool_annotators
-from app.rating.data.votes import Cells
 from app.rating.detection.evidence import weigher_of_votes
-from app.rating.inference.matchups import predict_matchups
-from app.rating.inference.rating import Rating
-from app.rating.inference.results import RatingNotice
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.uncertainty.rating import Rating
+from app.rating.uncertainty.results import RatingNotice
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells
+from app.rating.votes.compact import pool_annotators
 from app.refits.fit.comparisons import fit_other_methods, fit_tags
 from app.refits.fit.confidence import measure_leaderboards
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from app.rating.data.arrays import Mask
-from app.rating.inference.estimate import estimate
-from app.rating.robustness.fragility import Fragility, find_fragility
+from app.rating.arrays import Mask
+from app.rating.uncertainty.estimate import estimate
+from app.rating.verdict.fragility import Fragility, find_fragility
 from app.refits.fit.interface import FitInput
 
 MOST_LOOKS = 1_000_000_000

@@ -6,15 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.arrays import Floats, Indices, Mask
-from app.rating.data.votes import Cells, aggregate
-from app.rating.decision.confidence import Confidence
-from app.rating.decision.verdict import DecisionRule
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.detection.evidence import Evidence
-from app.rating.inference.results import AnnotatorEstimates, Diagnostics, ModelEstimates, RatingNotice
 from app.rating.sampling.pair_weights import PairWeights
-from app.rating.sampling.settings import SamplingSettings
-from app.rating.settings import LoopSettings
+from app.rating.settings import DecisionRule, LoopSettings, SamplingSettings
+from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates, RatingNotice
+from app.rating.verdict.confidence import Confidence
+from app.rating.votes.cells import Cells, aggregate
 
 Ids = NDArray[np.int32]
 

@@ -2,9 +2,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from app.rating.inference.rating import Rating
 from app.rating.sampling.pair_weights import PairWeights, weigh_pairs
 from app.rating.sampling.scored_models import scored_models
+from app.rating.uncertainty.rating import Rating
 from app.refits.fit.interface import FitInput
 
 MOST_PAIRS = 1_000_000

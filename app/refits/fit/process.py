@@ -13,7 +13,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
 from app.errors import StableArenaError
-from app.rating.solver.cluster import fitting_on_cluster
+from app.rating.fit.cluster import fitting_on_cluster
 from app.refits.fit.child_process import LOWEST_PRIORITY, become_child, lower_priority
 from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from app.rating.data.sums import sum_by
+from app.rating.arrays import sum_by
 from app.review.evidence.annotator_votes import AnnotatorVotes
 from app.review.evidence.expectations import Expected, Floats
 from app.review.evidence.schemas import Agreement, Comparison, ModelFigures, Sides, Ties

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sqlalchemy import RowMapping
 
-from app.rating.loop.rows import finite
+from app.rating.verdict.rows import finite
 from app.review.impact.leave_one_out import Floats, Mask, ScoreChange
 from app.review.schemas import ModelImpact
 

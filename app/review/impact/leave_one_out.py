@@ -6,11 +6,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.rating.data.graph import find_components, find_identified
 from app.rating.errors import VotesError
-from app.rating.inference.estimate import estimate
-from app.rating.inference.influence import find_influence, leave_annotator_out
-from app.rating.inference.rating import Rating
+from app.rating.uncertainty.estimate import estimate
+from app.rating.uncertainty.influence import find_influence, leave_annotator_out
+from app.rating.uncertainty.rating import Rating
+from app.rating.votes.graph import find_components, find_identified
 from app.refits.fit.interface import FitInput
 
 How = Literal["influence", "refit"]

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Mask
-from app.rating.data.votes import Cells, aggregate
-from app.rating.loop.round import run_round
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.simulation.pooled_arena import PUBLIC
 from app.rating.simulation.worlds import draw_pairs
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells, aggregate
 from stable_arena_lab.attacks.honest import Honest, Variety, draw_honest
 from stable_arena_lab.attacks.strategies import STRATEGIES, Scene
 

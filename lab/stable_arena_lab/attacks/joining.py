@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.data.votes import Cells, aggregate
+from app.rating.arrays import Floats, Indices
 from app.rating.simulation.worlds import draw_pairs
+from app.rating.votes.cells import Cells, aggregate
 from stable_arena_lab.attacks.honest import Honest
 from stable_arena_lab.attacks.strategies import STRATEGIES, Scene
+
+TIES_AT_MOST = 0.49
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.sampling.settings import PairPolicy, SamplingSettings
+from app.rating.arrays import Floats, Indices
+from app.rating.settings import PairPolicy, SamplingSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.attacks.arena import TIE_SHARE, Votes
 from stable_arena_lab.attacks.honest import Variety, draw_honest

@@ -4,14 +4,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.data.votes import Cells
-from app.rating.inference.estimate import estimate
-from app.rating.sampling.calibration import calibration_weights
-from app.rating.sampling.pair_weights import PairWeights, pair_positions, uniform_weights, weigh_pairs
+from app.rating.arrays import Floats, Indices
+from app.rating.sampling.pair_weights import (
+    PairWeights,
+    calibration_weights,
+    pair_positions,
+    uniform_weights,
+    weigh_pairs,
+)
 from app.rating.sampling.scored_models import scored_models
-from app.rating.sampling.settings import SamplingSettings
-from app.rating.settings import LoopSettings
+from app.rating.settings import LoopSettings, SamplingSettings
+from app.rating.uncertainty.estimate import estimate
+from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.arena import Votes
 
 REFIT = LoopSettings(min_votes=0, flag_rule="threshold")

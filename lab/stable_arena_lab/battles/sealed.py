@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.loop.round import run_round
+from app.rating.arrays import Floats, Indices
 from app.rating.sampling.pair_weights import PairWeights
-from app.rating.sampling.settings import PairPolicy, SamplingSettings
+from app.rating.settings import PairPolicy, SamplingSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.pooled_arena import PUBLIC
+from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.arena import Setup, Votes
 from stable_arena_lab.attacks.honest import draw_honest
 from stable_arena_lab.attacks.strategies import RIVALS, STRATEGIES, Scene

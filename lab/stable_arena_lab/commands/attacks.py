@@ -10,7 +10,7 @@ from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOpt
 from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.rating.solver.gauge import ELO_PER_NATURAL
+from app.rating.fit.scale import ELO_PER_NATURAL
 from stable_arena_lab.attacks.arena import Setup
 from stable_arena_lab.attacks.honest import Variety
 from stable_arena_lab.attacks.strategies import STRATEGIES

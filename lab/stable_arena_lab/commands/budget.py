@@ -12,8 +12,8 @@ from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, n
 from app.cli.experiments.vote_files import NamedCells, open_named
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.joining import Attack
 from stable_arena_lab.attacks.strategies import STRATEGIES
 from stable_arena_lab.budget import DEFENCES, Defence, find_budget

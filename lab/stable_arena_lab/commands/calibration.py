@@ -9,7 +9,7 @@ from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOpt
 from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.rating.sampling.settings import PairPolicy
+from app.rating.settings import PairPolicy
 from stable_arena_lab.battles.calibration import REFERENCE, find_least_votes, measure_calibration
 
 VOTES, SHARES = [15, 20, 25, 30, 40, REFERENCE], [0.0, 0.2, 0.5, 0.9]

@@ -10,11 +10,12 @@ from app.cli.experiments.options import FigureOption, FormatOption, MinVotesOpti
 from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from app.cli.experiments.vote_files import NamedCells, open_named
 from app.cli.progress import showing_stages
-from app.rating.inference.estimate import estimate
-from app.rating.inference.influence import Influence, find_influence, leave_annotators_out
-from app.rating.inference.rating import Rating
-from app.rating.inference.vote_changes import ADDED, DROPPED, FLIPPED
-from app.rating.robustness.fragility import (
+from app.rating.settings import LoopSettings, Method
+from app.rating.uncertainty.estimate import estimate
+from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
+from app.rating.uncertainty.rating import Rating
+from app.rating.uncertainty.vote_changes import ADDED, DROPPED, FLIPPED
+from app.rating.verdict.fragility import (
     HANDFUL,
     Fewest,
     Fragility,
@@ -22,7 +23,6 @@ from app.rating.robustness.fragility import (
     verify_annotators,
     verify_votes,
 )
-from app.rating.settings import LoopSettings, Method
 
 SHOWN_ANNOTATORS = 10
 WAYS = ("votes", "flipped_votes", "added_votes", "annotators")

@@ -9,7 +9,7 @@ from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOpt
 from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
-from app.rating.detection.flags import LIKELY
+from app.rating.verdict.flags import LIKELY
 from stable_arena_lab.defences.habits import BAD, WORLDS, Crowd, judge_crowds
 
 SIZES = (51, 200)

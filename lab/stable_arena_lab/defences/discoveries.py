@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Mask
+from app.rating.arrays import Floats, Indices, Mask
 
 
 def discover_by_evidence(log_ratio: Floats, rate: float) -> Mask:

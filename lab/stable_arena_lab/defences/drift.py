@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from scipy.special import expit
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.detection.drift import ABILITIES, Drift, find_drift
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import NATURAL_PER_ELO, draw_pairs

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.detection.null_model import NullModel
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds

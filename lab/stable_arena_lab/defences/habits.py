@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices, Mask
-from app.rating.data.votes import aggregate
+from app.rating.arrays import Floats, Indices, Mask
 from app.rating.detection.evidence import weigher_of_votes
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import NATURAL_PER_ELO, draw_pairs
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import aggregate
 from stable_arena_lab.spread import mean_or_none, sd_or_none
 
 MODELS, FAMILIES, TIERS = 20, 5, 4

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
+from app.rating.arrays import Floats, Indices
 from app.rating.settings import TASTE_TESTS, LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import draw_pairs

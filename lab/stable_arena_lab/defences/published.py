@@ -3,10 +3,9 @@
 import numpy as np
 from scipy.special import expit, gammaincinv, ndtr
 
-from app.rating.data.arrays import Floats, Indices, Mask
-from app.rating.data.compiled import compiled
-from app.rating.data.sums import sum_by_key
-from app.rating.data.votes import Cells
+from app.rating.arrays import Floats, Indices, Mask, sum_by_key
+from app.rating.compiled import compiled
+from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.defences.discoveries import discover_by_p
 

@@ -6,14 +6,14 @@ from functools import cached_property
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Mask
-from app.rating.data.votes import Cells
+from app.rating.arrays import Floats, Mask
 from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.detection.sided_cells import SidedCells
-from app.rating.inference.rating import Rating
-from app.rating.loop.round import run_round
 from app.rating.settings import EVIDENCE_RATIO, EVIDENCE_TESTS, LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO
+from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.arena import Votes
 from stable_arena_lab.defences.discoveries import discover_by_evidence
 from stable_arena_lab.defences.published import residual_test, sequential_test

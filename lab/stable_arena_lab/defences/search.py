@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings
 from app.rating.simulation.parallel import Progress, map_seeds
 from stable_arena_lab.attacks.arena import Setup

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.rating.data.arrays import Mask
+from app.rating.arrays import Mask
 from app.rating.errors import RatingError
-from app.rating.loop.round import run_round
 from app.rating.settings import LoopSettings
+from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.arena import Arena, Setup, Votes, draw_arena
 from stable_arena_lab.defences.review_trial import RULES, ReviewTrial
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.rating.data.arrays import Mask
+from app.rating.arrays import Mask
 from stable_arena_lab.attacks.arena import Setup, Votes
 from stable_arena_lab.attacks.tuned import Tuning
 from stable_arena_lab.defences.gains import Contest, rate

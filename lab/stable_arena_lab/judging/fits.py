@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from app.rating.inference.estimate import estimate
+from app.rating.uncertainty.estimate import estimate
 from stable_arena_lab.attacks.arena import Setup, draw_crowd
 from stable_arena_lab.attacks.joining import Attack
 from stable_arena_lab.attacks.strategies import STRATEGIES

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.rating.data.arrays import Mask
-from app.rating.inference.rating import Rating
+from app.rating.arrays import Mask
 from app.rating.settings import LoopSettings
+from app.rating.uncertainty.rating import Rating
 from stable_arena_lab.defences.gains import BOARDS, FLAGGED, SERVICE
 
 BRADLEY_TERRY, BEFORE, NOW, EXCLUDED = "Bradley-Terry", "before", "now", "now, excluded"

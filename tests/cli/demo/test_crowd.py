@@ -14,8 +14,8 @@ from app.cli.demo.command import POLICY, demo
 from app.cli.demo.crowd import HONEST_VOTES, MODEL_NAMES, SENDERS, Crowd
 from app.cli.demo.screen import View, agreement, summary
 from app.policy.schemas import Policy
-from app.rating.data.votes import aggregate
-from app.rating.loop.round import run_round
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import aggregate
 
 OUTCOME = {"left": 1.0, "right": 0.0, "tie": 0.5}
 

@@ -19,9 +19,9 @@ print(rate_votes.result().__name__)
 for thread in threading.enumerate():
     if thread.name.startswith("loading-solver"):
         thread.join()
-from app.rating.data.tally import count_cells, fill_cells, pack_votes
-from app.rating.detection.kernels import add_annotators
-from app.rating.solver.kernels import expand_cells
+from app.rating.votes.tally import count_cells, fill_cells, pack_votes
+from app.rating.detection.mixture import add_annotators
+from app.rating.fit.kernels import expand_cells
 print(*(len(kernel.signatures) for kernel in (pack_votes, count_cells, fill_cells, expand_cells, add_annotators)))
 """
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.special import expit
 
-from app.rating.data.arrays import Floats
+from app.rating.arrays import Floats
 from app.rating.detection.drift import ABILITIES, find_drift
 
 

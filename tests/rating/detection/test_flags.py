@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.rating.data.votes import Cells, aggregate
 from app.rating.detection.evidence import weigh
-from app.rating.detection.flags import flag_by_ability
 from app.rating.detection.sided_cells import SidedCells
-from app.rating.loop.round import run_round
 from app.rating.settings import TASTE_TESTS, FlagRule, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
+from app.rating.verdict.flags import flag_by_ability
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells, aggregate
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 
 MakeCells = Callable[[SimulatedVotes], Cells]

@@ -7,12 +7,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from app.rating.data.votes import Cells, aggregate
-from app.rating.detection.habits import ABILITY_SD, Habits, estimate_habits
+from app.rating.detection.habits import ABILITY_SD, Habits, estimate_habits, find_taste_variance
 from app.rating.detection.habits_kernels import expand
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.detection.spread import LEANERS, LEANERS_SD, Spread, fit_spread
-from app.rating.detection.tastes import find_taste_variance
+from app.rating.votes.cells import Cells, aggregate
 
 MODELS = 12
 

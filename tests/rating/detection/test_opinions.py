@@ -5,17 +5,16 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from app.rating.data.votes import aggregate
 from app.rating.detection import opinions as opinions_module
 from app.rating.detection.evidence import Evidence, weigh
 from app.rating.detection.habits import estimate_habits
 from app.rating.detection.null_model import COIN
-from app.rating.detection.opinion_kernels import climb, solve_step
-from app.rating.detection.opinions import SDS, explain_by_opinions
+from app.rating.detection.opinions import SDS, climb, explain_by_opinions, solve_step
 from app.rating.detection.sided_cells import SidedCells
-from app.rating.loop.round import run_round
+from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
-from app.rating.solver.gauge import ELO_PER_NATURAL
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import aggregate
 from stable_arena_lab.defences.habits import MODELS, Crowd, draw
 
 TASTES, FAMILIES = "tastes, sd 200", "tastes in families, sd 200"

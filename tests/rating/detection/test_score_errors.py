@@ -8,16 +8,23 @@ import pytest
 from scipy.special import expit, logsumexp
 from scipy.stats import t as student
 
-from app.rating.data.votes import Cells
 from app.rating.detection import score_errors
 from app.rating.detection.habits import Habits, estimate_habits
-from app.rating.detection.score_errors import OPPOSED, doubt_scores, find_score_errors, fit_evenly, limit_votes
-from app.rating.detection.score_kernels import MOVES, WORTH
+from app.rating.detection.score_errors import (
+    MOVES,
+    OPPOSED,
+    WORTH,
+    doubt_scores,
+    find_score_errors,
+    fit_evenly,
+    limit_votes,
+)
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import NotConvergedError
+from app.rating.fit.weights import weigh_votes
 from app.rating.settings import LoopSettings
 from app.rating.simulation.worlds import NATURAL_PER_ELO
-from app.rating.solver.weights import weigh_votes
+from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.arena import Setup, draw_arena
 from stable_arena_lab.defences.gains import SERVICE, rate
 from stable_arena_lab.defences.niche import Niche, draw_niche

@@ -11,9 +11,9 @@ import pytest
 import vl_convert
 from scipy.special import expit
 
-from app.rating.decision.verdict import DecisionRule
 from app.rating.errors import VotesError
-from app.rating.inference.contrasts import pairwise_confidence, simultaneous_ranks
+from app.rating.settings import DecisionRule
+from app.rating.uncertainty.ranks import pairwise_confidence, simultaneous_ranks
 from stable_arena import AmElo, BradleyTerry, Elo, read_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::app.rating.errors.RatingWarning")

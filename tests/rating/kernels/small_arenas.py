@@ -12,30 +12,28 @@ from unittest.mock import patch
 
 import numpy as np
 
-from app.rating.data.arrays import Floats, Indices
-from app.rating.data.graph import find_components, find_identified
-from app.rating.data.tally import count_cells, fill_cells, pack_votes, sort_packed
-from app.rating.data.votes import Cells, aggregate, count_pairs
-from app.rating.decision.confidence import measure_confidence
-from app.rating.decision.verdict import DecisionRule
+from app.rating.arrays import Floats, Indices
 from app.rating.detection.evidence import weigh
 from app.rating.detection.habits import NEAR
 from app.rating.detection.habits_kernels import find_habits
-from app.rating.detection.opinion_kernels import climb
+from app.rating.detection.opinions import climb
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import VotesError
-from app.rating.inference.estimate import estimate
-from app.rating.inference.influence import find_influence, leave_annotators_out
-from app.rating.loop.round import run_round
-from app.rating.loop.slices import fit_slice, hold_abilities
-from app.rating.robustness import fewest
-from app.rating.robustness.fragility import find_fragility
-from app.rating.settings import LoopSettings
-from app.rating.solver.elo import fit_elo
-from app.rating.solver.following import count_following
-from app.rating.solver.kernels import update_abilities
-from app.rating.solver.profile_abilities import profile_abilities
-from app.rating.solver.rows import CellRows
+from app.rating.fit.abilities import profile_abilities
+from app.rating.fit.elo import fit_elo
+from app.rating.fit.kernels import update_abilities
+from app.rating.fit.rows import CellRows, count_following
+from app.rating.settings import DecisionRule, LoopSettings
+from app.rating.uncertainty.estimate import estimate
+from app.rating.uncertainty.influence import find_influence, leave_annotators_out
+from app.rating.verdict import fewest
+from app.rating.verdict.confidence import measure_confidence
+from app.rating.verdict.fragility import find_fragility
+from app.rating.verdict.round import run_round
+from app.rating.verdict.slices import fit_slice, hold_abilities
+from app.rating.votes.cells import Cells, aggregate, count_pairs
+from app.rating.votes.graph import find_components, find_identified
+from app.rating.votes.tally import count_cells, fill_cells, pack_votes, sort_packed
 from tests.rating.kernels.votes import Votes, ranking
 
 SETTINGS = LoopSettings(min_votes=0)

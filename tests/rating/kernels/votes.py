@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from app.rating.data.arrays import Floats
-from app.rating.data.votes import Cells, aggregate
+from app.rating.arrays import Floats
 from app.rating.detection.sided_cells import SidedCells
+from app.rating.votes.cells import Cells, aggregate
 
 
 class Votes:

@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from app.rating.sampling.alias import alias_table
-from app.rating.sampling.pair_sampler import PairSampler
+from app.rating.sampling.pair_sampler import PairSampler, alias_table
 from app.rating.sampling.pair_weights import PairWeights, uniform_weights
 
 WEIGHTS = PairWeights(

@@ -5,8 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from app.rating.sampling.calibration import calibration_weights
-from app.rating.sampling.pair_weights import pair_positions
+from app.rating.sampling.pair_weights import calibration_weights, pair_positions
 from app.rating.sampling.policies import POLICIES, balanced, information, lmarena, mixed, top_k
 from app.rating.sampling.scored_models import information_covariance
 

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from app.rating.data.votes import Cells, aggregate
-from app.rating.loop.round import run_round
-from app.rating.sampling.newcomers import find_newcomers
-from app.rating.sampling.scored_models import information_covariance, scored_models
+from app.rating.sampling.scored_models import find_newcomers, information_covariance, scored_models
 from app.rating.settings import Interval, LoopSettings
 from app.rating.simulation.worlds import simulate_votes
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells, aggregate
 
 SIZE = 7  # models 5 and 6 met only each other
 SHOWN = np.array([6, 3, 0])

@@ -1,0 +1,236 @@
+"""Every annotator's ability at fixed scores: one-dimensional concave problems."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices, Ints, Mask
+from app.rating.compiled import compiled
+from app.rating.fit.kernels import moments, pair_of, squared_residual
+from app.rating.fit.rows import CellRows, count_following
+from app.rating.fit.scale import LEAST_CURVATURE, WIDTH
+from app.rating.threads import map_parts
+from app.rating.votes.cells import Cells
+
+MOST_STEPS = 100
+MOST_CORRECTED = (
+    0.5  # standard errors that a correction may move a value: beyond it a first-order expansion is not valid
+)
+
+
+@dataclass(frozen=True)
+class ProfiledAbilities:
+    """The maximum of each annotator's own objective, arrays of shape (n_annotators,).
+
+    All but `theta` are taken at the last point of the search, at most a step of `near` away from it.
+
+    Attributes
+    ----------
+    theta : the maximum; the start for an annotator whose objective is flat
+    value : the objective; 0 unless `valued`
+    information : −ℓ_k'' · weight, without the prior
+    third : derivative of `information` by θ_k
+    noise : Σ (W − p)² d² over the votes
+    """
+
+    theta: Floats
+    value: Floats
+    information: Floats
+    third: Floats
+    noise: Floats
+
+
+def profile_abilities(
+    rows: CellRows,
+    R: Floats,
+    start: Floats,
+    *,
+    precision: float,
+    weight: float = 1.0,
+    near: float = 1e-6,
+    valued: bool = False,
+) -> ProfiledAbilities:
+    """Maximise weight · ℓ_k(θ_k | R) − precision · (θ_k − 1)²/2 for every annotator.
+
+    Parameters
+    ----------
+    rows : the annotators' votes
+    R : natural units, shape (n_models,)
+    start : finite, shape (n_annotators,)
+    precision : 1/sd² of the prior; 0 for no prior, which needs votes both along and against R from every annotator
+    near : the search stops after a step of at most this length; the error is of its square in θ, and of itself in the
+        derivatives
+    valued : whether to compute the objective itself
+
+    Notes
+    -----
+    Newton's method within a bracket, which always converges. Annotators are independent of each other.
+    """
+    own = ProfiledAbilities(start.copy(), *(np.zeros(len(start)) for _ in range(4)))
+    free = np.zeros(len(start))
+
+    def profile_part(part: tuple[int, int]) -> None:
+        profile_annotators(
+            np.arange(*part), rows, R, own,
+            weight=weight, precision=precision, multiplier=free, cap=np.inf, near=near, valued=valued,
+        )  # fmt: skip
+
+    map_parts(profile_part, rows.parts)
+    return own
+
+
+def profile_annotators(
+    who: Indices, rows: CellRows, R: Floats, own: ProfiledAbilities, *,
+    weight: float, precision: float, multiplier: Floats, cap: float, near: float, valued: bool,
+) -> None:  # fmt: skip
+    """Set the arrays for the annotators listed, starting from `own.theta`, which is at most `cap`.
+
+    Of the objective λ_k 0.3 tanh((θ_k − 1)/0.3) is taken off, λ_k the multiplier of the constraint on the scale. Where
+    it makes an objective convex, the step is that of the objective without it.
+    """
+    c, starts = rows.cells, rows.starts
+    low, high = np.full(len(who), -np.inf), np.full(len(who), np.inf)
+    for _ in range(MOST_STEPS):
+        u = np.empty(int((starts[who + 1] - starts[who]).sum()))
+        list_distances(who, starts, c.model_a, c.model_b, R, own.theta, u)
+        np.exp(u, out=u)
+        moving = np.zeros(len(who), dtype=np.bool_)
+        step_abilities(
+            who, starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, u,
+            weight, precision, multiplier, cap, near, valued,
+            own.theta, own.value, own.information, own.third, own.noise, low, high, moving,
+        )  # fmt: skip
+        who, low, high = who[moving], low[moving], high[moving]
+        if len(who) == 0:
+            break
+
+
+@compiled
+def list_distances(
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, R: Floats, theta: Floats, out: Floats
+) -> None:
+    """Set `out` to −|x|, x = θ_k (R_a − R_b), of the cells of the annotators listed, one after the other."""
+    place = 0
+    for k in who:
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            out[place] = -abs(theta[k] * (R[a] - R[b]))
+            place += 1
+
+
+@compiled
+def step_abilities(
+    who: Indices, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, u: Floats, weight: float, precision: float, multiplier: Floats, cap: float, near: float, valued: bool,
+    theta: Floats, value: Floats, information: Floats, third: Floats, noise: Floats,
+    low: Floats, high: Floats, moving: Mask,
+) -> None:  # fmt: skip
+    """Set the arrays of the annotators listed at their abilities, and move these by a step of `profile_annotators`.
+
+    u is e^−|x| of their cells, one after the other. `low`, `high` and `moving`, which says whether the search goes on,
+    have an entry for each of those listed.
+    """
+    first = 0
+    for place in range(len(who)):
+        k = who[place]
+        ability, own, slope, bend, skewness, squares = theta[k], 0.0, 0.0, 0.0, 0.0, 0.0
+        offset = first - starts[k]
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            d = R[a] - R[b]
+            x, e = ability * d, u[offset + cell]
+            p, variance, skew = moments(x, e)
+            if valued:
+                own += s[cell] * x - n[cell] * (max(x, 0.0) + math.log1p(e))
+            slope += (s[cell] - n[cell] * p) * d
+            bend += n[cell] * variance * d * d
+            skewness += n[cell] * skew * d * d * d
+            squares += squared_residual(p, n[cell], s[cell], ties[cell]) * d * d
+        first = offset + starts[k + 1]
+        if valued:
+            value[k] = weight * own - 0.5 * precision * (ability - 1.0) ** 2
+        information[k], third[k], noise[k] = weight * bend, weight * skewness, squares
+        gradient = weight * slope - precision * (ability - 1.0)
+        curvature = weight * bend + precision
+        if multiplier[k] != 0.0:
+            t = math.tanh((ability - 1.0) / WIDTH)
+            v = 1.0 - t * t
+            gradient -= multiplier[k] * v
+            whole = curvature - 2.0 / WIDTH * multiplier[k] * t * v
+            curvature = whole if whole > LEAST_CURVATURE * curvature else curvature
+        if gradient == 0.0 or curvature <= 0.0 or (ability >= cap and gradient > 0.0):
+            continue
+        if gradient > 0.0:
+            low[place] = ability
+        else:
+            high[place] = ability
+        furthest = 2.0 + abs(ability)
+        step = min(max(gradient / curvature, -furthest), furthest)
+        stepped = min(ability + step, cap)
+        if abs(stepped - ability) <= near:
+            theta[k] = stepped
+        else:
+            theta[k] = stepped if low[place] < stepped < high[place] else 0.5 * (low[place] + high[place])
+            moving[place] = True
+
+
+def shadow_abilities(
+    cells: Cells,
+    R: Floats,
+    *,
+    prior_sd: float | None,
+    ability_cap: float | None,
+    bias_correction: bool = False,
+    start: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """Maximise each annotator's own ℓ_k(θ_k | R) − (θ_k − 1)²/(2 sd²) at fixed scores.
+
+    This is the ability of annotators outside a fit: measured against its scores, without influence on them.
+
+    Parameters
+    ----------
+    cells : their votes between models that have a score; indices as in R
+    R : natural units, shape (n_models,)
+    prior_sd, ability_cap : of the fit that R comes from, in its units
+    bias_correction : subtract the first-order bias of each maximum below the cap, at most half its standard error
+    start : shape (n_annotators,), default 1; the result does not depend on it
+
+    Returns
+    -------
+    theta, se : shape (n_annotators,); NaN for an annotator without cells and, without a prior, for one whose votes all
+        follow or all oppose the ranking. The standard error is that of the inverse information with R known.
+    """
+    rows = CellRows(cells)
+    defined = np.diff(rows.starts) > 0
+    if prior_sd is None:
+        along, against = count_following(rows, R)
+        defined &= (along > 0) & (against > 0)
+        rows = CellRows(cells.where(defined[cells.annotator]))
+    precision = 0.0 if prior_sd is None else 1.0 / prior_sd**2
+    begin = np.ones(cells.n_annotators) if start is None else start
+    own = profile_abilities(rows, R, begin, precision=precision)
+    curvature = own.information + precision
+    theta = own.theta
+    if bias_correction:
+        inverse = np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 0.0)
+        if ability_cap is not None:
+            inverse[theta >= ability_cap] = 0.0
+        theta = theta - first_order_bias(own.third, own.noise, inverse)
+    if ability_cap is not None:
+        theta = np.minimum(theta, ability_cap)
+    se = 1.0 / np.sqrt(np.maximum(curvature, 1e-300))
+    return np.where(defined, theta, np.nan), np.where(defined, se, np.nan)
+
+
+def first_order_bias(skewness: Floats, noise: Floats, q: Floats) -> Floats:
+    """Return the bias β_k of each ability at fixed scores, limited to half its standard error.
+
+    Parameters
+    ----------
+    skewness, noise : Σ w′d³ and Σ (W − p)² d² over each annotator's votes, shape (n_annotators,)
+    q : as for `app.rating.fit.bias.mean_score_gradient`
+    """
+    spread = noise * q**2
+    most = MOST_CORRECTED * np.sqrt(spread)
+    return np.clip(-0.5 * skewness * spread * q, -most, most)

@@ -1,0 +1,196 @@
+"""First-order bias of the abilities and of the scores, from second and third derivatives."""
+
+import math
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices, Ints
+from app.rating.compiled import compiled
+from app.rating.fit.abilities import MOST_CORRECTED, first_order_bias, shadow_abilities
+from app.rating.fit.kernels import moments, pair_of, squared_residual
+from app.rating.fit.likelihood import Likelihood
+from app.rating.fit.observed import Observed
+from app.rating.fit.result import FitResult
+from app.rating.threads import map_parts
+from app.rating.votes.cells import Cells
+
+
+def mean_score_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
+    """Return the mean gradient of ℓ by the scores at the true scores, abilities at their maxima: Σ_k b_k.
+
+    Parameters
+    ----------
+    R, theta : shapes (n_models,) and (n_annotators,)
+    q : inverse curvature of each ability, by how much a unit of its gradient moves it; 0 for held abilities
+
+    Returns
+    -------
+    float array, shape (n_models,)
+    """
+    u = likelihood.exponentials(R, theta)
+    noise, skewness = _moments(likelihood, R, theta, u)
+    return _mean_gradient(likelihood, R, theta, u, q, first_order_bias(skewness, noise, q), noise * q**2)
+
+
+def mean_held_gradient(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats, spread: Floats) -> Floats:
+    """Return the same mean gradient for fixed abilities without bias: b_k with β_k = 0.
+
+    Parameters
+    ----------
+    likelihood : of some of the votes that the abilities were estimated from
+    q, spread : inverse curvature and variance of the abilities in that fit
+    """
+    u = likelihood.exponentials(R, theta)
+    return _mean_gradient(likelihood, R, theta, u, q, np.zeros(len(theta)), spread)
+
+
+def ability_spread(likelihood: Likelihood, R: Floats, theta: Floats, q: Floats) -> Floats:
+    """Return the sampling variance V_k = q² Σ (W − p)² d² of each ability at fixed scores, shape (n_annotators,)."""
+    noise, _ = _moments(likelihood, R, theta, likelihood.exponentials(R, theta))
+    spread: Floats = noise * q**2
+    return spread
+
+
+def _moments(likelihood: Likelihood, R: Floats, theta: Floats, u: Floats) -> tuple[Floats, Floats]:
+    c, (noise, skewness) = likelihood.cells, np.zeros((2, len(theta)))
+
+    def fill(part: tuple[int, int]) -> None:
+        sum_moments(*part, likelihood.rows.starts, c.model_a, c.model_b, c.n, c.s, c.ties, R, theta, u, noise, skewness)
+
+    map_parts(fill, likelihood.rows.parts)
+    return noise, skewness
+
+
+def _mean_gradient(
+    likelihood: Likelihood, R: Floats, theta: Floats, u: Floats, q: Floats, beta: Floats, spread: Floats
+) -> Floats:
+    c = likelihood.cells
+
+    def accumulate(part: tuple[int, int]) -> Floats:
+        gradient = np.zeros(len(R))
+        add_score_gradients(
+            *part,
+            likelihood.rows.starts,
+            c.model_a,
+            c.model_b,
+            c.n,
+            c.s,
+            c.ties,
+            R,
+            theta,
+            u,
+            q,
+            beta,
+            spread,
+            gradient,
+        )
+        return gradient
+
+    first, *others = map_parts(accumulate, likelihood.rows.parts)
+    total: Floats = sum(others, first)
+    return total
+
+
+@compiled
+def sum_moments(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, theta: Floats, u: Floats, noise: Floats, skewness: Floats,
+) -> None:  # fmt: skip
+    """Set noise and skewness (n_annotators,) of annotators first … last−1 to Σ (W − p)² d² and Σ w′d³.
+
+    u is e^−|x| of each cell, shape (n_cells,).
+    """
+    for k in range(first, last):
+        squares, cubes = 0.0, 0.0
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            d = R[a] - R[b]
+            p, _, skew = moments(theta[k] * d, u[cell])
+            squares += squared_residual(p, n[cell], s[cell], ties[cell]) * d * d
+            cubes += n[cell] * skew * d * d * d
+        noise[k], skewness[k] = squares, cubes
+
+
+@compiled
+def add_score_gradients(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, s: Floats, ties: Floats,
+    R: Floats, theta: Floats, u: Floats, q: Floats, beta: Floats, spread: Floats, gradient: Floats,
+) -> None:  # fmt: skip
+    """Add b_k of annotators first … last−1 to gradient (n_models,); b_k is 0 where q is. u is e^−|x| of each cell."""
+    for k in range(first, last):
+        if q[k] <= 0.0:
+            continue
+        ability, variance_of = theta[k], spread[k]
+        shift = ability * beta[k] + variance_of
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = pair_of(model_a, model_b, cell)
+            d = R[a] - R[b]
+            p, variance, skew = moments(ability * d, u[cell])
+            amount = squared_residual(p, n[cell], s[cell], ties[cell]) * q[k]
+            amount -= n[cell] * (variance * shift + 0.5 * ability * d * skew * variance_of)
+            gradient[a] += amount * d
+            gradient[b] -= amount * d
+
+
+def correct_bias(
+    fit: FitResult, observed: Observed, votes: Cells, *, prior_sd: float, ability_cap: float | None
+) -> tuple[Floats, Floats]:
+    """Subtract the first-order bias of a joint fit: R = R̂ − S⁻¹ Σ_k b_k, then fit every θ_k at R, less its own bias.
+
+    Each ability is estimated from its annotator's votes alone, so its error does not vanish as annotators are added. It
+    moves the gradient of the scores by b_k on average, which spreads the scores too wide. Abilities have a bias of
+    their own: they come out too large (docs/math.md, "The bias").
+
+    Parameters
+    ----------
+    observed : at the fit
+    votes : of the fit, each with weight 1: abilities are judged by all of them
+    prior_sd, ability_cap : of the fit
+
+    Returns
+    -------
+    R, theta : in the fit's units
+        Scores move by at most half a standard error in the root mean square, abilities by at most half a standard
+        error for their own bias. Undecided abilities stay at 1.
+
+    Notes
+    -----
+    Takes about one iteration of the solver, `observe` included. Reduces the bias from O(1/n_k) to O(1/n_k²), n_k the
+    votes of one annotator.
+
+    References
+    ----------
+    Cordeiro and McCullagh (1991), for abilities; Hahn and Newey (2004), Arellano and Hahn (2007), for scores.
+    """
+    likelihood = observed.likelihood
+    gradient = mean_score_gradient(likelihood, fit.R, fit.theta, observed.ability_inverse())
+    R = fit.R - _shift(observed, gradient)
+    own = observed.point.gradient_abilities + likelihood.times_rows(observed.point.cross, R - fit.R)
+    begin = fit.theta - observed.arrow.inverse_D * own  # one Newton step from the fit
+    theta, _ = shadow_abilities(votes, R, prior_sd=prior_sd, ability_cap=ability_cap, bias_correction=True, start=begin)
+    return R, np.where(fit.undecided, 1.0, theta)
+
+
+def correct_held(fit: FitResult, observed: Observed, *, inverse: Floats, spread: Floats) -> Floats:
+    """Subtract the first-order bias of scores that were fitted with fixed abilities, themselves without bias.
+
+    Parameters
+    ----------
+    fit : of the scores, θ fixed
+    observed : at the fit
+    inverse, spread : inverse curvature and variance of each ability in the fit it comes from, shape (n_annotators,)
+
+    Returns
+    -------
+    R : in the fit's units, moved by at most half a standard error in the root mean square
+    """
+    gradient = mean_held_gradient(observed.likelihood, fit.R, fit.theta, inverse, spread)
+    return fit.R - _shift(observed, gradient)
+
+
+def _shift(observed: Observed, gradient: Floats) -> Floats:
+    """Return S⁻¹ times the mean gradient, limited to the length up to which the expansion is valid."""
+    shift = observed.solve(gradient)
+    length = math.sqrt(max(float(shift @ gradient), 0.0))  # in standard errors, of all scores jointly
+    allowed = MOST_CORRECTED * math.sqrt(observed.freedom)
+    return shift * (allowed / length if length > allowed else 1.0)

@@ -1,0 +1,192 @@
+"""The spread of the abilities' prior, estimated from the votes (empirical Bayes)."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import expit
+
+from app.rating.arrays import Floats, Indices
+from app.rating.errors import NotConvergedError
+from app.rating.fit.abilities import profile_abilities
+from app.rating.fit.fit import fit_am_elo
+from app.rating.fit.kernels import squared_residuals
+from app.rating.fit.result import FitResult
+from app.rating.fit.rows import CellRows
+from app.rating.votes.cells import Cells
+
+ASSUMED = 1.0
+LEAST, MOST = 0.1, 3.0
+LEAST_DISPERSION = 0.05
+GRID = 12
+NEIGHBOURHOOD = 0.25
+LARGEST_STEP = 2.0
+MAX_ROUNDS = 40
+CONVERGED = 1e-10  # of log sd between two rounds
+DERIVATIVE_STEP = 1e-4
+NEAR = 1e-10
+
+Source = Literal["estimated", "at-least", "at-most", "assumed"]
+
+
+@dataclass(frozen=True)
+class PriorSpread:
+    """Standard deviation of the prior θ_k ~ N(1, sd²) in force, and of the abilities themselves.
+
+    Attributes
+    ----------
+    sd : in force in the objective, in units of the typical ability: spread / √dispersion
+    spread : estimated standard deviation of abilities around 1
+    se : standard error of `spread`, scores taken as known; NaN where it was not estimated
+    dispersion : variance of a vote relative to p(1 − p); below 1 where there are ties
+    source : "estimated": a maximum of the marginal likelihood inside 0.1 to 3; "at-least" or "at-most": the likelihood
+        rises to the lower or upper end, which is used; "assumed": sd 1, because the abilities of a group are undecided
+    """
+
+    sd: float
+    spread: float
+    se: float
+    dispersion: float
+    source: Source
+
+
+DEFAULT = PriorSpread(ASSUMED, ASSUMED, math.nan, 1.0, "assumed")
+
+
+def fit_with_estimated_prior(
+    cells: Cells, component: Indices, *, ability_cap: float | None, start: tuple[Floats, Floats] | None = None
+) -> tuple[FitResult, PriorSpread]:
+    """Fit scores and abilities under the prior spread whose marginal likelihood at the fit's own scores is largest.
+
+    Parameters
+    ----------
+    cells, component, ability_cap, start : as for `fit_am_elo`
+
+    Returns
+    -------
+    fit, prior
+        The spread maximises the marginal likelihood at R, and R is the fit under the sd that follows from it.
+
+    Raises
+    ------
+    NoCommonRankingError, NotConvergedError
+        As `fit_am_elo`, or the alternation does not converge.
+
+    Notes
+    -----
+    Fit and sd alternate (secant steps on log sd, warm starts) until log sd changes by less than 1e-10: about 5 rounds.
+    """
+    log_sd = math.log(ASSUMED)
+    last: tuple[float, float] | None = None
+    near: float | None = None
+    for _ in range(MAX_ROUNDS):
+        fit = _fit(cells, component, math.exp(log_sd), ability_cap, start)
+        start = (fit.R, fit.theta)
+        prior = estimate_spread(cells, fit.R, dispersion(cells, fit), near=near)
+        near = prior.spread
+        step = math.log(prior.sd) - log_sd
+        if abs(step) <= CONVERGED:
+            return fit, prior
+        proposal = log_sd + step
+        if last is not None and last[1] != step:
+            proposal = log_sd - step * (log_sd - last[0]) / (step - last[1])
+        last = (log_sd, step)
+        log_sd = min(max(proposal, log_sd - LARGEST_STEP), log_sd + LARGEST_STEP)
+    raise NotConvergedError("the spread of the abilities' prior does not converge", fit.R, fit.theta)
+
+
+def _fit(
+    cells: Cells, component: Indices, sd: float, cap: float | None, start: tuple[Floats, Floats] | None
+) -> FitResult:
+    return fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start)
+
+
+def dispersion(cells: Cells, fit: FitResult) -> float:
+    """Pearson's Σ (W − p)² / Σ p(1 − p) over votes, times votes / degrees of freedom; 1 for votes without ties.
+
+    A tie counts as half a win for each, which varies less than a win or a loss. Without this factor the noise in
+    abilities would be overestimated, and their spread underestimated.
+    """
+    x = fit.theta[cells.annotator] * (fit.R[cells.model_a] - fit.R[cells.model_b])
+    p, squared = expit(x), float(np.sum(squared_residuals(cells, x)))
+    expected, votes = float(np.sum(cells.n * p * (1.0 - p))), cells.n_votes
+    free = max(votes - cells.n_annotators - cells.n_models, 0.5 * votes)
+    return max(squared / expected * votes / free, LEAST_DISPERSION)
+
+
+def estimate_spread(cells: Cells, R: Floats, phi: float = 1.0, *, near: float | None = None) -> PriorSpread:
+    """Maximise the marginal likelihood of the abilities' spread at given scores, within 0.1 to 3.
+
+    Parameters
+    ----------
+    cells : sorted by annotator
+    R : natural units, typical ability 1, shape (n_models,)
+    phi : dispersion of the votes
+    near : a spread to search around first
+
+    Returns
+    -------
+    PriorSpread
+        Its standard error comes from the curvature in log spread.
+    """
+    marginal = _Marginal(cells, R, phi)
+    low, high = math.log(LEAST), math.log(MOST)
+    if near is not None:
+        around = max(math.log(near) - NEIGHBOURHOOD, low), min(math.log(near) + NEIGHBOURHOOD, high)
+        if marginal.slope(around[0]) > 0 > marginal.slope(around[1]):
+            return marginal.solve(*around)
+    grid = np.linspace(low, high, GRID)
+    value, slope = (np.array(x) for x in zip(*(marginal.at(point) for point in grid), strict=True))
+    peaks = np.flatnonzero((slope[:-1] > 0) & (slope[1:] <= 0))
+    left = int(peaks[np.argmax(value[peaks])]) if len(peaks) else GRID - 1
+    if slope[0] <= 0 and value[0] >= value[left]:
+        return marginal.result(low, "at-least")
+    if left == GRID - 1:
+        return marginal.result(high, "at-most")
+    return marginal.solve(grid[left], grid[left + 1])
+
+
+class _Marginal:
+    """Laplace's approximation of Σ_k log ∫ exp(ℓ_k(θ | R)/φ) N(θ; 1, sd²) dθ, as a function of log sd.
+
+    Given R the Hessian is diagonal in θ, so its determinant is a product over annotators.
+    """
+
+    def __init__(self, cells: Cells, R: Floats, phi: float) -> None:
+        self.cells, self.R, self.phi, self.rows = cells, R, phi, CellRows(cells)
+        self.theta = np.ones(cells.n_annotators)
+
+    def slope(self, log_sd: float) -> float:
+        """Return the derivative by log sd."""
+        return self.at(log_sd)[1]
+
+    def solve(self, low: float, high: float) -> PriorSpread:
+        """Find the zero of the slope between two points where it has different signs."""
+        from scipy.optimize import brentq  # noqa: PLC0415  slow to import, and most fits need none of it
+
+        at = float(brentq(self.slope, low, high, xtol=1e-13))
+        curvature = (self.slope(at - DERIVATIVE_STEP) - self.slope(at + DERIVATIVE_STEP)) / (2.0 * DERIVATIVE_STEP)
+        return self.result(at, "estimated", curvature)
+
+    def result(self, log_sd: float, source: Source, curvature: float = 0.0) -> PriorSpread:
+        """Return the prior, with a standard error where the curvature is known."""
+        spread = math.exp(log_sd)
+        se = spread / math.sqrt(curvature) if curvature > 0 else math.nan
+        return PriorSpread(spread / math.sqrt(self.phi), spread, se, self.phi, source)
+
+    def at(self, log_sd: float) -> tuple[float, float]:
+        """Return the value and its slope at log sd.
+
+        The value is Σ_k ℓ_k(θ̂_k)/φ − (θ̂_k − 1)²/(2 sd²) − ½ log(1 + sd² I_k/φ); θ̂_k maximises the terms before the log.
+        """
+        precision = math.exp(-2.0 * log_sd)
+        own = profile_abilities(
+            self.rows, self.R, self.theta, precision=precision, weight=1.0 / self.phi, near=NEAR, valued=True
+        )
+        self.theta = own.theta
+        excess = own.theta - 1.0
+        shrinkage = precision / (own.information + precision)  # 1 / (1 + sd² I/φ)
+        value = own.value + 0.5 * np.log(shrinkage)
+        slope = precision * excess**2 - (1.0 - shrinkage) - own.third * excess * shrinkage**2 / precision
+        return float(value.sum()), float(slope.sum())

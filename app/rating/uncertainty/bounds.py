@@ -1,0 +1,136 @@
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+
+from app.rating.arrays import Floats, Indices, Mask, sum_by
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.votes.cells import Cells
+
+if TYPE_CHECKING:
+    from app.rating.uncertainty.rating import Rating
+
+SPAN = 60.0  # of θ (R − R_j) beyond the fitted scores: σ(60) is 1 in double precision
+LEAST_ABILITY = 1e-12  # smaller abilities would bound scores at 10¹³ natural units
+HALVINGS = 120  # enough for a span of 60 / LEAST_ABILITY
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)  # of the normal distribution, over which opponents are averaged
+
+
+def unscored_bounds(rating: "Rating", confidence: float) -> tuple[Floats, Floats]:
+    """Bound the scores of models that are not identified, in Elo points on the scale of their component.
+
+    Parameters
+    ----------
+    confidence : one-sided, in (0, 1)
+
+    Returns
+    -------
+    lower, upper : shape (n_models,); −∞ and ∞ where there is no bound, NaN for identified models
+    """
+    label, models, identified = rating.components.label, rating.small.models, rating.identified
+    R = np.nan_to_num(rating.scores())
+    unit = np.ones(max(rating.components.number, 1))
+    unit[label[models]] = rating.unit
+    errors = None
+    if rating.covariance is not None and not identified[label >= 0].all():
+        errors = np.zeros((len(label),) * 2)
+        errors[np.ix_(models, models)] = rating.covariance.scores / np.outer(rating.unit, rating.unit)
+    theta = rating.abilities()
+    lower, upper = outside_bounds(rating.cells, identified, R, theta, confidence, errors)
+    scale = ELO_PER_NATURAL * unit[np.maximum(label, 0)]
+    return scale * lower, scale * upper
+
+
+def outside_bounds(
+    cells: Cells, identified: Mask, R: Floats, theta: Floats, confidence: float, errors: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Bound the scores of models that are not identified by their votes against identified models.
+
+    A bound is where the model's likelihood L_i(R_i) at the abilities of the fit, averaged over the error of the
+    opponents' scores, is 1 − confidence of its supremum. For a model that only won, L_i is the probability that it wins
+    all those battles, so the lower bound is the exact one: lower scores would win them all with a probability of less
+    than 1 − confidence. A model that only won has a lower bound and no upper one; a model that only lost has an upper
+    bound. Votes between two models that are not identified are left out, which can only widen the bounds.
+
+    Parameters
+    ----------
+    cells : all counted cells
+    identified : models with a score, shape (n_models,)
+    R, theta : natural units, shapes (n_models,) and (n_annotators,); only R of identified models is read; votes of
+        annotators with abilities of 1e-12 or less are left out
+    confidence : one-sided, in (0, 1)
+    errors : covariance of R, shape (n_models, n_models), read for identified models; default none
+
+    Returns
+    -------
+    lower, upper : natural units, shape (n_models,); −∞ and ∞ where there is no bound, NaN for identified models
+
+    References
+    ----------
+    Clopper and Pearson (1934), for one opponent: n wins of n bound p from below by (1 − confidence)^(1/n).
+    """
+    lower = np.where(identified, np.nan, -np.inf)
+    upper = np.where(identified, np.nan, np.inf)
+    if identified.all():
+        return lower, upper
+    touching = identified[cells.model_a] != identified[cells.model_b]
+    edge = cells.where(touching & (np.abs(theta[cells.annotator]) > LEAST_ABILITY))
+    if len(edge.n) == 0:
+        return lower, upper
+    outside_is_a = ~identified[edge.model_a]
+    model = np.where(outside_is_a, edge.model_a, edge.model_b)
+    opponent = np.where(outside_is_a, edge.model_b, edge.model_a)
+    won = np.where(outside_is_a, edge.s, edge.n - edge.s)
+    ability = theta[edge.annotator]
+    models, row = np.unique(model, return_inverse=True)
+    least = np.full(len(models), np.inf)
+    np.minimum.at(least, row, np.abs(ability))
+    low, high = float(R[identified].min()) - SPAN / least, float(R[identified].max()) + SPAN / least
+    error = np.zeros(len(models))
+    if errors is not None:
+        error = _mean_errors(row, opponent, edge.n * np.abs(ability), errors)
+
+    def log_likelihood(at: Floats) -> Floats:
+        x = ability * (at[row] - R[opponent])
+        return sum_by(row, won * x - edge.n * np.logaddexp(0.0, x), len(models))
+
+    def slope(at: Floats) -> Floats:
+        x = ability * (at[row] - R[opponent])
+        return sum_by(row, ability * (won - edge.n * expit(x)), len(models))
+
+    peak = _bisect(lambda at: slope(at) > 0, low, high)
+    supremum = log_likelihood(peak)
+
+    def unlikely(at: Floats) -> Mask:
+        nodes = NODES if error.any() else np.zeros(1)
+        each = np.exp([log_likelihood(at - node * error) - supremum for node in nodes])
+        chance = WEIGHTS / WEIGHTS.sum() @ each if error.any() else each[0]
+        below: Mask = chance < 1.0 - confidence
+        return below
+
+    for bound, end in ((lower, low), (upper, high)):
+        limited = unlikely(end)
+        found = _bisect(unlikely, end, peak)
+        bound[models[limited]] = found[limited]
+    return lower, upper
+
+
+def _mean_errors(row: Indices, opponent: Indices, weight: Floats, errors: Floats) -> Floats:
+    """Return the standard error of the mean of each model's opponents by weight, shape (row.max() + 1,)."""
+    opponents, column = np.unique(opponent, return_inverse=True)
+    share = np.zeros((int(row.max()) + 1, len(opponents)))
+    np.add.at(share, (row, column), weight)
+    share /= share.sum(axis=1, keepdims=True)
+    variance = np.einsum("ij,jk,ik->i", share, errors[np.ix_(opponents, opponents)], share)
+    mean_errors: Floats = np.sqrt(np.maximum(variance, 0.0))
+    return mean_errors
+
+
+def _bisect(before: Callable[[Floats], Mask], start: Floats, end: Floats) -> Floats:
+    """Find where `before`, true at `start`, becomes false on the way to `end`, for all models at once."""
+    for _ in range(HALVINGS):
+        middle = 0.5 * (start + end)
+        still = before(middle)
+        start, end = np.where(still, middle, start), np.where(still, end, middle)
+    return 0.5 * (start + end)

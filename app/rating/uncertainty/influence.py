@@ -1,0 +1,318 @@
+"""How much one annotator or one vote changes the scores, by one Newton step from the fit instead of a new fit."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from app.rating.arrays import Floats, Indices, Ints, sum_by
+from app.rating.compiled import compiled
+from app.rating.fit.kernels import fill_rows
+from app.rating.fit.observed import Observed, observe
+from app.rating.fit.scale import ELO_PER_NATURAL, WIDTH
+from app.rating.threads import map_parts, one_blas_thread, split
+from app.rating.uncertainty.rating import Rating
+from app.rating.uncertainty.unit import UnitFrame, fix_unit
+from app.rating.uncertainty.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
+from app.rating.votes.cells import WORTH_A_THREAD
+
+MAX_ROUNDS = 200
+CONVERGED = 1e-8  # of the largest change, at which rounds stop
+DIVERGED = 1e-4  # of the largest change, above which the result is not used
+TINY = 1e-12
+CHUNK = 512  # annotators whose removals are computed together
+
+
+@dataclass(frozen=True)
+class Influence:
+    """The information at a fit, from which the effect of a small change of the votes on the scores follows.
+
+    Models and annotators have the indices of `rating.small`.
+    """
+
+    rating: Rating
+    observed: Observed
+
+    @cached_property
+    def frame(self) -> UnitFrame:
+        """The same information with the published unit fixed."""
+        fit = self.rating.fit
+        return fix_unit(self.observed, fit, fit.abilities, self.rating.annotator_unit)
+
+    @cached_property
+    def frame_total(self) -> Floats:
+        """Σ_j B_j ν_j over the annotators of each group, with ν the frame's shares."""
+        return self.observed.likelihood.by_model(self.observed.point.cross, self.frame.share)
+
+    @cached_property
+    def _groups(self) -> dict[VoteChange, VoteGroups]:
+        return {}
+
+    def vote_groups(self, change: VoteChange = DROPPED) -> VoteGroups:
+        """Return the changes of one way that the votes behind the scores allow."""
+        if change not in self._groups:
+            self._groups[change] = group_changes(self.rating.small.cells, self.rating.fit, change)
+        return self._groups[change]
+
+    @property
+    def component(self) -> Indices:
+        """Component of each model, shape (n_models,)."""
+        return self.rating.components.label[self.rating.small.models]
+
+    def of_votes(self, contrast: Floats, change: VoteChange = DROPPED) -> Floats:
+        """Return the influence of one vote of each group on contrast·R: how far contrast·R falls once it is changed.
+
+        Parameters
+        ----------
+        contrast : shape (n_models,), sums to 0 in each component
+        change : how the vote is changed
+
+        Returns
+        -------
+        float array, shape (n_groups,), in the solver's units, in the order of `vote_groups`
+        """
+        fit, cells, votes = self.rating.fit, self.rating.small.cells, self.vote_groups(change)
+        y = self.observed.solve(contrast)
+        q = self.observed.arrow.project(self.observed.likelihood.times_rows(self.observed.point.cross, y))
+        out = np.empty(len(votes.cell))
+        map_parts(
+            lambda part: influence_by_vote(
+                *part, votes.cell, cells.annotator, cells.model_a, cells.model_b, votes.residual,
+                fit.R, fit.theta, y, q, out,
+            ),
+            split(len(out), WORTH_A_THREAD),
+        )  # fmt: skip
+        if fit.weighted is not None:
+            out *= fit.weights(cells)[votes.cell]
+        return out
+
+
+def find_influence(rating: Rating) -> Influence:
+    """Expand the objective at a fit, or reuse the expansion that the fit left.
+
+    Raises
+    ------
+    NotConvergedError
+        The fit is at a saddle point.
+    """
+    fit = rating.fit
+    if fit.observed is not None:
+        return Influence(rating, fit.observed)
+    with one_blas_thread():
+        observed = observe(
+            rating.small.cells, fit, rating.components.label[rating.small.models],
+            prior_sd=fit.prior_sd, abilities=rating.has_abilities,
+        )  # fmt: skip
+    return Influence(rating, observed)
+
+
+def leave_annotators_out(influence: Influence) -> Floats:
+    """Return the change of every published score if one annotator's votes were removed, for every annotator.
+
+    One Newton step of the objective without the annotator, from the fit, on the constraint that the typical ability of
+    the others is 1; published scores follow the others' unit.
+
+    Returns
+    -------
+    float array, shape (n_annotators, n_models), Elo points, indices as in `rating.small`
+        Groups of models that only one annotator links keep their distance without that annotator. NaN for a single
+        annotator, and for an annotator whose removal leaves so few votes that the iteration below does not converge.
+
+    Notes
+    -----
+    S₋ₖ differs from S by annotator k's own part, so S₋ₖ x = r is solved by x ← S⁻¹(r + (S − S₋ₖ)x) for all annotators
+    together: O(n_cells + n_annotators × n_models²) a round, memory n_annotators × n_models, few rounds unless one
+    annotator has a large share of the votes. Abilities at the cap stay there, and the bias correction does not change.
+
+    References
+    ----------
+    Koh, Ang, Teo and Liang (2019), on one-step approximations for groups; Pregibon (1981).
+    """
+    cells = influence.rating.small.cells
+    if cells.n_annotators == 1:
+        return np.full((1, cells.n_models), np.nan)  # no vote would remain
+    with one_blas_thread():
+        return ELO_PER_NATURAL * _change(influence)
+
+
+def leave_annotator_out(influence: Influence, annotator: int) -> Floats:
+    """Return one annotator's row of `leave_annotators_out`, shape (n_models,), without computing the others.
+
+    Costs O(n_cells + n_models²).
+    """
+    rating = influence.rating
+    if rating.small.cells.n_annotators == 1:
+        return np.full(rating.small.cells.n_models, np.nan)
+    with one_blas_thread():
+        contributions = influence.observed.likelihood.score_contributions(rating.fit.R, rating.fit.theta)
+        change: Floats = _change_without(influence, contributions, slice(annotator, annotator + 1))[0]
+    return ELO_PER_NATURAL * change
+
+
+class _Others:
+    """The constraint on the typical ability of the remaining annotators, for each annotator left out.
+
+    Attributes
+    ----------
+    total : Σ_j B_j v_j/D_j over the annotator's scale group, shape (n_left_out, n_models)
+    others : the same without the annotator's own part
+    size, whole : vᵀD⁻¹v without and with that part, shape (n_left_out,)
+    lost : the Σ v_j Δθ_j by which the remaining abilities must compensate, shape (n_left_out,)
+    """
+
+    def __init__(self, influence: Influence, left_out: slice) -> None:
+        arrow, theta = influence.observed.arrow, influence.rating.fit.theta[left_out]
+        rows = _rows(influence, influence.observed.point.cross, left_out)
+        self.bound = arrow.scale is not None and len(arrow.size) > 0
+        self.total, self.others = np.zeros_like(rows), np.zeros_like(rows)
+        self.whole, self.size, self.lost = np.ones(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
+        if arrow.scale is None or not self.bound:
+            return
+        group = arrow.scale.annotators[left_out]
+        v_over_D, inverse_D = arrow.v_over_D[left_out], arrow.inverse_D[left_out]
+        self.total = (arrow.z * arrow.size[:, None])[group]
+        self.others = self.total - rows * v_over_D[:, None]
+        own = v_over_D**2 / np.where(inverse_D > 0, inverse_D, 1.0)  # v²/D
+        self.whole = np.maximum(arrow.size[group], TINY)
+        self.size = np.maximum(arrow.size[group] - own, TINY)
+        self.lost = WIDTH * np.tanh((theta - 1.0) / WIDTH)
+
+    def multiplier(self, X: Floats) -> Floats:
+        """Return the D_j Δθ_j/v_j of the remaining annotators that keeps the typical ability at 1."""
+        answer: Floats = (np.einsum("ki,ki->k", self.others, X) + self.lost) / self.size
+        return answer
+
+
+def _change(influence: Influence) -> Floats:
+    """Return the change of the published scores, natural units, shape (n_annotators, n_models)."""
+    rating, observed = influence.rating, influence.observed
+    contributions = observed.likelihood.score_contributions(rating.fit.R, rating.fit.theta)
+    change = np.empty((rating.small.cells.n_annotators, rating.small.cells.n_models))
+    if observed.arrow.scale is not None and len(observed.arrow.size) > 0:
+        _ = influence.frame_total  # for all parts, which run on threads: computed once, by all threads
+
+    def fill(part: tuple[int, int]) -> None:
+        for first in range(part[0], part[1], CHUNK):
+            left_out = slice(first, min(first + CHUNK, part[1]))
+            change[left_out] = _change_without(influence, contributions, left_out)
+
+    map_parts(fill, observed.likelihood.rows.parts)
+    return change
+
+
+def _change_without(influence: Influence, contributions: Floats, left_out: slice) -> Floats:
+    """Return the rows of `_change` for a few annotators, so that they fit into the processor's cache."""
+    label, others = influence.component, _Others(influence, left_out)
+    right = -_rows(influence, contributions, left_out) - others.others * (others.lost / others.size)[:, None]
+    X = _solve(influence, _centred(right, label))
+    moved = np.zeros(len(X))
+    for _ in range(MAX_ROUNDS):
+        new = _solve(influence, _centred(right + _own_part(influence, others, X, left_out), label))
+        moved = np.abs(new - X).max(axis=1, initial=0.0)
+        X = new
+        if np.all(moved <= CONVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))):
+            break
+    X[moved > DIVERGED * (1.0 + np.abs(X).max(axis=1, initial=0.0))] = np.nan
+    if not others.bound:
+        return X
+    change: Floats = influence.rating.unit * X + influence.rating.fit.scores * _unit_change(
+        influence, others, X, left_out
+    )
+    return change
+
+
+def _unit_change(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
+    """Return the change of the unit of each model's group, for each annotator left out, shape (n_left_out, n_models).
+
+    θ_j changes by −B_j·X/D_j, and by multiplier·v_j/D_j where abilities are not corrected. The unit m with Σ_j
+    tanh((θ_j/m − 1)/h) = 0 changes by m (Σ_j ν_j Δθ_j − pull_k) / Σ_j ν_j θ_j over the others, ν the derivative of
+    the unit's equation.
+    """
+    frame, rating = influence.frame, influence.rating
+    arrow, group = influence.observed.arrow, frame.annotators[left_out]
+    share, rows = frame.share[left_out], _rows(influence, influence.observed.point.cross, left_out)
+    along = np.where(frame.models == group[:, None], influence.frame_total, 0.0) - rows * share[:, None]
+    slope = 1.0 - np.tanh(frame.distance) ** 2
+
+    def of_others(each: Floats) -> Floats:
+        whole: Floats = sum_by(frame.annotators, each, len(frame.size))
+        return whole[group] - each[left_out]
+
+    fit = rating.fit
+    moved, weight = -np.einsum("ki,ki->k", along, X) - frame.pull[left_out], of_others(slope * fit.abilities)
+    if fit.corrected is None:  # corrected abilities are fitted apart from the constraint
+        moved += others.multiplier(X) * of_others(slope * arrow.v_over_D)
+    unit = rating.annotator_unit[left_out] * moved / np.where(weight > TINY, weight, np.inf)
+    changes: Floats = np.where(frame.models == group[:, None], unit[:, None], 0.0)
+    return changes
+
+
+def _own_part(influence: Influence, others: _Others, X: Floats, left_out: slice) -> Floats:
+    """Return (S − S₋ₖ) x for every annotator k left out, x the row of X."""
+    fit, observed, cells = influence.rating.fit, influence.observed, influence.rating.small.cells
+    out = np.empty_like(X)
+    own_curvature(
+        left_out.start, left_out.stop, observed.likelihood.rows.starts, cells.model_a, cells.model_b,
+        fit.counted(cells).n, fit.R, fit.theta, observed.point.cross, observed.arrow.inverse_D, X, out,
+    )  # fmt: skip
+    out -= others.others * (np.einsum("ki,ki->k", others.others, X) / others.size)[:, None]
+    out += others.total * (np.einsum("ki,ki->k", others.total, X) / others.whole)[:, None]
+    return out
+
+
+def _solve(influence: Influence, right: Floats) -> Floats:
+    return influence.observed.solve(right.T).T
+
+
+def _centred(rows: Floats, component: Indices) -> Floats:
+    """Subtract the mean of every component from each row."""
+    members = np.maximum(1, np.bincount(component))  # a component without an identified model is empty
+    sums = np.stack([sum_by(component, row, len(members)) for row in rows]) if len(members) > 1 else None
+    means = rows.mean(axis=1, keepdims=True) if sums is None else (sums / members)[:, component]
+    centred: Floats = rows - means
+    return centred
+
+
+def _rows(influence: Influence, weight: Floats, whose: slice) -> Floats:
+    """Return Σ weight·(e_a − e_b) over the cells of each of these annotators, shape (n_whose, n_models)."""
+    rows, cells = influence.observed.likelihood.rows, influence.rating.small.cells
+    out, one = np.empty((whose.stop - whose.start, cells.n_models)), np.ones(cells.n_annotators)
+    fill_rows(np.arange(whose.start, whose.stop), rows.starts, cells.model_a, cells.model_b, weight, one, out)
+    return out
+
+
+@compiled
+def own_curvature(
+    first: int, last: int, starts: Indices, model_a: Ints, model_b: Ints, n: Floats, R: Floats, theta: Floats,
+    cross: Floats, inverse_D: Floats, X: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Set row k − first of `out` to (A_k − B_k B_kᵀ/D_k) x, x row k − first of X, for annotators first … last−1.
+
+    The matrix is annotator k's part of the reduced Hessian.
+    """
+    for k in range(first, last):
+        x, product = X[k - first], out[k - first]
+        product[:] = 0.0
+        along = 0.0
+        for cell in range(starts[k], starts[k + 1]):
+            along += cross[cell] * (x[model_a[cell]] - x[model_b[cell]])
+        for cell in range(starts[k], starts[k + 1]):
+            a, b = model_a[cell], model_b[cell]
+            u = math.exp(-abs(theta[k] * (R[a] - R[b])))
+            weight = n[cell] * theta[k] ** 2 * u / (1.0 + u) ** 2
+            amount = weight * (x[a] - x[b]) - cross[cell] * along * inverse_D[k]
+            product[a] += amount
+            product[b] -= amount
+
+
+@compiled
+def influence_by_vote(
+    first: int, last: int, cell: Indices, annotator: Ints, model_a: Ints, model_b: Ints, residual: Floats,
+    R: Floats, theta: Floats, y: Floats, q: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Set entries first … last−1 of `out` to residual·(θ(y_a − y_b) − d q_k), k, a and b those of the entry's cell."""
+    for entry in range(first, last):
+        at = cell[entry]
+        k, a, b = annotator[at], model_a[at], model_b[at]
+        out[entry] = residual[entry] * (theta[k] * (y[a] - y[b]) - (R[a] - R[b]) * q[k])

@@ -1,0 +1,149 @@
+"""Notices: warnings about a result that is defined all the same; docs/math.md lists the codes."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.rating.errors import counted
+from app.rating.fit.prior_spread import LEAST, MOST
+from app.rating.fit.rows import CellRows, count_following
+from app.rating.uncertainty.results import RatingNotice
+
+if TYPE_CHECKING:
+    from app.rating.uncertainty.rating import Rating
+
+CAP_RANGE = (1.25, 2.5)  # around 1.5 to 2, where the cap limits attackers at no cost to honest annotators
+ZERO = 1e-9  # an ability nearer to 0 than this is 0 but for rounding
+PAIR = 2
+FEWEST = 5  # annotators, of all votes or of a model, from which the spread between them is known fairly well
+CAMP = 0.4  # share of annotators with negative abilities from which they are a camp
+
+Found = Iterator[tuple[str, str]]
+
+
+def find_notices(rating: "Rating") -> tuple[RatingNotice, ...]:
+    """Find everything unusual about the counted votes and their fit."""
+    found = [*_of_votes(rating), *_of_intervals(rating), *_of_fit(rating)]
+    published_cap = rating.published_cap
+    if published_cap is not None and not CAP_RANGE[0] <= published_cap <= CAP_RANGE[1]:
+        detail = (
+            f"the ability cap is {published_cap:.2f} times the typical ability, outside {CAP_RANGE[0]} to "
+            f"{CAP_RANGE[1]}: a few annotators set the scale"
+        )
+        found.append(("cap-out-of-range", detail))
+    return (*(RatingNotice(code, detail) for code, detail in found), *_of_rivals(rating))
+
+
+def _of_votes(rating: "Rating") -> Found:
+    pairs, components = rating.pairs, rating.components
+    models = int((components.label >= 0).sum())
+    if pairs.n_votes <= 1:
+        yield "one-vote", "only one vote counts: the result is hardly informative"
+    if models == PAIR:
+        yield "two-models", "only two models are compared: there is one difference, and abilities only scale it"
+    if rating.has_abilities and rating.cells.annotator[0] == rating.cells.annotator[-1]:  # they are sorted
+        yield "one-annotator", "one annotator cast every vote: abilities are relative to that annotator"
+    if np.all(pairs.ties == pairs.n):
+        yield "all-tied", "every vote is a tie: all models are equal, and abilities cannot be estimated"
+    if components.number > 1:
+        detail = f"the comparison graph has {components.number} components that no vote links: they are ranked apart"
+        yield "disconnected-graph", detail
+    if unidentified := int((~rating.identified & (components.label >= 0)).sum()):
+        detail = (
+            f"no finite score for {counted(unidentified, 'model')}, at best a bound: a model only won, only lost, is "
+            "linked only through such a model, or its annotators contradict each other"
+        )
+        yield "no-finite-score", detail
+
+
+def _of_intervals(rating: "Rating") -> Found:
+    if rating.covariance is None:
+        return
+    spread = rating.covariance
+    if spread.kind != rating.settings.interval:
+        detail = (
+            "one annotator says nothing of how annotators differ: the intervals take the votes as independent, and are "
+            "about this annotator's opinion"
+        )
+        yield "few-annotators", detail
+    elif spread.kind == "clustered" and spread.clusters < FEWEST:
+        detail = (
+            f"{spread.clusters} annotators are fewer than {FEWEST}: how they differ is hardly known, so the intervals "
+            "are wide"
+        )
+        yield "few-annotators", detail
+    elif spread.kind == "clustered" and (few := int((spread.judges < FEWEST).sum())):
+        detail = (
+            f"{counted(few, 'model')} with votes of fewer than {FEWEST} annotators: how these differ is hardly known, "
+            "so the intervals take their votes as independent too, and are wide"
+        )
+        yield "few-judges", detail
+
+
+def _of_fit(rating: "Rating") -> Found:
+    if not rating.has_abilities:
+        return
+    theta = rating.fit.theta
+    against = int((theta < 0).sum())
+    if against >= max(CAMP * len(theta), PAIR):
+        detail = (
+            f"{against} of {len(theta)} annotators vote against the ranking: there are two camps, and a few more "
+            "annotators on one side could reverse it"
+        )
+        yield "opposed-camps", detail
+    follow, oppose = _unanimous(rating)
+    if follow:
+        detail = f"{counted(follow, 'annotator')} never voted against the ranking: the prior or cap sets the ability"
+        yield "always-right", detail
+    if oppose:
+        detail = f"{counted(oppose, 'annotator')} always voted against the ranking: the prior sets the ability"
+        yield "always-wrong", detail
+    if zero := int((np.abs(theta) < ZERO).sum()):
+        yield "zero-ability", f"an ability of exactly 0 for {counted(zero, 'annotator')}: their votes do not count"
+    if undecided := int(rating.fit.undecided.sum()):
+        detail = (
+            f"{counted(undecided, 'annotator')} contradict each other so that believing either side is as good: all of "
+            "them count alike, with ability 1"
+        )
+        yield "undecided-abilities", detail
+    asked, sd, prior = rating.settings.prior_sd, rating.fit.prior_sd, rating.fit.prior
+    if asked is not None and sd is not None and (prior is None if asked == "estimated" else sd < asked):
+        wide = "the estimated sd" if asked == "estimated" else f"sd {asked:g}"
+        detail = (
+            f"the votes are too few to tell scores from abilities with a prior of {wide}: it has sd {sd:g}, so "
+            "abilities are nearer to 1"
+        )
+        yield "prior-narrowed", detail
+    if prior is not None and prior.source == "assumed":
+        detail = (
+            f"the spread of abilities was not estimated, because abilities are undecided: the prior has sd {prior.sd:g}"
+        )
+        yield "prior-spread-assumed", detail
+    elif prior is not None and prior.source != "estimated":
+        bound = f"below {LEAST}" if prior.source == "at-least" else f"above {MOST}"
+        yield "prior-spread-at-bound", f"the estimated spread of abilities is {bound}: {prior.spread:g} is used"
+
+
+def _of_rivals(rating: "Rating") -> Iterator[RatingNotice]:
+    """Find other maxima, nearly as high, under which models have another place."""
+    label, models = rating.components.label[rating.small.models], rating.small.models
+    order = np.lexsort((-rating.fit.R, label))
+    moved, nearest = np.zeros(len(models), dtype=bool), np.inf
+    for rival in rating.fit.rivals:
+        other = np.lexsort((-rival.R, label))
+        differ = order != other
+        moved[order[differ]] = True
+        nearest = min(nearest, rival.behind) if differ.any() else nearest
+    if moved.any():
+        detail = (
+            "the votes have another ranking that is nearly as likely, which believes other annotators (its "
+            f"log-likelihood is {nearest:.2f} lower): under it {counted(int(moved.sum()), 'model')} have another place"
+        )
+        yield RatingNotice("several-maxima", detail, tuple(models[order[moved[order]]].tolist()))
+
+
+def _unanimous(rating: "Rating") -> tuple[int, int]:
+    """Count the annotators whose votes all follow, and whose votes all oppose, the fitted ranking."""
+    along, against = count_following(CellRows(rating.small.cells), rating.fit.R)
+    return int(np.sum((along > 0) & (against == 0))), int(np.sum((along == 0) & (against > 0)))

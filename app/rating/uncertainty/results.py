@@ -1,0 +1,148 @@
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.settings import Interval
+
+NAMED = 5  # models that a notice names in its sentence
+
+
+@dataclass(frozen=True)
+class ModelEstimates:
+    """Models' results, arrays of shape (n_models,), index order as in the votes.
+
+    A model without a counted vote has `votes` 0 and component −1. A model that is not identified has score and
+    se NaN; its votes against identified models give a finite lower or upper bound, the other end is infinite.
+
+    Attributes
+    ----------
+    score, se, lower, upper : Elo points
+    rank : 1 is best, within the component; best_rank and worst_rank are the rank spread of the intervals
+    rank_set_best, rank_set_worst : rank sets that contain the true ranks of all models of a component together; 0
+        without intervals
+    votes, wins, ties, losses : counted votes on the model
+    class_rank : class of the models that cannot be told apart from its best one, 1 is best, within the component; 0
+        without a score or an interval
+    component : index of the connected component, 0 the one with most votes; −1 for none
+    identified : whether the votes give the model a finite score
+    provisional : whether the model has too few votes or annotators, or too wide an interval, to be ranked. Its rank
+        comes after the others' of its component; its other ranks and its class are 0
+    """
+
+    score: Floats
+    se: Floats
+    lower: Floats
+    upper: Floats
+    rank: Indices
+    best_rank: Indices
+    worst_rank: Indices
+    rank_set_best: Indices
+    rank_set_worst: Indices
+    class_rank: Indices
+    votes: Floats
+    wins: Floats
+    ties: Floats
+    losses: Floats
+    component: Indices
+    identified: Mask
+    provisional: Mask
+
+
+@dataclass(frozen=True)
+class AnnotatorEstimates:
+    """Annotators' results, arrays of shape (n_annotators,), index order as in the votes; NaN where undefined.
+
+    Attributes
+    ----------
+    ability, se : published units (1 is the typical annotator); NaN outside the fit
+    shadow_ability, shadow_se : of annotators outside the fit, against the published scores
+    probability_low : P(a ≤ ε), normal approximation, from the ability or the shadow ability, whichever is defined
+    votes : all votes of the annotator, counted or not
+    standing : by the rule alone, without admin decisions: pending, active, flagged or excluded; annotators outside the
+        fit are flagged by their shadow ability
+    rule : what flagged the annotator: "ability" or the name of a test; "" for annotators who are not flagged
+    held : flagged only because of `release_margin`: the rule flagged the annotator in the round before
+    """
+
+    ability: Floats
+    se: Floats
+    shadow_ability: Floats
+    shadow_se: Floats
+    probability_low: Floats
+    votes: Floats
+    standing: NDArray[np.str_]
+    rule: NDArray[np.str_]
+    held: Mask
+
+    @classmethod
+    def without_rules(cls, votes: Floats, ability: Floats, se: Floats) -> Self:
+        """Return estimates that no rule has seen: annotators with votes are active.
+
+        Parameters
+        ----------
+        votes : counted votes
+        """
+        unknown, held = np.full(len(votes), np.nan), np.zeros(len(votes), dtype=bool)
+        standing, rule = np.where(votes > 0, "active", "pending"), np.full(len(votes), "")
+        return cls(ability, se, unknown, unknown, unknown, votes, standing, rule, held)
+
+
+@dataclass(frozen=True)
+class RatingNotice:
+    """A warning about a result that is defined all the same.
+
+    Attributes
+    ----------
+    code : one of docs/math.md, "Notices"; never changes its meaning
+    detail : one sentence, without the names of the models
+    models : indices of the models that it concerns, where it concerns some
+    """
+
+    code: str
+    detail: str
+    models: tuple[int, ...] = ()
+
+    def named(self, names: Sequence[Any]) -> dict[str, Any]:
+        """Return the notice with the names of its models, `names` in the order of the indices."""
+        models = [str(names[model]) for model in self.models]
+        rest = f" and {len(models) - NAMED} more" if len(models) > NAMED else ""
+        detail = f"{self.detail}: {', '.join(models[:NAMED])}{rest}" if models else self.detail
+        return {"code": self.code, "detail": detail, "models": models}
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the fit went.
+
+    Attributes
+    ----------
+    log_likelihood : of the counted votes alone, natural log, no prior term
+    components : connected components of the comparison graph of the counted votes
+    interval : the kind of interval that was made
+    median_ability : in the solver's units; published abilities are divided by it (1 for m-elo)
+    published_cap : ability_cap / median_ability, None without a cap
+    prior_sd : of the prior in force, in the solver's units; None without a prior
+    ability_spread, ability_spread_se : estimated spread of abilities, and its standard error; None where prior_sd was
+        given, or the votes do not determine it
+    excluded_share : share of the votes past δ whose annotators are excluded (or would be, where the policy only flags)
+    seconds : stage → seconds ("fit", "intervals", "evidence")
+    warnings : notices for the reader
+    """
+
+    log_likelihood: float
+    iterations: int
+    converged: bool
+    components: int
+    interval: Interval
+    median_ability: float
+    published_cap: float | None
+    prior_sd: float | None
+    ability_spread: float | None
+    ability_spread_se: float | None
+    excluded_share: float
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[RatingNotice, ...] = ()

@@ -1,0 +1,158 @@
+"""Who is flagged: the rules on abilities and evidence, and the rule of the settings, asked after every fit."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from app.rating.arrays import Floats, Mask
+from app.rating.detection.evidence import Evidence, Weigher
+from app.rating.settings import EVIDENCE_TESTS, TASTE_TESTS, LoopSettings
+from app.rating.uncertainty.rating import Rating
+
+BY_ABILITY = "ability"
+"""The reason of a flag by ability; the reason of a flag by evidence is the name of the strongest test."""
+
+LIKELY = 0.5
+"""P(a ≤ ε) from which the rule by evidence flags: more likely than not. docs/laboratory-attacks.md has the errors."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Arrays of shape (n_annotators,).
+
+    Attributes
+    ----------
+    low : flagged
+    held : flagged only because of the margin: above the threshold now, and flagged in the round before
+    """
+
+    low: Mask
+    held: Mask
+
+
+def flag_by_ability(settings: LoopSettings, ability: Floats, se: Floats, was_low: Mask) -> Flags:
+    """Flag abilities at or below ε, or where that is probable enough; NaN is never flagged.
+
+    An annotator who was flagged in the round before stays so until the ability is `release_margin` above ε.
+    """
+    low = _at_or_below(settings, ability, se, settings.min_ability)
+    held = was_low & ~low & _at_or_below(settings, ability, se, settings.min_ability + settings.release_margin)
+    return Flags(low | held, held)
+
+
+def flag_by_habits(settings: LoopSettings, evidence: Evidence, was_low: Mask) -> Flags:
+    """Flag where the adjusted ability is at or below ε with a probability of `LIKELY` or more.
+
+    An annotator who was flagged in the round before stays so while that is true of ε plus `release_margin`.
+    """
+    low = evidence.probability_low(settings.min_ability) >= LIKELY
+    held = was_low & ~low & (evidence.probability_low(settings.min_ability + settings.release_margin) >= LIKELY)
+    return Flags(low | held, held)
+
+
+def flag_by_evidence(settings: LoopSettings, evidence: Evidence, was_low: Mask, tests: tuple[str, ...]) -> Flags:
+    """Flag a ratio of `evidence_ratio` or more in these tests; if flagged in the round before, of its square root."""
+    low = evidence.flagged(tests, settings.evidence_ratio)
+    held = was_low & ~low & evidence.flagged(tests, settings.evidence_ratio**0.5)
+    return Flags(low | held, held)
+
+
+def probability_low(ability: Floats, se: Floats, threshold: float) -> Floats:
+    """P(a ≤ threshold), normal approximation; NaN where the ability is."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        probability: Floats = ndtr((threshold - ability) / se)
+    return probability
+
+
+def _at_or_below(settings: LoopSettings, ability: Floats, se: Floats, threshold: float) -> Mask:
+    if settings.flag_rule == "probability":
+        flagged: Mask = probability_low(ability, se, threshold) >= settings.flag_probability
+        return flagged
+    return ability <= threshold
+
+
+class Judge:
+    """The rule, with the evidence at the scores of the newest fit.
+
+    Parameters
+    ----------
+    weigher : None where no evidence is weighed
+    tested : annotators to weigh the evidence on, shape (n_annotators,)
+    was_low : annotators flagged in the round before, shape (n_annotators,)
+    was_acted : those of them flagged by a reason that may exclude, shape (n_annotators,)
+
+    Attributes
+    ----------
+    evidence : tests by the first fit, abilities and habits by the newest
+    seconds : spent on weighing
+    """
+
+    def __init__(
+        self, settings: LoopSettings, weigher: Weigher | None, tested: Mask, was_low: Mask, was_acted: Mask
+    ) -> None:
+        self.settings, self.weigher, self.tested = settings, weigher, tested
+        self.was_low, self.was_acted = was_low, was_acted
+        self.evidence: Evidence | None = None
+        self.seconds = 0.0
+
+    def weigh(self, rating: Rating) -> None:
+        """Weigh the evidence by this fit; after the first one only abilities and habits are estimated anew."""
+        if self.weigher is None:
+            return
+        began, before = time.perf_counter(), self.evidence
+        found = self.weigher(rating.natural_scores(), self.tested, tested=before is None)
+        self.evidence = found if before is None else replace(before, null_model=found.null_model, habits=found.habits)
+        self.seconds += time.perf_counter() - began
+
+    @property
+    def _by_evidence(self) -> Evidence | None:
+        """The evidence where it is the rule."""
+        return self.evidence if self.settings.flag_rule == "evidence" else None
+
+    @property
+    def acting_tests(self) -> tuple[str, ...]:
+        """The tests of the settings that may exclude."""
+        return tuple(test for test in self.settings.evidence_tests if test not in TASTE_TESTS)
+
+    def suspects(self) -> Flags:
+        """Return the annotators flagged by a test that may exclude."""
+        return self._tested(self.acting_tests, self.was_acted)
+
+    def opinionated(self) -> Flags:
+        """Return the annotators flagged by a test about a model, which never excludes."""
+        return self._tested(tuple(test for test in self.settings.evidence_tests if test in TASTE_TESTS), self.was_low)
+
+    def _tested(self, tests: tuple[str, ...], before: Mask) -> Flags:
+        evidence, no_annotator = self._by_evidence, np.zeros(len(self.tested), dtype=bool)
+        if evidence is None:
+            return Flags(no_annotator, no_annotator)
+        return flag_by_evidence(self.settings, evidence, before, tests)
+
+    def reasons(self, suspects: Mask, unable: Mask, opinionated: Mask) -> NDArray[np.str_]:
+        """Return why each annotator is flagged: the strongest test that may exclude, the ability, a test on a model."""
+        reason = np.full(len(self.tested), "", dtype=f"<U{max(map(len, (BY_ABILITY, *EVIDENCE_TESTS)))}")
+        if self.evidence is not None and opinionated.any():
+            reason[opinionated] = self.evidence.strongest(TASTE_TESTS)[0][opinionated]
+        reason[unable] = BY_ABILITY
+        if self.evidence is not None and suspects.any():
+            reason[suspects] = self.evidence.strongest(self.acting_tests)[0][suspects]
+        return reason
+
+    def unable(self, ability: Floats, se: Floats) -> Flags:
+        """Return the annotators flagged by ability: by the adjusted one where evidence is the rule, else by this."""
+        evidence = self._by_evidence
+        if evidence is None:
+            return flag_by_ability(self.settings, ability, se, self.was_acted)
+        return flag_by_habits(self.settings, evidence, self.was_acted)
+
+    def probability_low(self, ability: Floats, se: Floats) -> Floats:
+        """Return P(a ≤ ε) of every annotator, as the rule sees it; NaN where no ability is known."""
+        epsilon, evidence = self.settings.min_ability, self._by_evidence
+        low = probability_low(ability, se, epsilon)
+        if evidence is None:
+            return low
+        adjusted = evidence.probability_low(epsilon)
+        return np.where(np.isnan(adjusted), low, adjusted)

@@ -1,0 +1,238 @@
+"""The joint distribution of the scores of one component: ranks under it, and how it narrows as votes come in."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.special import expit, ndtr, stdtrit
+
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.uncertainty.covariance import NORMAL
+from app.rating.uncertainty.ranks import contrast_errors
+from app.rating.uncertainty.rating import Rating
+
+LEAST = 1e-12  # of the mean information, in every direction: that on models far apart may vanish
+DRAWS = 10_000
+BLOCK = 500  # draws at once: of 500 models 2 MB
+USUAL = 2.0  # standard errors at which normal errors are as wide as those of t
+SEED = 14
+
+
+@dataclass(frozen=True)
+class JointScores:
+    """Scores of models that compare, best first, with the joint errors of their differences; in Elo points.
+
+    Attributes
+    ----------
+    models : indices as in the votes, shape (n,)
+    score : shape (n,), descending
+    errors : standard error of S_i − S_j, shape (n, n)
+    freedom : degrees of freedom of each score's variance, shape (n,)
+    """
+
+    models: Indices
+    score: Floats
+    errors: Floats
+    freedom: Floats
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """Covariance of the scores less their mean, −½ J E J with E the squared errors, shape (n, n)."""
+        square = self.errors**2
+        mean = square.mean(axis=0)
+        centred: Floats = -0.5 * (square - mean[:, None] - mean + mean.mean())
+        return centred
+
+    @cached_property
+    def contrast_freedom(self) -> Floats:
+        """Degrees of freedom of S_i − S_j: the mean of 1/freedom, weighted by the variances, shape (n, n)."""
+        variance = np.maximum(np.diag(self.covariance), np.finfo(float).tiny)
+        share = variance / self.freedom
+        inverse = (share[:, None] + share) / (variance[:, None] + variance)
+        freedom: Floats = 1.0 / np.maximum(inverse, 1.0 / NORMAL)
+        return freedom
+
+    @property
+    def gaps(self) -> Floats:
+        """S_i − S_j, shape (n, n)."""
+        return self.score[:, None] - self.score
+
+
+def join_scores(rating: Rating) -> JointScores | None:
+    """Return the scores of the largest component with their joint errors; None without errors or with one score.
+
+    The largest component is the one with the most votes, number 0 on a leaderboard. Its models without a score or
+    without a rank are left out.
+    """
+    if rating.covariance is None:
+        return None
+    models = rating.small.models
+    here = np.flatnonzero((rating.components.label[models] == 0) & ~rating.models.provisional[models])
+    if len(here) < 2:  # noqa: PLR2004  one score has no difference
+        return None
+    score = ELO_PER_NATURAL * (rating.unit * rating.fit.scores)[here]
+    here, score = here[np.argsort(-score, kind="stable")], -np.sort(-score, kind="stable")
+    errors = ELO_PER_NATURAL * contrast_errors(rating.covariance.scores, here[:, None], here)
+    return JointScores(models[here], score, errors, rating.covariance.freedom[here])
+
+
+def widen(multiple: Floats, freedom: Floats) -> Floats:
+    """Return the multiple of t's standard error that is as improbable as this multiple of the normal's.
+
+    Parameters
+    ----------
+    multiple : standard errors, at least 0; taken as at most 30
+    freedom : degrees of freedom, in a shape that broadcasts; from 1e9 the normal distribution's
+    """
+    tail = ndtr(-np.minimum(multiple, 30.0))
+    widened: Floats = np.where(freedom < NORMAL, -stdtrit(np.minimum(freedom, NORMAL), tail), multiple)
+    return widened
+
+
+def widenings(multiple: float, freedom: Floats) -> Floats:
+    """Return `widen(multiple, freedom)` over the multiple, interpolated to .1 %: quick for many degrees of freedom."""
+    grid = np.geomspace(1.0, NORMAL, 400)
+    ratio = np.log(widen(np.full(grid.shape, multiple), grid) / multiple)
+    wide: Floats = np.exp(np.interp(np.log(freedom), np.log(grid), ratio))
+    return wide
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The joint covariance after m more votes, Σ(m) = U diag(1/(1 + m λ)) Uᵀ.
+
+    Attributes
+    ----------
+    basis : U in Elo points, shape (n, n − 1)
+    rate : λ of each column, per vote, at least 0, shape (n − 1,)
+    votes : votes between the models so far
+    """
+
+    basis: Floats
+    rate: Floats
+    votes: float
+
+    def left(self, more_votes: float) -> Floats:
+        """Return the share of each column's variance that is left after so many more votes, shape (n − 1,)."""
+        share: Floats = 1.0 / (1.0 + more_votes * self.rate)
+        return share
+
+    def errors(self, more_votes: float, models: Mask | None = None) -> Floats:
+        """Return the standard errors of S_i − S_j after so many more votes, shape (n, n), or of these models alone."""
+        root = (self.basis if models is None else self.basis[models]) * np.sqrt(self.left(more_votes))
+        covariance = root @ root.T
+        variance = np.diag(covariance)
+        square = variance[:, None] + variance - 2.0 * covariance
+        errors: Floats = np.sqrt(np.maximum(square, 0.0))
+        np.fill_diagonal(errors, 0.0)
+        return errors
+
+
+def find_growth(joint: JointScores, votes: Floats, design: Floats | None = None) -> Growth:
+    """Return how Σ shrinks: Σ(m) = T (P + m Λ(π))⁻¹ Tᵀ across the shifts, with T P⁻¹ Tᵀ = Σ.
+
+    Λ(π) = Σ_pairs π_ij p(1 − p) (e_i − e_j)(e_i − e_j)ᵀ is the information of a vote on a pair drawn from π, and P that
+    of the votes so far.
+
+    Parameters
+    ----------
+    votes : counted votes between the models, symmetric, shape (n, n)
+    design : π, the probability with which the next battle is of each pair, symmetric, each pair at both places, shape
+        (n, n); by default pairs are chosen as they have been so far
+
+    Notes
+    -----
+    T, symmetric and positive, is what makes votes worth less, or more, than the model says: abilities, ties, tastes of
+    annotators, the unit. Where they make no difference it is the identity. Pairs chosen as they have been give
+    Σ(m) = Σ/(1 + m/votes). Annotators are taken to come as the votes do.
+    """
+    n = len(joint.score)
+    natural = joint.gaps / ELO_PER_NATURAL
+    worth = expit(natural) * expit(-natural)
+    across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]  # of the shifts
+    past, total = _information(worth * votes, across), float(votes.sum()) / 2.0
+    past += LEAST * np.trace(past) / (n - 1) * np.eye(n - 1)
+    future = past / total if design is None else _information(worth * design / (design.sum() / 2.0), across)
+    rate, vectors = eigh(future, past)
+    transport = _transport(past, across.T @ joint.covariance @ across)
+    return Growth(across @ (transport @ vectors), np.maximum(rate, 0.0), total)
+
+
+def count_pairs_of(rating: Rating, joint: JointScores) -> Floats:
+    """Return the counted votes between the models of `joint`, symmetric, shape (n, n)."""
+    place = np.full(rating.cells.n_models, -1)
+    place[joint.models] = np.arange(len(joint.models))
+    a, b = place[rating.pairs.model_a], place[rating.pairs.model_b]
+    both = (a >= 0) & (b >= 0)
+    votes = np.zeros((len(joint.models),) * 2)
+    np.add.at(votes, (a[both], b[both]), rating.pairs.n[both])
+    symmetric: Floats = votes + votes.T
+    return symmetric
+
+
+def _information(weight: Floats, across: Floats) -> Floats:
+    """Return Σ_pairs weight_ij (e_i − e_j)(e_i − e_j)ᵀ in the basis `across`."""
+    inside: Floats = across.T @ (weight.sum(axis=1)[:, None] * across - weight @ across)
+    return inside
+
+
+def _transport(information: Floats, covariance: Floats) -> Floats:
+    """Return the symmetric T ≥ 0 with T information⁻¹ T = covariance: P^½ (P^−½ Σ P^−½)^½ P^½."""
+    values, vectors = eigh(information)
+    half = (vectors * np.sqrt(values)) @ vectors.T
+    inverse_half = (vectors / np.sqrt(values)) @ vectors.T
+    inner_values, inner_vectors = eigh(inverse_half @ covariance @ inverse_half)
+    inner = (inner_vectors * np.sqrt(np.maximum(inner_values, 0.0))) @ inner_vectors.T
+    transport: Floats = half @ inner @ half
+    return transport
+
+
+def rank_probabilities(joint: JointScores, most: int, *, draws: int = DRAWS) -> Floats:
+    """Return P(model i is among the best k), k = 1 … most, under S ~ N(Ŝ, Σ), shape (n, most).
+
+    Parameters
+    ----------
+    most : at most the number of models
+    draws : even; the standard error of a probability p is at most √(p(1 − p)/draws)
+
+    Notes
+    -----
+    Σ is the joint covariance, so that errors that two models share do not count. A score's errors are widened as its
+    interval is by few degrees of freedom. Draws come in pairs Ŝ ± e, always the same ones: a refit of the same votes
+    gives the same numbers. With a flat prior this is the posterior of the ranks. It is not valid when looked at again
+    and again: a verdict comes from `app.rating.verdict.order`. O(draws · n²).
+
+    References
+    ----------
+    Marshall and Spiegelhalter, Reliability of league tables, BMJ 1998, on ranks by simulation.
+    """
+    n = len(joint.score)
+    wide = widen(np.full(n, USUAL), joint.freedom) / USUAL
+    root = square_root(joint.covariance * np.outer(wide, wide))
+    generator, counts = np.random.default_rng(SEED), np.zeros(n * most)
+    for _ in range(0, draws, 2 * BLOCK):
+        errors = generator.standard_normal((BLOCK, root.shape[1])) @ root.T
+        drawn = np.concatenate([joint.score + errors, joint.score - errors])
+        best = _best(drawn, most)
+        counts += np.bincount((best * most + np.arange(most)).ravel(), minlength=n * most)
+    total = -(-draws // (2 * BLOCK)) * 2 * BLOCK
+    within: Floats = np.cumsum(counts.reshape(n, most), axis=1) / total
+    return np.minimum(within, 1.0)
+
+
+def square_root(covariance: Floats) -> Floats:
+    """Return X with X Xᵀ the covariance, its eigenvalues at least 0; shape (n, n)."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root
+
+
+def _best(drawn: Floats, most: int) -> np.ndarray:
+    """Return the columns of each row's highest values, best first, shape (rows, most)."""
+    if most < drawn.shape[1]:
+        best = np.argpartition(-drawn, most - 1, axis=1)[:, :most]
+        order = np.argsort(-np.take_along_axis(drawn, best, axis=1), axis=1)
+        return np.take_along_axis(best, order, axis=1)
+    return np.argsort(-drawn, axis=1)

@@ -1,0 +1,196 @@
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from app.rating.arrays import Floats, Mask
+from app.rating.settings import DecisionRule
+from app.rating.verdict.joint import JointScores, widen
+
+Verdict = Literal["decided", "not-yet", "equal"]
+
+TUNED_TO = 50.0
+"""Elo points τ: the criterion is tightest for differences of this size. It must not depend on the votes."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the best k models are known, and what each pair across the border says; pairs have shape (k, n − k).
+
+    Attributes
+    ----------
+    k : 1 … n − 1
+    verdict : "decided": each of the best k is certainly above each other model; "equal": where that is not certain,
+        the two are certainly within the margin; "not-yet": neither
+    gap : S_i − S_j in Elo points, i among the best k and j not
+    half : half the width of the interval of the gap with which i is held against j, Elo points
+    above, equal : the pairs that are certainly in order; those that are certainly within the margin
+    unscored_may_lead : whether a model without a score may be better than one of the best k
+    """
+
+    k: int
+    verdict: Verdict
+    gap: Floats
+    half: Floats
+    above: Mask
+    equal: Mask
+    unscored_may_lead: bool
+
+    @property
+    def open(self) -> Mask:
+        """The pairs whose order is not certain, shape (k, n − k)."""
+        return ~self.above
+
+
+@dataclass(frozen=True)
+class Unscored:
+    """The models of the component that the others cannot be compared with.
+
+    Attributes
+    ----------
+    number : of the models that have no score, because they only won or only lost
+    ceiling : Elo points, as the scores, that none of them ever exceeds, with probability `unscored_level`; ∞ where one
+        of them has no such bound
+    provisional : number of the models without a rank. The verdict does not speak of them. They count as models, so that
+        the error rate holds when they get a rank.
+    """
+
+    number: int = 0
+    ceiling: float = -math.inf
+    provisional: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many models there are beside those that are compared."""
+        return self.number + self.provisional
+
+
+NONE = Unscored()
+
+
+def decide(joint: JointScores, k: int, rule: DecisionRule, unscored: Unscored = NONE) -> Decision:
+    """Say whether the best k models are decided, with an error rate that holds over all refits together.
+
+    Parameters
+    ----------
+    k : 1 … n − 1
+    unscored : the verdict is "not-yet" while one of these may be better than one of the best k
+
+    Raises
+    ------
+    ValueError
+        k is not within 1 … n − 1.
+
+    Notes
+    -----
+    A set T is wrong if it has a model i that is not among the true best k, and then it lacks a model j that is, though
+    S_j ≥ S_i. So only the k(n − k) pairs of a model that is truly among the best k and one that is not can make
+    "decided" wrong, and only on one side. Each is tested at α/(k(n − k)) (Bonferroni). That two models are within the
+    margin is tested at α/(n(n − 1)/2), because any two may be wrongly called equal. The intervals are those of
+    `sequential_half_widths`. Models without a score and provisional ones count in n, these also among any two.
+    """
+    n = len(joint.score)
+    if not 1 <= k < n:
+        raise ValueError(f"k must be from 1 to {n - 1}: {n} models have a score")
+    errors, freedom = joint.errors[:k, k:], joint.contrast_freedom[:k, k:]
+    gap = joint.score[:k, None] - joint.score[k:]
+    half = sequential_half_widths(errors, freedom, order_cost(rule, k, n + unscored.count))
+    above = (gap > half) & (errors > 0)
+    wider = sequential_half_widths(errors, freedom, equality_cost(rule, n + unscored.provisional))
+    equal = (gap + wider <= rule.margin) & (errors > 0) & ~above
+    may_lead = unscored.number > 0 and _floor(joint, k, rule, n + unscored.count) <= unscored.ceiling
+    verdict: Verdict = "not-yet"
+    if (above | equal).all() and not may_lead:
+        verdict = "decided" if above.all() else "equal"
+    return Decision(k, verdict, gap, half, above, equal, may_lead)
+
+
+def _floor(joint: JointScores, k: int, rule: DecisionRule, n: int) -> float:
+    """Return what the best k ever fall below with half the error probability of their pairs with unscored models."""
+    errors = np.sqrt(np.diag(joint.covariance)[:k])
+    alpha = (1.0 - rule.confidence) / (k * (n - k))
+    half = sequential_half_widths(errors, joint.freedom[:k], one_sided_cost(alpha / 2.0))
+    return float((joint.score[:k] - half).min())
+
+
+def unscored_level(rule: DecisionRule, most: int, n: int) -> float:
+    """Return with which probability a bound on an unscored model may ever be wrong, for verdicts on k = 1 … most.
+
+    It is half of what a pair across the border has where there are most of them; the other half is for the score of the
+    model that is among the best k.
+
+    Parameters
+    ----------
+    n : models of the component, with and without a score
+    """
+    pairs = max(k * (n - k) for k in range(1, most + 1))
+    return (1.0 - rule.confidence) / (2.0 * pairs)
+
+
+def order_cost(rule: DecisionRule, k: int, n: int) -> float:
+    """Return the cost of the statement that a model is above another, for each pair across the border of the best k."""
+    return one_sided_cost((1.0 - rule.confidence) / (k * (n - k)))
+
+
+def equality_cost(rule: DecisionRule, n: int) -> float:
+    """Return the cost of the statement that two of n models are within the margin."""
+    return two_sided_cost((1.0 - rule.confidence) / (n * (n - 1) / 2))
+
+
+def two_sided_cost(alpha: float) -> float:
+    """Return −2 ln α: what an interval costs that misses on either side with probability α."""
+    return -2.0 * math.log(alpha)
+
+
+def one_sided_cost(alpha: float) -> float:
+    """Return −2 ln(2ακ), κ = Φ(√(−2 ln 2α)): what a bound costs that misses on its one side with probability α.
+
+    Notes
+    -----
+    With differences of one sign alone in the mixture, |N(δ, τ²)|, the likelihood ratio is twice that of the normal
+    mixture times Φ(z/√(1 + v/τ²)), z the difference in standard errors. Where it reaches 1/α the last factor is at
+    least κ, nearly 1, so the cost is never too small.
+    """
+    cost = -2.0 * math.log(min(2.0 * alpha, 1.0))
+    return -2.0 * math.log(2.0 * alpha * float(ndtr(math.sqrt(cost))))
+
+
+def sequential_half_widths(errors: Floats, freedom: Floats, cost: float) -> Floats:
+    """Return half the widths of intervals of differences that hold at every refit together: a confidence sequence.
+
+    With v the variance of an estimated difference, they are √(v (1 + v/τ²) (ln(1 + τ²/v) + cost)): Robbins' normal
+    mixture. With cost −2 ln α it is where the likelihood ratio of N(δ, τ²), a mixture of all differences, to δ reaches
+    1/α. Under δ the ratio is a martingale with mean 1 as votes arrive, so it ever reaches 1/α with probability α
+    (Ville's inequality).
+
+    Parameters
+    ----------
+    errors : √v, Elo points, any shape
+    freedom : degrees of freedom of v, same shape: v is estimated, so the multiple of √v becomes that of Student's t
+        with the same tail
+    cost : `two_sided_cost` of an interval, `one_sided_cost` of a bound
+
+    Notes
+    -----
+    The scores are asymptotically normal around the truth with independent increments in 1/v, also where earlier votes
+    chose the pairs. The guarantee is therefore asymptotic, as that of every interval of the leaderboard. docs/math.md,
+    "Enough votes", has the error rates of simulated arenas.
+
+    References
+    ----------
+    Robbins, Statistical methods related to the law of the iterated logarithm, Annals of Mathematical Statistics 1970;
+    Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Time-uniform central limit theory and asymptotic confidence
+    sequences, Annals of Statistics 2024, Theorem 2.2, with t ρ² for τ²/v; one side: Howard, Ramdas, McAuliffe and
+    Sekhon, Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals of Statistics 2021, §3.
+    """
+    half: Floats = errors * widen(sequential_multiples(errors, cost), freedom)
+    return half
+
+
+def sequential_multiples(errors: Floats, cost: float) -> Floats:
+    """Return the multiples of the standard errors that `sequential_half_widths` takes, v being known."""
+    share = np.maximum((errors / TUNED_TO) ** 2, np.finfo(float).tiny)
+    multiple: Floats = np.sqrt((1.0 + share) * (np.log1p(1.0 / share) + cost))
+    return multiple

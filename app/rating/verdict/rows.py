@@ -1,0 +1,164 @@
+"""A rating's arrays as plain rows, ready for JSON, CSV or a table: what every printed leaderboard is made of."""
+
+import math
+from typing import Any, TypedDict
+
+import numpy as np
+from scipy.special import ndtri
+
+from app.rating.arrays import Floats
+from app.rating.detection.evidence import Evidence
+from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.uncertainty.rating import Rating
+
+QUANTILE = float(ndtri(0.975))
+
+
+class ModelRow(TypedDict):
+    """One model; scores in Elo points, null where the data give none. The key order is the column order."""
+
+    model: str
+    score: float | None
+    se: float | None
+    lower: float | None
+    upper: float | None
+    rank: int
+    best_rank: int
+    worst_rank: int
+    rank_set_best: int | None
+    rank_set_worst: int | None
+    class_rank: int | None
+    votes: int | float
+    wins: int | float
+    ties: int | float
+    losses: int | float
+    component: int
+    identified: bool
+
+
+class AnnotatorRow(TypedDict):
+    """One annotator; ability 1 is the typical one's, null outside the fit. reason: of a flag, the test or "ability".
+
+    probability_low: P(a ≤ ε). adjusted: without the readiness to tie and the lean to a side. tie_readiness: share of
+    ties between equals. side_lean: Elo points for the left model. Each has the ends of its 95 % interval.
+    """
+
+    annotator: str
+    ability: float | None
+    se: float | None
+    probability_low: float | None
+    adjusted_ability: float | None
+    adjusted_lower: float | None
+    adjusted_upper: float | None
+    tie_readiness: float | None
+    tie_readiness_lower: float | None
+    tie_readiness_upper: float | None
+    side_lean: float | None
+    side_lean_lower: float | None
+    side_lean_upper: float | None
+    votes: int | float
+    standing: str
+    reason: str | None
+
+
+FIGURES = tuple(
+    name for name in AnnotatorRow.__annotations__ if name not in ("annotator", "votes", "standing", "reason")
+)
+"""What an annotator's row estimates: null under a method without abilities."""
+
+
+def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
+    """Return the models with counted votes, component by component, best first."""
+    board = rating.models
+    rows = [
+        ModelRow(
+            model=names[i],
+            score=finite(board.score[i]),
+            se=finite(board.se[i]),
+            lower=finite(board.lower[i]),
+            upper=finite(board.upper[i]),
+            rank=int(board.rank[i]),
+            best_rank=int(board.best_rank[i]),
+            worst_rank=int(board.worst_rank[i]),
+            rank_set_best=int(board.rank_set_best[i]) or None,
+            rank_set_worst=int(board.rank_set_worst[i]) or None,
+            class_rank=int(board.class_rank[i]) or None,
+            votes=count(board.votes[i]),
+            wins=count(board.wins[i]),
+            ties=count(board.ties[i]),
+            losses=count(board.losses[i]),
+            component=int(board.component[i]),
+            identified=bool(board.identified[i]),
+        )
+        for i in np.flatnonzero(board.votes > 0)
+    ]
+    return sorted(rows, key=lambda row: (row["component"], row["rank"], row["model"]))
+
+
+def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
+    """Return every annotator, the most able first; those without an ability after them, pending ones last."""
+    found = rating.annotators
+    habits = habit_columns(rating.evidence, len(names))
+    figures: dict[str, Floats] = {
+        "ability": found.ability, "se": found.se, "probability_low": found.probability_low, **_intervals(habits),
+    }  # fmt: skip
+    rows = [
+        AnnotatorRow(
+            annotator=name,
+            **{figure: finite(figures[figure][k]) for figure in FIGURES},  # type: ignore[typeddict-item]  # its keys
+            votes=count(found.votes[k]),
+            standing=str(found.standing[k]),
+            reason=str(found.rule[k]) or None,
+        )
+        for k, name in enumerate(names)
+    ]
+    return sorted(rows, key=_most_able_first)
+
+
+def habit_columns(evidence: Evidence | None, n_annotators: int) -> dict[str, Floats]:
+    """Return the adjusted ability, the log tie propensity and the lean in Elo points, each with its standard error.
+
+    NaN where there is none: of annotators who were not judged, and of habits that the crowd does not have.
+    """
+    none = np.full(n_annotators, np.nan)
+    names = ("adjusted_ability", "adjusted_se", "tie_log", "tie_se", "side_lean", "side_lean_se")
+    if evidence is None:
+        return dict.fromkeys(names, none)
+    habits = evidence.habits
+    tie_se = np.where(np.isfinite(habits.tie_log), habits.tie_se, np.nan)
+    points = ELO_PER_NATURAL / habits.typical
+    leans = (points * habits.lean, points * habits.lean_se) if habits.leans.sd else (none, none)
+    columns = (habits.ability, habits.ability_se, habits.tie_log, tie_se, *leans)
+    return dict(zip(names, columns, strict=True))
+
+
+def _intervals(habits: dict[str, Floats]) -> dict[str, Floats]:
+    """Return adjusted ability, tie readiness and side lean, each with the ends of its 95 % interval."""
+    found: dict[str, Floats] = {}
+    for name, estimate, se in (
+        ("adjusted", "adjusted_ability", "adjusted_se"),
+        ("tie_readiness", "tie_log", "tie_se"),
+        ("side_lean", "side_lean", "side_lean_se"),
+    ):
+        for end, width in (("", 0.0), ("_lower", -QUANTILE), ("_upper", QUANTILE)):
+            found[f"{name}{end}"] = habits[estimate] + (width * habits[se] if width else 0.0)
+    for end in ("", "_lower", "_upper"):
+        even = np.exp(found[f"tie_readiness{end}"])  # between equals: won, tied and lost as 1 : even : 1
+        found[f"tie_readiness{end}"] = even / (even + 2.0)
+    found["adjusted_ability"] = found.pop("adjusted")
+    return found
+
+
+def finite(value: float) -> float | None:
+    """Return the number, None where it is infinite or NaN: JSON has neither."""
+    return float(value) if math.isfinite(value) else None
+
+
+def count(value: float) -> int | float:
+    """Return a number of votes as the whole number it is, or as it is where votes were weighted."""
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def _most_able_first(row: AnnotatorRow) -> tuple[Any, ...]:
+    ability = row["ability"]
+    return (row["standing"] == "pending", ability is None, -(ability or 0.0), row["annotator"])

@@ -1,0 +1,301 @@
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.rating.arrays import TABLE_SIZE, AnyInts, Floats, Indices, Ints, Mask, sum_by
+from app.rating.errors import VotesError
+from app.rating.threads import map_parts, split
+from app.rating.votes.tally import OUTCOME_BITS, count_cells, fill_cells, pack_votes, sort_packed, tabulate_votes
+
+TIE = 0.5  # W of a tie
+WORTH_A_THREAD = 100_000  # votes; for fewer, starting a thread costs more than it saves
+SORTABLE_BITS = 63  # of a signed 64-bit integer
+LARGEST_INDEX = np.iinfo(np.int32).max  # that `Cells` can hold
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Votes collapsed to one row per (annotator, unordered pair of models), sorted by annotator, then pair.
+
+    Attributes
+    ----------
+    annotator, model_a, model_b : int32 arrays, shape (n_cells,)
+        Indices; model_a < model_b in every row.
+    n : float64 array, shape (n_cells,)
+        Votes in the cell, > 0 (whole numbers unless votes were weighted).
+    s : float64 array, shape (n_cells,)
+        Sum of W over the cell's votes: 1 where model_a won, 0.5 for a tie, 0 where model_b won.
+    ties : float64 array, shape (n_cells,)
+        How many of the votes were ties of either kind.
+    n_annotators, n_models : int
+        Sizes of the index spaces; an index without a cell is allowed.
+
+    The arrays may be shared with other Cells: do not write to them.
+    """
+
+    annotator: Ints
+    model_a: Ints
+    model_b: Ints
+    n: Floats
+    s: Floats
+    ties: Floats
+    n_annotators: int
+    n_models: int
+
+    @property
+    def n_votes(self) -> float:
+        """Total number of votes (or of their weights)."""
+        return float(self.n.sum())
+
+    @property
+    def wins_a(self) -> Floats:
+        """Votes for model_a in each cell, shape (n_cells,)."""
+        return self.s - self.ties / 2.0
+
+    @property
+    def wins_b(self) -> Floats:
+        """Votes for model_b in each cell, shape (n_cells,)."""
+        return self.n - self.s - self.ties / 2.0
+
+    def votes_by_annotator(self) -> Floats:
+        """Votes of each annotator, shape (n_annotators,)."""
+        return sum_by(self.annotator, self.n, self.n_annotators)
+
+    @cached_property
+    def starts(self) -> Indices:
+        """Index of each annotator's first cell, and the number of cells at the end, shape (n_annotators + 1,)."""
+        ends = np.arange(self.n_annotators + 1, dtype=self.annotator.dtype)  # another type would copy all cells
+        return np.searchsorted(self.annotator, ends).astype(np.int64)
+
+    def of_annotators(self, first: int, last: int) -> "Cells":
+        """Return the cells of annotators first … last−1, these numbered from 0."""
+        here = slice(int(self.starts[first]), int(self.starts[last]))
+        return Cells(
+            self.annotator[here] - self.annotator.dtype.type(first), self.model_a[here], self.model_b[here],
+            self.n[here], self.s[here], self.ties[here], last - first, self.n_models,
+        )  # fmt: skip
+
+    def where(self, keep: Mask) -> "Cells":
+        """Return the cells for which `keep`, shape (n_cells,), is true; index spaces stay as they are."""
+        if keep.all():
+            return self
+        return Cells(
+            self.annotator[keep], self.model_a[keep], self.model_b[keep],
+            self.n[keep], self.s[keep], self.ties[keep], self.n_annotators, self.n_models,
+        )  # fmt: skip
+
+
+def aggregate(
+    annotator: AnyInts,
+    model_a: AnyInts,
+    model_b: AnyInts,
+    outcome: NDArray[np.floating],
+    *,
+    n_annotators: int,
+    n_models: int,
+    weight: NDArray[np.floating] | None = None,
+) -> Cells:
+    """Collapse votes to cells; neither the order of the votes nor the side of a model matters.
+
+    Parameters
+    ----------
+    annotator, model_a, model_b : integer arrays, shape (n_votes,)
+        Indices in [0, n_annotators) and [0, n_models).
+    outcome : float array, shape (n_votes,)
+        W: 1 where model_a won, 0.5 for a tie, 0 where model_b won.
+    weight : float array, shape (n_votes,), optional
+        How many votes a row stands for; finite and > 0. Default 1.
+
+    Raises
+    ------
+    VotesError
+        Arrays of different length, indices that are not integers, an index out of range, a model against itself, an
+        outcome other than 0, 0.5 and 1, or a weight that is not a positive number: the message names the first such
+        row. Also weights whose sum overflows, and more annotators or models than 32-bit indices can number.
+
+    Notes
+    -----
+    O(n_votes): each vote is packed into one integer, those are sorted by their digits, equal cells merged.
+    """
+    annotator, model_a, model_b = (_indices(x) for x in (annotator, model_a, model_b))
+    W = np.asarray(outcome, dtype=np.float64)
+    _check_lengths(annotator, model_a, model_b, W)
+    weight = _weights(weight, len(W))
+    n_annotators, n_models = int(n_annotators), int(n_models)
+    bits = max(1, (n_models - 1).bit_length())
+    if n_annotators.bit_length() + 2 * bits + OUTCOME_BITS >= SORTABLE_BITS:
+        raise VotesError(f"{n_annotators} annotators × {n_models} models do not fit into 64-bit cells")
+    if max(n_annotators, n_models) > LARGEST_INDEX:
+        raise VotesError(f"{max(n_annotators, n_models)} annotators or models do not fit into 32-bit indices")
+    packed = np.empty(len(W), dtype=np.int64)
+    rows = split(len(W), WORTH_A_THREAD)
+    in_order = map_parts(
+        lambda part: pack_votes(*part, annotator, model_a, model_b, W, n_annotators, n_models, bits, packed), rows
+    )
+    if not all(in_order) or not _positive(weight).all():
+        raise _first(_faults(annotator, model_a, model_b, W, weight, n_annotators, n_models))
+    if len(weight):
+        order = np.argsort(packed, kind="stable")
+        packed, weight = packed[order], weight[order]
+    else:
+        packed = sort_packed(packed, n_annotators.bit_length() + 2 * bits + OUTCOME_BITS)
+
+    starts = np.cumsum([0, *map_parts(lambda part: count_cells(*part, packed), rows)])
+    indices = [np.empty(starts[-1], dtype=np.int32) for _ in range(3)]
+    sums = [np.empty(starts[-1]) for _ in range(3)]
+    map_parts(lambda i: fill_cells(*rows[i], packed, weight, bits, int(starts[i]), *indices, *sums), range(len(rows)))
+    return Cells(indices[0], indices[1], indices[2], sums[0], sums[1], sums[2], n_annotators, n_models)
+
+
+def count_pairs(
+    model_a: AnyInts,
+    model_b: AnyInts,
+    outcome: NDArray[np.floating],
+    *,
+    n_models: int,
+    weight: NDArray[np.floating] | None = None,
+) -> Cells:
+    """Collapse votes to the pair table, as if one annotator had cast them all: all that m-ELO needs.
+
+    The same cells as `pool_annotators(aggregate(…))`, in one pass over the votes and without sorting them.
+
+    Parameters
+    ----------
+    model_a, model_b, outcome, weight : as for `aggregate`
+
+    Returns
+    -------
+    Cells
+        of one annotator, at most n_models (n_models − 1) / 2.
+
+    Raises
+    ------
+    VotesError
+        As `aggregate`.
+
+    Notes
+    -----
+    O(n_votes + n_models²), with tables of 12 n_models² bytes (24 with weights); beyond 2,048 models the votes are
+    sorted.
+    """
+    if n_models**2 > TABLE_SIZE:
+        pooled = np.zeros(len(model_a), dtype=np.int32)
+        return aggregate(pooled, model_a, model_b, outcome, n_annotators=1, n_models=n_models, weight=weight)
+    model_a, model_b = _indices(model_a), _indices(model_b)
+    W = np.asarray(outcome, dtype=np.float64)
+    _check_lengths(model_a, model_b, W)
+    weight = _weights(weight, len(W))
+
+    counted = weight if len(weight) else np.empty(0, dtype=np.int32)
+
+    def tabulate(part: tuple[int, int]) -> tuple[bool, Ints | Floats]:
+        table = np.zeros((n_models**2, 3), dtype=counted.dtype)
+        return tabulate_votes(*part, model_a, model_b, W, counted, n_models, table), table
+
+    in_order, tables = zip(*map_parts(tabulate, split(len(W), max(WORTH_A_THREAD, n_models**2))), strict=True)
+    if not all(in_order) or not _positive(weight).all():
+        pooled = np.zeros(len(W), dtype=np.int32)
+        raise _first(_faults(pooled, model_a, model_b, W, weight, 1, n_models))
+    table = sum(tables[1:], tables[0]).reshape(n_models, n_models, 3)
+    lost, tied, won = (np.triu(table[:, :, code] + table[:, :, 2 - code].T).ravel() for code in range(3))
+    pair = np.flatnonzero(lost + tied + won)
+    lost, tied, won = (x[pair].astype(np.float64) for x in (lost, tied, won))
+    return pair_cells(pair, lost + tied + won, won + TIE * tied, tied, n_models)
+
+
+def pair_cells(pair: Indices, n: Floats, s: Floats, ties: Floats, n_models: int) -> Cells:
+    """Return cells of one annotator; `pair` is model_a · n_models + model_b, ascending."""
+    return Cells(
+        annotator=np.zeros(len(pair), dtype=np.int32),
+        model_a=(pair // n_models).astype(np.int32),
+        model_b=(pair % n_models).astype(np.int32),
+        n=n,
+        s=s,
+        ties=ties,
+        n_annotators=1,
+        n_models=n_models,
+    )
+
+
+def check_votes(
+    model_a: AnyInts, model_b: AnyInts, outcome: NDArray[np.floating], *, n_models: int
+) -> tuple[AnyInts, AnyInts, Floats]:
+    """Check votes for a method that reads them one by one; return them as integers and floats.
+
+    Parameters
+    ----------
+    model_a, model_b, outcome : as for `aggregate`
+
+    Raises
+    ------
+    VotesError
+        As `aggregate`.
+    """
+    model_a, model_b, W = _indices(model_a), _indices(model_b), np.asarray(outcome, dtype=np.float64)
+    _check_lengths(model_a, model_b, W)
+    faults = _faults(np.zeros(len(W), dtype=np.int32), model_a, model_b, W, np.empty(0), 1, n_models)
+    if faults:
+        raise _first(faults)
+    return model_a, model_b, W
+
+
+def _indices(values: AnyInts) -> AnyInts:
+    """Return signed integers of 32 or 64 bits; such arrays are returned unchanged."""
+    values = np.asarray(values)
+    if values.dtype in (np.int32, np.int64):
+        return values
+    if values.dtype.kind not in "iu" and values.size:  # an empty list has the type of a float
+        raise VotesError(f"annotators and models must be integers, not {values.dtype}")
+    return values.astype(np.int64)
+
+
+def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> Floats:
+    """Return a weight for each vote; empty where every vote counts once."""
+    if weight is None:
+        return np.empty(0)
+    given: Floats = np.asarray(weight, dtype=np.float64)
+    if given.shape != (n_votes,):
+        raise VotesError(f"the vote arrays differ in length: {n_votes} votes, weights of shape {given.shape}")
+    with np.errstate(over="ignore"):
+        if _positive(given).all() and not np.isfinite(given.sum()):
+            raise VotesError("the weights are so large that their sum overflows")
+    return given
+
+
+def _positive(weight: Floats) -> Mask:
+    return np.isfinite(weight) & (weight > 0)
+
+
+def _check_lengths(*arrays: NDArray[np.generic]) -> None:
+    if any(x.ndim != 1 for x in arrays):
+        raise VotesError("the vote arrays must have one dimension, with one row for each vote")
+    if len({len(x) for x in arrays}) > 1:
+        raise VotesError(f"the vote arrays differ in length: {sorted({len(x) for x in arrays})}")
+
+
+def _first(faults: list[tuple[str, int]]) -> VotesError:
+    name, row = faults[0]
+    return VotesError(f"{name} (row {row})")
+
+
+def _faults(
+    annotator: AnyInts,
+    model_a: AnyInts,
+    model_b: AnyInts,
+    outcome: Floats,
+    weight: Floats,
+    n_annotators: int,
+    n_models: int,
+) -> list[tuple[str, int]]:
+    """Return every kind of fault in the votes, with the first row that has it."""
+    faults = {
+        "annotator out of range": (annotator < 0) | (annotator >= n_annotators),
+        "model_a out of range": (model_a < 0) | (model_a >= n_models),
+        "model_b out of range": (model_b < 0) | (model_b >= n_models),
+        "a model against itself": model_a == model_b,
+        "outcome is not 0, 0.5 or 1": ~np.isin(outcome, (0.0, TIE, 1.0)),
+        "weight is not a positive number": ~_positive(weight),
+    }
+    return [(name, int(np.argmax(rows))) for name, rows in faults.items() if rows.any()]

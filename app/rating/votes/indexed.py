@@ -1,0 +1,96 @@
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.rating.arrays import AnyInts, Floats, Ints, sum_by
+from app.rating.errors import VotesError
+from app.rating.votes.cells import Cells, aggregate
+
+
+@dataclass(frozen=True)
+class IndexedVotes:
+    """Votes with the names of annotators and models as numbers, in the recorded order.
+
+    Attributes
+    ----------
+    annotators, models : names in sorted order; the index of a name is its position
+    annotator, model_a, model_b : int32 arrays, shape (n_votes,)
+    outcome : W of each vote, shape (n_votes,)
+    weight : how many votes a row stands for, shape (n_votes,); None: one
+    propensity : probability with which the pair of each vote was drawn, shape (n_votes,), NaN where it is not known;
+        None where it is not known of any
+    """
+
+    annotators: list[str]
+    models: list[str]
+    annotator: Ints
+    model_a: Ints
+    model_b: Ints
+    outcome: Floats
+    weight: Floats | None = None
+    propensity: Floats | None = None
+
+    def aggregate(self) -> Cells:
+        """Collapse the votes to cells.
+
+        Raises
+        ------
+        VotesError
+            As `app.rating.votes.cells.aggregate`.
+        """
+        return aggregate(
+            self.annotator, self.model_a, self.model_b, self.outcome,
+            n_annotators=len(self.annotators), n_models=len(self.models), weight=self.weight,
+        )  # fmt: skip
+
+    def choice_weights(self) -> Floats:
+        """Return `inverse_propensity_weights` of the votes, shape (n_votes,).
+
+        Raises
+        ------
+        VotesError
+            A propensity is missing or not in (0, 1], or the votes have weights already.
+        """
+        if self.propensity is None:
+            raise VotesError("inverse propensities need the column propensity")
+        if self.weight is not None:
+            raise VotesError("the votes have weights: they cannot be weighted by their propensities too")
+        return inverse_propensity_weights(self.propensity, self.annotator, n_annotators=len(self.annotators))
+
+
+def inverse_propensity_weights(propensity: Floats, annotator: AnyInts, *, n_annotators: int) -> Floats:
+    """Return w_t = (1/π_t)/mean_k(1/π), the mean over the votes of the same annotator k.
+
+    With these weights every annotator's votes have, in expectation, the mix of pairs that uniform choice would have
+    had, and each annotator counts as many votes as they cast.
+
+    Parameters
+    ----------
+    propensity : π_t, the probability with which the pair of vote t was drawn, in (0, 1], shape (n_votes,)
+    annotator : indices in [0, n_annotators), shape (n_votes,)
+
+    Returns
+    -------
+    float array, shape (n_votes,)
+        Positive; the mean over each annotator's votes is 1.
+
+    Raises
+    ------
+    VotesError
+        A propensity is missing (NaN) or not in (0, 1]; the message names the first such row.
+
+    References
+    ----------
+    Horvitz and Thompson, JASA 47 (1952); the scale within annotators: Rabe-Hesketh and Skrondal, Journal of the Royal
+    Statistical Society A 169 (2006), §4, method 2 for pseudo-likelihoods with a parameter for each cluster.
+    """
+    wrong = ~((propensity > 0.0) & (propensity <= 1.0))
+    if wrong.any():
+        raise VotesError(
+            f"propensity must be greater than 0 and at most 1 for every vote; {int(wrong.sum()):,} of {len(wrong):,} "
+            f"have none, or another (row {int(np.argmax(wrong))})"
+        )
+    inverse = 1.0 / propensity
+    total, votes = (sum_by(annotator, x, n_annotators) for x in (inverse, np.ones(len(inverse))))
+    weights: Floats = inverse * (votes / np.maximum(total, np.finfo(float).tiny))[annotator]
+    return weights

@@ -1,0 +1,49 @@
+"""Models with too few votes or annotators, or too wide an interval, are not ranked."""
+
+import numpy as np
+import pytest
+
+from app.rating.settings import DecisionRule, LoopSettings
+from app.rating.uncertainty import models
+from app.rating.uncertainty.models import find_provisional
+from app.rating.verdict.confidence import measure_confidence
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells, aggregate
+
+
+@pytest.fixture
+def cells() -> Cells:
+    """Forty votes of six annotators on eight models; the last has none."""
+    generator = np.random.default_rng(0)
+    annotator, a = generator.integers(6, size=40), generator.integers(7, size=40)
+    b = (a + generator.integers(1, 3, size=40)) % 7
+    return aggregate(annotator, a, b, np.ones(40), n_annotators=6, n_models=8)
+
+
+@pytest.mark.parametrize("table", [1 << 26, 0], ids=["table", "sorted"])
+def test_models_with_too_few_votes_or_annotators_are_provisional(
+    cells: Cells, table: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "_SMALL_TABLE", table)
+    rows = list(zip(cells.annotator, cells.model_a, cells.model_b, cells.n, strict=True))
+    votes = np.array([sum(n for _, a, b, n in rows if m in (a, b)) for m in range(8)])
+    judges = np.array([len({k for k, a, b, _ in rows if m in (a, b)}) for m in range(8)])
+    settings = LoopSettings(min_model_votes=10, min_model_annotators=6)
+    found = find_provisional(cells, settings, votes=votes, width=np.full(8, np.nan))
+    assert found.tolist() == ((votes > 0) & ((votes < 10) | (judges < 6))).tolist()
+    assert ((votes >= 10) & (judges < 6)).any(), "some have votes enough and too few annotators"
+    assert not found[7], "a model without votes has no place to lose"
+
+
+def test_a_width_is_compared_where_it_is_finite(cells: Cells) -> None:
+    width = np.array([10.0, 100.0, np.inf, np.nan, 100.0, 99.0, 101.0, 500.0])
+    settings = LoopSettings(min_model_votes=0, min_model_annotators=0, max_interval_width=100.0)
+    votes = np.array([5.0] * 7 + [0.0])
+    assert np.flatnonzero(find_provisional(cells, settings, votes=votes, width=width)).tolist() == [6]
+
+
+def test_where_at_most_one_model_is_ranked_no_order_is_forecast(cells: Cells) -> None:
+    votes = aggregate(*np.array([[0, 1] * 6, [0] * 12, [1] * 12]), [1.0, 0.0] * 6, n_annotators=2, n_models=2)
+    rating = run_round(votes, LoopSettings(min_votes=0, min_model_votes=13))
+    assert rating.models.provisional.all()
+    assert measure_confidence(rating, DecisionRule()) is None

@@ -1,0 +1,280 @@
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.rating.errors import NoCommonRankingError, VotesError
+from app.rating.fit.scale import typical_ability
+from app.rating.fit.solution import fit_with_settings
+from app.rating.fit.warm_start import Start, find_begin
+from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
+from app.rating.uncertainty import estimate
+from app.rating.uncertainty.rating import Rating
+from app.rating.verdict.round import run_round
+from app.rating.votes.cells import Cells, aggregate
+from app.rating.votes.compact import compact
+
+MakeCells = Callable[[SimulatedVotes], Cells]
+HONEST, FLIP = slice(0, 25), slice(25, 28)
+
+
+@pytest.fixture(scope="module")
+def cells(cells_of: MakeCells) -> Cells:
+    """25 honest annotators, then 3 who vote against the ranking; 100 votes each."""
+    return cells_of(simulate_votes(21, n_models=8, roles={"honest": 25, "flip": 3}))
+
+
+def results_of(rating: Rating) -> Start:
+    return Start(rating.models.score, rating.annotators.ability, rating.diagnostics.median_ability)
+
+
+def with_votes(counts: list[int]) -> Cells:
+    """Annotators with the given numbers of votes, alternating a win and a loss of model 0 against model 1."""
+    annotator = np.repeat(np.arange(len(counts)), counts)
+    outcome = np.where(np.arange(len(annotator)) % 3 == 0, 0.0, 1.0)
+    return aggregate(
+        annotator, np.zeros(len(annotator), int), np.ones(len(annotator), int), outcome,
+        n_annotators=len(counts), n_models=2,
+    )  # fmt: skip
+
+
+def test_more_than_delta_votes_are_needed() -> None:
+    rating = run_round(with_votes([50, 51, 60]), LoopSettings(min_votes=50))
+    assert rating.annotators.standing.tolist() == ["pending", "active", "active"]
+    assert rating.votes_used == 111
+    assert np.isnan(rating.annotators.ability[0])
+    assert np.isfinite(rating.annotators.shadow_ability[0])
+
+
+def test_no_annotator_past_delta_is_an_error_with_the_most_votes() -> None:
+    with pytest.raises(
+        VotesError, match="no annotator has more than 60 votes; the most that one of 2 annotators has is 60"
+    ):
+        run_round(with_votes([10, 60]), LoopSettings(min_votes=60))
+
+
+def test_no_votes_at_all() -> None:
+    with pytest.raises(VotesError, match="no vote is left"):
+        run_round(with_votes([]), LoopSettings())
+
+
+def test_those_at_or_below_epsilon_are_flagged_and_stay_in(cells: Cells) -> None:
+    rating = run_round(cells, LoopSettings())
+    assert (rating.annotators.standing[FLIP] == "flagged").all()
+    assert (rating.annotators.standing[HONEST] == "active").all()
+    assert rating.votes_used == 2800
+    assert rating.diagnostics.excluded_share == pytest.approx(3 / 28)
+    assert (rating.annotators.probability_low[FLIP] > 0.99).all()
+    assert rating.annotators.ability[HONEST].min() > 0.2
+
+
+def test_excluding_fits_again_without_them_and_keeps_a_shadow(cells: Cells) -> None:
+    rating = run_round(cells, LoopSettings(exclude=True))
+    alone = run_round(cells.where(cells.annotator < 25), LoopSettings())
+    assert (rating.annotators.standing[FLIP] == "excluded").all()
+    assert np.isnan(rating.annotators.ability[FLIP]).all()
+    assert (rating.annotators.shadow_ability[FLIP] < 0).all()
+    np.testing.assert_array_equal(rating.models.score, alone.models.score)
+    assert rating.votes_used == 2500
+
+
+def test_the_threshold_itself_counts_as_below(cells: Cells) -> None:
+    ability = run_round(cells, LoopSettings()).annotators.ability
+    at = run_round(cells, LoopSettings(flag_rule="threshold", min_ability=float(ability[0])))
+    above = run_round(cells, LoopSettings(flag_rule="threshold", min_ability=float(np.nextafter(ability[0], -np.inf))))
+    assert at.annotators.standing[0] == "flagged"
+    assert above.annotators.standing[0] == "active"
+
+
+def test_kept_always_and_never(cells: Cells) -> None:
+    always, never = np.zeros(28, bool), np.zeros(28, bool)
+    always[25], never[0] = True, True
+    rating = run_round(cells, LoopSettings(exclude=True), keep_always=always, keep_never=never)
+    # by the rule alone: annotator 0 would be active, 25 excluded
+    assert rating.annotators.standing[[0, 25, 26]].tolist() == ["active", "excluded", "excluded"]
+    assert np.isfinite(rating.annotators.ability[25])
+    assert np.isnan(rating.annotators.ability[0])
+    assert rating.annotators.shadow_ability[0] > 0.2
+
+
+def test_two_camps_of_equal_size_have_no_common_ranking(cells_of: MakeCells) -> None:
+    split = cells_of(simulate_votes(7, n_models=8, roles={"honest": 12, "flip": 12}))
+    with pytest.raises(NoCommonRankingError, match="no common ranking"):
+        run_round(split, LoopSettings(prior_sd=None, ability_cap=None))
+
+
+def test_a_ring_that_floods_one_models_battles_is_found_and_gains_nothing() -> None:
+    """Four annotators vote for one weak model in every battle they are in, and in nothing else."""
+    generator = np.random.default_rng(7)
+    world = make_world(generator, n_models=12, roles={"honest": 40, "clique": 4})
+    annotator = np.repeat(np.arange(44), 100)
+    a, b = draw_pairs(generator, 12, len(annotator))
+    a = np.where((annotator >= 40) & (b != world.target), world.target, a)
+    outcome = world.vote(annotator, a, b, generator)
+    cells = aggregate(annotator, a, b, outcome, n_annotators=44, n_models=12)
+    rating = run_round(cells, LoopSettings())
+    clean = run_round(cells.where(cells.annotator < 40), LoopSettings())
+    fooled = run_round(cells, LoopSettings(method="m-elo"))
+    assert (rating.annotators.standing[40:] == "flagged").all()
+    assert rating.models.rank[world.target] >= clean.models.rank[world.target]
+    assert fooled.models.rank[world.target] < clean.models.rank[world.target] - 3
+
+
+def test_excluding_everyone_is_an_error(cells: Cells) -> None:
+    with pytest.raises(VotesError, match="every annotator is at or below"):
+        run_round(cells, LoopSettings(min_ability=50.0, exclude=True))
+
+
+def test_the_typical_ability_is_one_and_components_mean_base(cells: Cells) -> None:
+    rating = run_round(cells, LoopSettings(base=1500.0))
+    assert typical_ability(rating.annotators.ability)[0] == pytest.approx(1.0)
+    assert rating.models.score.mean() == pytest.approx(1500.0)
+    assert rating.diagnostics.published_cap == pytest.approx(1.75 / rating.diagnostics.median_ability)
+
+
+def test_m_elo_has_no_abilities_and_flags_no_annotator(cells: Cells) -> None:
+    rating = run_round(cells, LoopSettings(method="m-elo"))
+    assert np.isnan(rating.annotators.ability).all()
+    assert set(rating.annotators.standing) == {"active"}
+    assert rating.diagnostics.published_cap is None
+
+
+def test_am_elo_undoes_what_the_flippers_do_to_m_elo(cells_of: MakeCells) -> None:
+    votes = simulate_votes(31, n_models=10, roles={"honest": 26, "flip": 16}, votes_each=150)
+    both = {m: run_round(cells_of(votes), LoopSettings(method=m)).models.score for m in ("am-elo", "m-elo")}  # type: ignore[arg-type]
+    error = {m: np.abs(score - votes.world.score + votes.world.score.mean() - 1000).mean() for m, score in both.items()}
+    assert error["am-elo"] < 0.5 * error["m-elo"]
+
+
+@pytest.fixture(scope="module")
+def crowd(cells_of: MakeCells) -> Cells:
+    """Of 132: large enough for an earlier turn's results to be where a fit starts from."""
+    return cells_of(simulate_votes(41, n_models=12, roles={"honest": 120, "flip": 12}, votes_each=60))
+
+
+def test_a_warm_turn_publishes_what_a_cold_one_does(crowd: Cells) -> None:
+    """The earlier turn knew neither the last votes nor the last annotators and model."""
+    known = crowd.where((crowd.annotator < 122) & (crowd.model_a < 11) & (crowd.model_b < 11))
+    before, cold = run_round(known, LoopSettings()).optimum, run_round(crowd, LoopSettings())
+    everything = compact(crowd, np.ones(12, dtype=bool))
+    assert find_begin(everything, LoopSettings(), before) is not None
+    warm = run_round(crowd, LoopSettings(), start=before)
+    np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-8)
+    np.testing.assert_allclose(warm.annotators.ability, cold.annotators.ability, atol=1e-8)
+    again = run_round(crowd, LoopSettings(), start=cold.optimum)
+    assert again.diagnostics.iterations <= 2  # the second is the step that settles it
+
+
+def garbled(good: Start) -> dict[str, Start]:
+    generator = np.random.default_rng(0)
+    random = Start(generator.normal(1000, 300, len(good.score)), generator.normal(1, 1, len(good.ability)), 1.0)
+    few = np.where(np.arange(len(good.ability)) < 3, np.inf, good.ability)
+    return {
+        "no median": replace(good, median_ability=math.nan),
+        "median 0": replace(good, median_ability=0.0),
+        "median below 0": replace(good, median_ability=-good.median_ability),
+        "median tiny": replace(good, median_ability=1e-300),
+        "median huge": replace(good, median_ability=1e300),
+        "scores without end": replace(good, score=np.where(np.arange(len(good.score)) < 2, np.inf, good.score)),
+        "abilities without end": replace(good, ability=few),
+        "scores far apart": replace(good, score=1e3 * good.score),
+        "scores beyond numbers": replace(good, score=1e305 * np.sign(good.score - 1000.0)),
+        "abilities huge": replace(good, ability=1e200 * good.ability),
+        "scores turned": replace(good, score=-good.score),
+        "all turned": replace(good, score=-good.score, ability=-good.ability),
+        "random": random,
+        "nothing": replace(good, score=np.full_like(good.score, np.nan), ability=np.full_like(good.ability, np.nan)),
+    }
+
+
+@pytest.mark.parametrize("method", ["am-elo", "m-elo"])
+@pytest.mark.parametrize("prior", [{}, {"prior_sd": None, "ability_cap": None}, {"prior_sd": "estimated"}])
+def test_no_start_however_garbled_changes_what_is_published(crowd: Cells, method: Any, prior: dict[str, Any]) -> None:
+    settings = LoopSettings(method=method, **prior)
+    cold = run_round(crowd, settings)
+    for name, start in garbled(cold.optimum).items():
+        warm = run_round(crowd, settings, start=start)
+        np.testing.assert_allclose(warm.models.score, cold.models.score, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(warm.annotators.ability, cold.annotators.ability, atol=1e-8, err_msg=name)
+
+
+def test_where_a_start_leads_nowhere_the_fit_begins_anew(crowd: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    cold, tried = run_round(crowd, LoopSettings()), []
+
+    def fail_if_started(cells: Cells, component: Any, settings: LoopSettings, begin: Any) -> Any:
+        tried.append(begin is not None)
+        if begin is not None:
+            raise NoCommonRankingError("from there")
+        return fit_with_settings(cells, component, settings, None)
+
+    monkeypatch.setattr(estimate, "fit_with_settings", fail_if_started)
+    warm = run_round(crowd, LoopSettings(), start=cold.optimum)
+    assert tried == [True, False]
+    np.testing.assert_array_equal(warm.models.score, cold.models.score)
+
+
+def test_what_explains_votes_no_better_than_a_coin_is_no_start(crowd: Cells) -> None:
+    good, everything = run_round(crowd, LoopSettings()).optimum, compact(crowd, np.ones(12, dtype=bool))
+    assert find_begin(everything, LoopSettings(), good) is not None
+    for name in ("scores turned", "random", "nothing", "scores far apart"):
+        assert find_begin(everything, LoopSettings(), garbled(good)[name]) is None, name
+
+
+def test_a_small_crowd_is_fitted_from_nowhere(cells: Cells) -> None:
+    """From its own optimum it could settle in two steps."""
+    few = cells.where(cells.annotator < 19)
+    cold = run_round(few, LoopSettings())
+    warm = run_round(few, LoopSettings(), start=cold.optimum)
+    assert warm.diagnostics.iterations == cold.diagnostics.iterations > 2
+    np.testing.assert_array_equal(warm.models.score, cold.models.score)
+
+
+def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
+    board = run_round(cells, LoopSettings(interval="none")).models
+    assert np.isnan(board.se).all()
+    assert board.best_rank.tolist() == board.rank.tolist() == board.worst_rank.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (LoopSettings(min_votes=-1), "min_votes"),
+        (LoopSettings(prior_sd=0.0), "prior_sd"),
+        (LoopSettings(prior_sd=None), "ability_cap needs prior_sd"),
+        (LoopSettings(ability_cap=1.0), "ability_cap"),
+        (LoopSettings(confidence=1.0), "confidence"),
+        (LoopSettings(min_votes=math.nan), "min_votes"),  # type: ignore[arg-type]  # wrong on purpose
+        (LoopSettings(prior_sd=math.inf), "prior_sd"),
+        (LoopSettings(prior_sd="guess"), "prior_sd"),  # type: ignore[arg-type]  # wrong on purpose
+        (LoopSettings(ability_cap=math.inf), "ability_cap"),
+        (LoopSettings(method="elo"), "method 'elo' is unknown; known are am-elo, m-elo"),  # type: ignore[arg-type]  # on purpose
+        (LoopSettings(interval="wide"), "interval 'wide' is unknown"),  # type: ignore[arg-type]  # on purpose
+        (LoopSettings(flag_rule="mood"), "flag_rule 'mood' is unknown"),  # type: ignore[arg-type]  # on purpose
+        (LoopSettings(flag_rule="probability", interval="none"), "flag_rule 'probability' needs an interval"),
+        (LoopSettings(base=math.nan), "base must be finite"),
+        (LoopSettings(base=math.inf), "base must be finite"),
+        (LoopSettings(min_ability=math.nan), "min_ability must be a number"),
+        (LoopSettings(release_margin=math.nan), "release_margin"),
+        (LoopSettings(anchor=(8, 1000.0)), "anchor: model 8 is not one of the 8 models"),
+        (LoopSettings(anchor=(-1, 1000.0)), "anchor: model -1 is not one of the 8 models"),
+        (LoopSettings(anchor=(0, math.nan)), "anchor: its points must be finite"),
+    ],
+)
+def test_settings_out_of_range_are_refused(cells: Cells, settings: LoopSettings, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run_round(cells, settings)
+
+
+def test_annotators_of_low_ability_are_excluded_and_the_rest_is_fitted_again(cells_of: MakeCells) -> None:
+    cells = cells_of(simulate_votes(1, n_models=6, roles={"honest": 20, "flip": 2}, votes_each=60))
+    settings = LoopSettings(exclude=True, flag_rule="threshold")
+    rating = run_round(cells, settings)
+    rest = rating.annotators.standing == "active"
+    assert np.flatnonzero(~rest).tolist() == [20, 21]
+    alone = run_round(cells.where(rest[cells.annotator]), settings)
+    np.testing.assert_allclose(rating.models.score, alone.models.score, atol=1e-6)
+    assert rating.models.votes.sum() == alone.models.votes.sum() == 2 * 20 * 60
