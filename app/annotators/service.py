@@ -128,56 +128,28 @@ def decide(
         There is no flag to dismiss, or no decision to withdraw.
     """
     found = _lock(conn, reference)
-    if action == "dismiss":
-        _dismiss(conn, found)
-    else:
-        if action == "withdraw" and found.override is None and found.dismissed_below is None:
-            raise ConflictError(f"no decision on annotator {found.annotator!r} is in force")
-        store.set_override(conn, found.annotator_id, OVERRIDES[action])
-    return _record(conn, found, action, reason=reason, decided_by=decided_by)
-
-
-def undo_decision(
-    conn: Connection, reference: str, decision_id: UUID, *, decided_by: str
-) -> tuple[FoundAnnotator, Decision]:
-    """Take back the last decision on an annotator: one further decision, which brings back what held before it.
-
-    Where that was a dismissal and the rule finds the annotator fit meanwhile, there is nothing to dismiss: the decision
-    is then `withdraw`.
-
-    Raises
-    ------
-    NotFoundError
-    ConflictError
-        It is not the last decision: undoing it would undo what was decided since.
-    """
-    found = _lock(conn, reference)
-    decisions = list_decisions(conn, found)
-    if not decisions or decisions[0].id != decision_id:
-        raise ConflictError("another decision was taken since: look at the annotator again")
-    last, before = decisions[0], decisions[1].action if len(decisions) > 1 else "withdraw"
-    reason = f"undo: {last.action} of {last.decided_at:%Y-%m-%d %H:%M}"
-    if before != "dismiss":
-        return decide(conn, str(found.id), before, reason=reason, decided_by=decided_by)
-    store.set_override(conn, found.annotator_id, OVERRIDES["withdraw"])
-    freed = find_annotator(conn, str(found.id))
-    flagged = freed.standing == "flagged" and freed.ability is not None
-    if flagged:
-        _dismiss(conn, freed)
-    return _record(conn, found, "dismiss" if flagged else "withdraw", reason=reason, decided_by=decided_by)
+    if action == "dismiss" and (found.standing != "flagged" or found.ability is None):
+        raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
+    if action == "withdraw" and found.override is None and found.dismissed_below is None:
+        raise ConflictError(f"no decision on annotator {found.annotator!r} is in force")
+    return _take(conn, found, action, reason=reason, decided_by=decided_by)
 
 
 def _lock(conn: Connection, reference: str) -> FoundAnnotator:
-    """Lock an annotator until the transaction ends; return what the last transaction that held the lock left."""
     found = find_annotator(conn, reference)
     store.lock_annotator(conn, found.annotator_id)
-    return find_annotator(conn, str(found.id))
+    return find_annotator(conn, str(found.id))  # a decision may have come in before the lock
 
 
-def _record(
+def _take(
     conn: Connection, found: FoundAnnotator, action: Action, *, reason: str, decided_by: str
 ) -> tuple[FoundAnnotator, Decision]:
-    """Put a decision on record, in the audit log and into a webhook's message; return the annotator after it."""
+    if action == "dismiss":
+        assert found.ability is not None  # noqa: S101  as the callers have seen
+        above = (found.strength or 0.0) + MATERIALLY_STRONGER
+        store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)
+    else:
+        store.set_override(conn, found.annotator_id, OVERRIDES[action])
     values = {
         "annotator_id": found.annotator_id,
         "action": action,
@@ -202,13 +174,32 @@ def _record(
     return after, Decision.model_validate(dict(row))
 
 
+def undo_decision(
+    conn: Connection, reference: str, decision_id: UUID, *, decided_by: str
+) -> tuple[FoundAnnotator, Decision]:
+    """Take back the last decision on an annotator: a further decision, which brings back what held before it.
+
+    Raises
+    ------
+    NotFoundError
+    ConflictError
+        It is not the last decision: undoing it would undo what was decided since.
+    """
+    found = _lock(conn, reference)
+    decisions = list_decisions(conn, found)
+    if not decisions or decisions[0].id != decision_id:
+        raise ConflictError("another decision was taken since: look at the annotator again")
+    last, before = decisions[0], decisions[1].action if len(decisions) > 1 else "withdraw"
+    reason = f"undo: {last.action} of {last.decided_at:%Y-%m-%d %H:%M}"
+    if before == "dismiss":
+        if last.action != "dismiss" and found.rule_standing == "flagged" and found.ability is not None:
+            return _take(conn, found, "dismiss", reason=reason, decided_by=decided_by)
+        # Before a second dismissal the flag was open again. And where the rule flags the annotator no longer, there is
+        # nothing to dismiss.
+        before = "withdraw"
+    return decide(conn, str(found.id), before, reason=reason, decided_by=decided_by)
+
+
 def list_decisions(conn: Connection, annotator: FoundAnnotator) -> list[Decision]:
     """Return every decision on the annotator, the newest first."""
     return [Decision.model_validate(dict(row)) for row in store.list_decisions(conn, annotator.annotator_id)]
-
-
-def _dismiss(conn: Connection, found: FoundAnnotator) -> None:
-    if found.standing != "flagged" or found.ability is None:
-        raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
-    above = (found.strength or 0.0) + MATERIALLY_STRONGER
-    store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)

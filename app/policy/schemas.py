@@ -267,9 +267,9 @@ class PolicySettings(BaseModel):
 
 
 class PolicyChange(PolicySettings):
-    """A policy to put in force, and why. What `GET /policy` answers is accepted: its other members are not read."""
+    """A policy to put in force, and why. What `GET /policy` answers is one: its other fields are ignored."""
 
     reason: Reason
-    version: int | None = Field(None, description="Not read; `If-Match` guards against a change meanwhile.")
-    created_by: str | None = Field(None, description="Not read.")
-    created_at: datetime | None = Field(None, description="Not read.")
+    version: int | None = Field(None, description="Ignored. `If-Match` says which version is to be replaced.")
+    created_by: str | None = Field(None, description="Ignored.")
+    created_at: datetime | None = Field(None, description="Ignored.")

@@ -51,25 +51,23 @@ def set_policy(
     *,
     reason: str,
     created_by: str,
-    expected: Callable[[int], bool] = lambda _: True,
+    may_replace: Callable[[PolicyVersion], bool] = lambda _: True,
 ) -> PolicyVersion:
     """Put another policy in force, from the next refit on; earlier versions stay on record.
 
     Needs a READ COMMITTED transaction.
 
-    Parameters
-    ----------
-    expected : whether the caller expects this version to be in force
-
     Raises
     ------
     PreconditionFailedError
-        Another version is in force.
+        The policy in force is not one that the caller wants to replace.
     """
     store.lock_policies(conn)
     replaced = current_policy(conn)
-    if not expected(replaced.version):
-        raise PreconditionFailedError(f"version {replaced.version} of the policy is in force: read it, and change that")
+    if not may_replace(replaced):
+        raise PreconditionFailedError(
+            f"version {replaced.version} of the policy is in force", extensions={"version": replaced.version}
+        )
     before, after = replaced.settings.model_dump(mode="json"), settings.model_dump(mode="json")
     row = store.add_policy(conn, after, reason, created_by)
     changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}

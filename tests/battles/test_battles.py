@@ -68,21 +68,24 @@ def expire(database: Database) -> None:
         conn.execute(text("UPDATE battles SET expires_at = now()"))
 
 
-def test_a_vote_that_was_retracted_after_the_reveal_is_not_cast_anew(
-    client: Client, keys: dict[str, str], ask: Post, cast: Post
+def test_a_retracted_vote_does_not_free_its_sealed_battle(
+    client: Client, keys: dict[str, str], database: Database, ask: Post, cast: Post
 ) -> None:
-    def post(path: str) -> Response:
-        return client.post(f"/api/v1/{path}", json={"reason": "a misclick"}, headers=bearer(keys["review"]))
-
-    offered = ask().json()
+    """The answer to the vote has named the models."""
+    offered, review = ask().json(), bearer(keys["review"])
     first = cast(offered["token"], "left").json()["id"]
-    retracted = post(f"votes/{first}/retract")
+    retracted = client.post(f"{VOTES}/{first}/retract", json={"reason": "a misclick"}, headers=review)
     assert retracted.status_code == 201
-    for verdict in ("left", "right"):
-        again = cast(offered["token"], verdict)
-        assert (problem(again), again.json()["id"]) == ((409, "vote-conflict"), first)
-    assert post(f"retractions/{retracted.json()['id']}/withdraw").status_code == 200
-    assert cast(offered["token"], "left").json()["id"] == first, "the vote counts again"
+    for _ in range(2):
+        for winner in ("right", "left"):
+            again = cast(offered["token"], winner)
+            assert (problem(again), again.json()["id"]) == ((409, "vote-conflict"), first)
+            assert not {"left", "right"} & again.json().keys()
+        expire(database)
+    path = f"/api/v1/retractions/{retracted.json()['id']}/withdraw"
+    assert client.post(path, json={"reason": "it was right"}, headers=review).status_code == 200
+    assert cast(offered["token"], "left").json()["id"] == first, "it counts again"
+    assert problem(cast(offered["token"], "right")) == (409, "vote-conflict")
 
 
 def test_a_sealed_battle_from_the_draw_to_the_reveal(
