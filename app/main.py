@@ -21,7 +21,6 @@ from app.http.dependencies import refuse_unknown_parameters
 from app.http.limits import RateLimits
 from app.http.middleware import RequestLogMiddleware
 from app.http.openapi import install_openapi, operation_id
-from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
 from app.http.stopping import at_stop_signal
 from app.leaderboard.cache import LeaderboardCache
@@ -53,7 +52,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=package.__version__,
         description="Arena votes in, a leaderboard out that stays put. Errors are RFC 9457 problems.",
         lifespan=_lifespan,
-        openapi_url=f"{PREFIX}/openapi.json",
+        openapi_url=None,  # FastAPI writes the description anew for every request; install_openapi does not
         docs_url=None,  # FastAPI's own page loads its scripts from another host; ours is in app/pages
         redoc_url=None,
         generate_unique_id_function=operation_id,

@@ -137,7 +137,7 @@ def _heads(address: str, answered: list[bytes]) -> Iterator[Coroutine[Any, Any, 
 
 def _readers(address: str, answered: list[bytes]) -> Iterator[Coroutine[Any, Any, None]]:
     for _ in range(HELD):
-        yield _hold(address, b"", (DESCRIPTION + b"\r\n") * 50, answered, reads=False)
+        yield _hold(address, b"", (DESCRIPTION + b"\r\n") * 30, answered, reads=False)
 
 
 STRANGERS: dict[str, Callable[[str, list[bytes]], Iterator[Coroutine[Any, Any, None]]]] = {

@@ -1,4 +1,4 @@
-"""Connections to a server process: how many an address may have, and how long and large a request's head may be."""
+"""Connections to a server process: how many there may be, how large their heads, and how much they may not read."""
 
 import asyncio
 import ipaddress
@@ -20,8 +20,10 @@ HEAD_BYTES = 64 * 1024
 """Of a request's head: its target and its headers, those after a body in chunks included."""
 HEADERS = 100
 TARGET_BYTES = 8 * 1024
-WAITING_REQUESTS = 100
+WAITING_REQUESTS = 32
 """Requests that a connection may send before the one in progress is answered."""
+UNSENT_BYTES = 32 * 1024 * 1024
+"""Of answers that callers do not read, of all connections together."""
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _RETRY_SECONDS = 5
@@ -39,11 +41,14 @@ class ConnectionLimits:
     ----------
     per_address : connections that an address may have at once, of IPv6 the network of a subscriber; None for any number
     head_seconds : time from the first byte of a request, or from the opening of the connection, to the end of its head
+    unsent_bytes : most bytes of answers that wait for their readers; beyond, the one that waits longest is cut off
     """
 
-    def __init__(self, per_address: int | None, head_seconds: float) -> None:
+    def __init__(self, per_address: int | None, head_seconds: float, unsent_bytes: int = UNSENT_BYTES) -> None:
         self._per_address = per_address
         self.head_seconds = head_seconds
+        self._unsent_bytes = unsent_bytes
+        self._unsent: dict[LimitedConnection, int] = {}
         self._open: Counter[str] = Counter()
         self._proxies: tuple[_Network, ...] | None = None
 
@@ -73,6 +78,18 @@ class ConnectionLimits:
         self._open[network] -= 1
         if not self._open[network]:
             del self._open[network]
+
+    def hold(self, connection: "LimitedConnection", size: int) -> None:
+        """Count what a connection cannot send yet; cut off those that wait longest if all of them have too much."""
+        self._unsent[connection] = size
+        while len(self._unsent) > 1 and sum(self._unsent.values()) > self._unsent_bytes:
+            longest = next(iter(self._unsent))
+            del self._unsent[longest]
+            longest.transport.abort()
+
+    def release(self, connection: "LimitedConnection") -> None:
+        """Forget a connection that `hold` counted: it was sent, or closed."""
+        self._unsent.pop(connection, None)
 
     def _is_proxy(self, host: str) -> bool:
         try:
@@ -127,6 +144,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._in_progress.message_event.set()
         super().connection_lost(exc)
         self._stop_waiting()
+        self._limits.release(self)
         if self._network is not None:
             self._limits.leave(self._network)
             self._network = None
@@ -143,6 +161,16 @@ class LimitedConnection(HttpToolsProtocol):
                 self._refuse(_too_many_bytes())
         if self._in_head and self._waiting is None and not self.transport.is_closing():
             self._wait()
+
+    def pause_writing(self) -> None:
+        """Count the answer, which its reader does not take as fast as it is made."""
+        super().pause_writing()
+        self._limits.hold(self, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Note that the answer was sent."""
+        super().resume_writing()
+        self._limits.release(self)
 
     def on_message_begin(self) -> None:
         """Note that a head begins."""

@@ -153,8 +153,8 @@ def _methods(scope: Scope) -> set[str]:
     return found | {"HEAD"} if "GET" in found else found
 
 
-def _fixed_length(path: str) -> int:
-    return len(_PARAMETER.sub("", path))
+def _fixed_length(path: str | None) -> int:
+    return len(_PARAMETER.sub("", path or ""))
 
 
 def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:

@@ -217,6 +217,28 @@ def test_a_caller_may_leave_while_requests_wait(caplog: pytest.LogCaptureFixture
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+def test_answers_that_are_not_read_are_cut_off_in_their_order() -> None:
+    with serving(ConnectionLimits(None, 30, unsent_bytes=PART)) as port, ExitStack() as stack:
+        readers = []
+        for _ in range(12):
+            readers.append(stack.enter_context(connect(port)))
+            readers[-1].sendall(lines(b"Host: x", target=b"/large"))
+            assert readers[-1].recv(12) == b"HTTP/1.1 200"
+        assert read_whole(readers[-1]) > LARGE, "the last one was cut off"
+        assert read_whole(readers[0]) < LARGE, "the first one was not cut off"
+
+
+def read_whole(connection: socket.socket) -> int:
+    """Read an answer and return how many bytes there are: of its body, and of its head."""
+    received = 0
+    try:
+        while received <= LARGE and (piece := connection.recv(PART)):
+            received += len(piece)
+    except ConnectionResetError:
+        pass
+    return received
+
+
 @pytest.mark.parametrize(
     ("sent", "status"),
     [
