@@ -17,6 +17,13 @@ from app.snapshots.vote_sets import (
 
 CountNewVotes = Callable[[Connection, str], int]
 """Counts the votes on record that are not in a vote set."""
+CLOCK_TOLERANCE_SECONDS = 30.0
+"""How far ahead something may be dated without a word: clocks of a primary and its replica differ by less."""
+
+
+def is_from_future(age_seconds: float) -> bool:
+    """Whether something of this age, by the database's clock, was dated while that clock was ahead."""
+    return age_seconds < -CLOCK_TOLERANCE_SECONDS
 
 
 def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNewVotes = new_votes_since) -> Freshness:
@@ -28,12 +35,14 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     """
     policy = stored_policy(head["policy"])
     waiting = count_new_votes(conn, head["vote_set"])
+    age = head["age_seconds"]
+    too_old = waiting > 0 and age > policy.stale_after_seconds
     last, interval = head["last_refit_at"], timedelta(seconds=policy.refit_interval_seconds)
     return Freshness(
         published_at=head["published_at"],
-        age_seconds=head["age_seconds"],
+        age_seconds=max(age, 0.0),
         votes_not_in_board=waiting,
-        stale=waiting > 0 and head["age_seconds"] > policy.stale_after_seconds,
+        stale=too_old or is_from_future(age),
         next_refit_due_at=last + interval if waiting and last is not None else None,
     )
 
