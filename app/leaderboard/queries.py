@@ -9,14 +9,16 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, case, func, 
 from app.database.tables import models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
 
 # Every request for a leaderboard runs this statement. Plain text is the cheapest, and no column in it is large.
-# Refits end in about the order of their requests, so the last 20 hold the one that ended last.
+# Refits end in about the order of their requests, so the last 20 hold the one that ended last. One that ended in the
+# future, while the clock was ahead, delays no other.
 _STATE = """
     SELECT s.id, s.number, s.published_at, s.policy_version, s.votes_read, s.votes_used, s.votes_sealed,
         s.votes_hash, s.vote_set,
         extract(epoch FROM clock_timestamp() - s.published_at)::float8 AS age_seconds,
         (SELECT settings FROM policies ORDER BY version DESC LIMIT 1) AS policy,
-        (SELECT max(finished_at) FROM (SELECT finished_at FROM refits ORDER BY requested_at DESC LIMIT 20) r)
-            AS last_refit_at,
+        (SELECT max(finished_at) FROM (
+            SELECT finished_at FROM refits WHERE finished_at <= clock_timestamp() ORDER BY requested_at DESC LIMIT 20
+        ) r) AS last_refit_at,
         (SELECT md5(coalesce(string_agg(
             ROW(id, name, organization, license, link, archived_at)::text, ',' ORDER BY id), '')) FROM models)
             || CASE WHEN EXISTS (SELECT FROM snapshot_fragility AS f WHERE f.snapshot_id = s.id) THEN '+' ELSE '' END
@@ -34,9 +36,9 @@ def find_state(
     """Return a snapshot and its current state: by default of the newest snapshot, or of the newest at a time.
 
     `id, number, published_at, policy_version, votes_read, votes_used, votes_sealed, votes_hash, vote_set`;
-    `age_seconds`, by the database's clock; `policy`, the settings in force; `last_refit_at`, when the last refit ended;
-    `models_hash`, which changes when anything that leaderboards show of a model itself changes, and when the snapshot's
-    fragility is there. None where there is no such snapshot.
+    `age_seconds`, by the database's clock, below 0 for one from the future; `policy`, the settings in force;
+    `last_refit_at`, when the last refit ended; `models_hash`, which changes when anything that leaderboards show of a
+    model itself changes, and when the snapshot's fragility is there. None where there is no such snapshot.
     """
     if snapshot is not None:
         by_id = isinstance(snapshot, UUID)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from app.monitoring.service import KEY_NOTICE, ServiceFigures
 from app.monitoring.wording import count, duration, listed, percent, plural
+from app.snapshots.freshness import is_from_future
 
 _PATIENCE = 60.0
 """Seconds that a refit may wait for a worker: a worker looks every few seconds."""
@@ -85,8 +86,11 @@ def what_became_of_votes(figures: ServiceFigures) -> Iterator[tuple[str, int]]:
 
 def _worker(figures: ServiceFigures) -> Check:
     name, address = "Worker", "/console/refits"
-    if figures.refits_waiting and figures.refit_waiting_seconds > _PATIENCE and not figures.refits_running:
-        words = f"A refit has waited for {duration(figures.refit_waiting_seconds)}, and no worker takes it."
+    waited = figures.refit_waiting_seconds
+    unknown = is_from_future(waited)
+    if figures.refits_waiting and (waited > _PATIENCE or unknown) and not figures.refits_running:
+        since = "since the clock was ahead" if unknown else f"for {duration(waited)}"
+        words = f"A refit has waited {since}, and no worker takes it."
         remedy = "Start stable-arena worker, or stable-arena serve without --no-worker. Look at the worker's log."
         return Check(name, "bad", words, remedy, address)
     if figures.refits_running:
@@ -118,8 +122,12 @@ def _leaderboard(figures: ServiceFigures) -> Check:
         return Check(
             name, "bad" if late else "warn", f"There is none yet; {waiting} {verb}.", remedy, "/console/refits"
         )
-    age = duration(figures.newest.age_seconds)
-    words = f"Snapshot {count(figures.newest.number)} is {age} old; {waiting} {verb} for the next."
+    number, age = count(figures.newest.number), figures.newest.age_seconds
+    if is_from_future(age):
+        words = f"Snapshot {number} is dated {duration(-age)} in the future; {waiting} {verb} for the next."
+        remedy = "The database's clock was ahead. Let its machine keep time, then refit."
+        return Check(name, "bad", words, remedy, "/console/refits")
+    words = f"Snapshot {number} is {duration(max(age, 0.0))} old; {waiting} {verb} for the next."
     if figures.board_is_stale:
         limit = duration(figures.stale_after_seconds)
         remedy = f"The policy allows {limit}. Refit, and look at how it ends; then at the worker."

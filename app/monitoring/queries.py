@@ -30,7 +30,7 @@ def limit_statements(conn: Connection, limit: timedelta) -> None:
 
 def count_ended_refits(conn: Connection) -> dict[str, tuple[int, float]]:
     """Return, by how refits ended, their number and their seconds together."""
-    took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
+    took = func.greatest(func.extract("epoch", refits.c.finished_at - refits.c.started_at), 0)
     columns = refits.c.state, func.count(), func.coalesce(func.sum(took), 0)
     rows = conn.execute(select(*columns).where(refits.c.finished_at.is_not(None)).group_by(refits.c.state))
     return {state: (count, float(seconds)) for state, count, seconds in rows}
@@ -46,14 +46,18 @@ def sum_stages(conn: Connection) -> dict[str, tuple[int, float]]:
 
 
 def last_ended_refit(conn: Connection) -> RowMapping | None:
-    """Return the refit that ended last: its `id`, `state` and `seconds_ago`."""
-    ago = func.extract("epoch", func.clock_timestamp() - refits.c.finished_at).label("seconds_ago")
-    statement = select(refits.c.id, refits.c.state, ago).where(refits.c.finished_at.is_not(None))
-    return conn.execute(statement.order_by(refits.c.finished_at.desc()).limit(1)).mappings().one_or_none()
+    """Return the refit that ended last, if possible not in the future: its `id`, `state` and `seconds_ago`."""
+    ago = func.extract("epoch", func.clock_timestamp() - refits.c.finished_at)
+    statement = select(refits.c.id, refits.c.state, func.greatest(ago, 0).label("seconds_ago"))
+    statement = statement.where(refits.c.finished_at.is_not(None)).order_by(ago < 0, refits.c.finished_at.desc())
+    return conn.execute(statement.limit(1)).mappings().one_or_none()
 
 
 def open_refits(conn: Connection) -> RowMapping:
-    """Return how many refits are `waiting` and `running`, and the `…_seconds` of the first of each."""
+    """Return how many refits are `waiting` and `running`, and the `…_seconds` of the first of each.
+
+    `waiting_seconds` is below 0 for a refit that was requested while the clock was ahead.
+    """
     waits, runs = refits.c.state == "queued", refits.c.state.in_(RUNNING)
     oldest = func.extract("epoch", func.clock_timestamp() - func.min(refits.c.requested_at).filter(waits))
     longest = func.extract("epoch", func.clock_timestamp() - func.min(refits.c.started_at).filter(runs))
@@ -61,7 +65,7 @@ def open_refits(conn: Connection) -> RowMapping:
         func.count().filter(waits).label("waiting"),
         func.coalesce(oldest, 0).label("waiting_seconds"),
         func.count().filter(runs).label("running"),
-        func.coalesce(longest, 0).label("running_seconds"),
+        func.greatest(longest, 0).label("running_seconds"),
     )
     return conn.execute(select(*columns).where(refits.c.finished_at.is_(None))).mappings().one()
 

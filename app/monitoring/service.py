@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping
 from app.monitoring import queries as store
 from app.policy.service import current_policy
 from app.refits.schedule import REFIT_LEASE
-from app.snapshots.freshness import CountNewVotes, first_leaderboard_is_late
+from app.snapshots.freshness import CountNewVotes, first_leaderboard_is_late, is_from_future
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 
 Sums = Mapping[str, tuple[int, float]]
@@ -28,7 +28,7 @@ class SnapshotFigures:
 
     Attributes
     ----------
-    published_at, age_seconds : by the database's clock
+    published_at, age_seconds : by the database's clock; below 0 where that was ahead at publication
     votes : votes read, by what became of them: used, pending, excluded, retracted, unsealed, over_quota,
         same_model
     rules : rule → annotators that it flags or excludes, and their share of the votes read
@@ -79,6 +79,7 @@ class ServiceFigures:
     stages : stage → how many published refits went through it, and their seconds in it together
     last_refit : how the refit that ended last ended, and how many seconds ago
     webhook_delays : the longest first, without those that are paused
+    refit_waiting_seconds : below 0 for one that was requested while the database's clock was ahead
     votes_not_in_board : counted only up to `MOST_COUNTED` before the first snapshot
     first_leaderboard_is_late : whether no snapshot exists although the votes have been enough for long
     imported : what became of the records of all imports
@@ -109,10 +110,14 @@ class ServiceFigures:
 
     @property
     def board_is_stale(self) -> bool:
-        """Whether new votes wait and the newest snapshot is older than the policy allows, or is still missing."""
+        """Whether new votes wait and the newest snapshot is older than the policy allows, or is still missing.
+
+        One from the future is stale too: its age is not known.
+        """
         if self.newest is None:
             return self.first_leaderboard_is_late
-        return self.newest.age_seconds > self.stale_after_seconds and self.votes_not_in_board > 0
+        too_old = self.newest.age_seconds > self.stale_after_seconds and self.votes_not_in_board > 0
+        return too_old or is_from_future(self.newest.age_seconds)
 
 
 def sum_ended_refits(conn: Connection, _last: UUID | None) -> tuple[Sums, Sums]:

@@ -86,7 +86,7 @@ def cancel_is_requested(conn: Connection, refit_id: UUID) -> bool:
 
 def typical_seconds(conn: Connection) -> float | None:
     """Return how long the last refit that published took, None if none has."""
-    took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
+    took = func.greatest(func.extract("epoch", refits.c.finished_at - refits.c.started_at), 0)
     statement = select(took).where(refits.c.state == "done").order_by(refits.c.finished_at.desc()).limit(1)
     seconds = conn.execute(statement).scalar_one_or_none()
     return None if seconds is None else float(seconds)
@@ -136,10 +136,13 @@ def database_time(conn: Connection) -> datetime:
 
 
 def last_ended(conn: Connection) -> Ended | None:
-    """Return how the last refit ended; None if none has ended."""
+    """Return how the last refit ended; None if none has ended.
+
+    Refits that ended in the future are left out: the clock was ahead, and what is due does not wait for it.
+    """
     statement = (
         select(refits.c.state, refits.c.finished_at)
-        .where(refits.c.finished_at.is_not(None))
+        .where(refits.c.finished_at <= func.clock_timestamp())
         .order_by(refits.c.finished_at.desc())
         .limit(1)
     )
@@ -162,8 +165,10 @@ def list_refits(conn: Connection, *, limit: int, before: tuple[datetime, UUID] |
 
 def _refits() -> Select[Any]:
     columns = (snapshots.c.id.label("snapshot_id"), snapshots.c.number.label("snapshot_number"))
-    running = func.extract("epoch", func.clock_timestamp() - refits.c.started_at).label("running_seconds")
-    return select(refits, running, *columns).outerjoin(snapshots, snapshots.c.refit_id == refits.c.id)
+    running = func.greatest(func.extract("epoch", func.clock_timestamp() - refits.c.started_at), 0)
+    return select(refits, running.label("running_seconds"), *columns).outerjoin(
+        snapshots, snapshots.c.refit_id == refits.c.id
+    )
 
 
 def _any(conn: Connection, rows: Select[Any]) -> bool:

@@ -18,6 +18,13 @@ from app.snapshots.vote_sets import (
 
 CountNewVotes = Callable[[Connection, str], int]
 """Counts the votes on record that are not in a vote set."""
+CLOCK_TOLERANCE_SECONDS = 30.0
+"""How far ahead something may be dated without a word: clocks of a primary and its replica differ by less."""
+
+
+def is_from_future(age_seconds: float) -> bool:
+    """Whether something of this age, by the database's clock, was dated while that clock was ahead."""
+    return age_seconds < -CLOCK_TOLERANCE_SECONDS
 
 
 def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNewVotes = new_votes_since) -> Freshness:
@@ -30,11 +37,13 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     policy = stored_policy(head["policy"])
     waiting = count_new_votes(conn, head["vote_set"])
     now = head["published_at"] + timedelta(seconds=head["age_seconds"])
+    age = head["age_seconds"]
+    too_old = waiting > 0 and age > policy.stale_after_seconds
     return Freshness(
         published_at=head["published_at"],
-        age_seconds=head["age_seconds"],
+        age_seconds=max(age, 0.0),
         votes_not_in_board=waiting,
-        stale=waiting > 0 and head["age_seconds"] > policy.stale_after_seconds,
+        stale=too_old or is_from_future(age),
         next_refit_due_at=next_refit_due_at(
             conn, policy, head["vote_set"], last_ended_at=head["last_refit_at"], now=now
         ),

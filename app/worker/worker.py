@@ -1,12 +1,10 @@
-import logging
+import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.schedulers.background import BackgroundScheduler
 
 from app.database.engine import Database
 from app.database.interruption import InterruptedWorkError, Interruption
@@ -54,12 +52,10 @@ class Worker:
         self._unavailable = False
         self._interrupted = False
         self._drawing = Interruption()
-        self._scheduler = BackgroundScheduler(timezone=UTC)
-        # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
-        logging.getLogger("apscheduler").setLevel(logging.ERROR)
-        self._run_every(worker.tick_seconds, self.run_refit)
-        # In the refits' thread, so that the two take turns with the one process that fits.
-        self._run_every(worker.tick_seconds, self.measure_fragility, thread="run_refit")
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        # In one thread, so that the two take turns with the one process that fits.
+        self._run_every(worker.tick_seconds, self.run_refit, self.measure_fragility)
         self._run_every(worker.tick_seconds, self.draw_charts)
         self._run_every(worker.tick_seconds, self.announce_stale)
         self._run_every(worker.tick_seconds, self.deliver_webhooks)
@@ -69,7 +65,8 @@ class Worker:
     def start(self) -> None:
         """Begin to tick, in threads of its own."""
         self._refits.start()
-        self._scheduler.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Stop ticking, and interrupt what is under way.
@@ -77,14 +74,16 @@ class Worker:
         A fit is killed and its refit recorded as failed. Another worker goes on with the import and the pruning, and
         begins the export and the charts again.
         """
+        self._stopping.set()
         self._refits.stop()
         self._webhooks.stop()
         self._imports.stop()
         self._exports.stop()
         self._drawing.interrupt()
         self._pruner.stop()
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=True)
+        for thread in self._threads:
+            if thread.ident is not None:  # started
+                thread.join()
 
     def run_refit(self) -> UUID | None:
         """Run the refit that was asked for or is due; return its id, None if there is none."""
@@ -156,14 +155,18 @@ class Worker:
         with self._database.read() as conn:
             return refit_can_begin(conn, scheduled=not self._interrupted)
 
-    def _run_every(self, seconds: float, job: Callable[[], object], *, thread: str | None = None) -> None:
-        """Run a job every so many seconds; where it takes longer, ticks are left out.
+    def _run_every(self, seconds: float, *jobs: Callable[[], object]) -> None:
+        """Run jobs one after the other in a thread of their own, with a pause after the last.
 
-        It has a thread of its own, or that of another job, after which it runs.
+        The pause does not follow the machine's clock, which may be set back.
         """
-        if thread is None:
-            self._scheduler.add_executor(ThreadPoolExecutor(1), job.__name__)
-        self._scheduler.add_job(
-            job, "interval", seconds=seconds, executor=thread or job.__name__, coalesce=True, max_instances=1,
-            misfire_grace_time=None,
-        )  # fmt: skip
+
+        def tick() -> None:
+            while not self._stopping.wait(seconds):
+                for job in jobs:
+                    try:
+                        job()
+                    except Exception:  # a bug in one kind of work must not end it
+                        log.exception("job_broke", job=job.__name__)
+
+        self._threads.append(threading.Thread(target=tick, name=jobs[0].__name__, daemon=True))

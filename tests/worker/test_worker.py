@@ -63,6 +63,22 @@ def test_a_dead_database_is_logged_once_and_outlived(
     assert events == ["database_unavailable", "database_available_again"]
 
 
+def test_a_bug_in_one_tick_does_not_end_the_ticks(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = []
+
+    def break_down(self: FitProcess) -> None:
+        ticks.append(self)
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(Worker, "run_refit", break_down)
+    monkeypatch.setattr(Worker, "measure_fragility", ticks.append)
+    broken = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.01)))
+    monkeypatch.setattr(FitProcess, "start", lambda _: None)
+    broken.start()
+    wait_until(lambda: len(ticks) > 4)
+    broken.stop()
+
+
 @pytest.mark.campaign
 @pytest.mark.own_child
 def test_stopping_cuts_a_fit_short(

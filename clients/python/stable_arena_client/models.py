@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description f95fc60b7d12b6ba: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 356c792084a5cdd4: make docs.
 
 from __future__ import annotations
 
@@ -1142,7 +1142,9 @@ class Leaderboard(BaseModel):
     votes_not_in_board: Annotated[int, Field(description="Votes recorded since; the next refit reads them.")]
     stale: Annotated[
         bool,
-        Field(description="Whether votes wait and the leaderboard is older than the policy's stale_after_seconds."),
+        Field(
+            description="Whether votes wait and the leaderboard is older than the policy's stale_after_seconds. Also true while published_at lies in the future: the database's clock was ahead, and the age is not known."
+        ),
     ]
     next_refit_due_at: Annotated[
         AwareDatetime | None,
