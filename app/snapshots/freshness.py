@@ -1,5 +1,6 @@
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping
 
@@ -26,15 +27,35 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     ----------
     head : of its snapshot, as `app.leaderboard.queries.find_state` returns it
     """
-    policy = stored_policy(head["policy"])
     waiting = count_new_votes(conn, head["vote_set"])
-    last, interval = head["last_refit_at"], timedelta(seconds=policy.refit_interval_seconds)
+    return freshness_of(head["published_at"], head["age_seconds"], waiting, refit_rhythm(head))
+
+
+@dataclass(frozen=True)
+class RefitRhythm:
+    """When the last refit ended, and what the policy says of refits."""
+
+    last_refit_at: datetime | None
+    interval: timedelta
+    stale_after_seconds: float
+
+
+def refit_rhythm(head: RowMapping) -> RefitRhythm:
+    """Return the rhythm of refits; `head` as in `judge_freshness`."""
+    policy = stored_policy(head["policy"])
+    interval = timedelta(seconds=policy.refit_interval_seconds)
+    return RefitRhythm(head["last_refit_at"], interval, policy.stale_after_seconds)
+
+
+def freshness_of(published_at: datetime, age_seconds: float, waiting: int, rhythm: RefitRhythm) -> Freshness:
+    """Return how fresh a leaderboard of this age is; `waiting` votes are not in it."""
+    last = rhythm.last_refit_at
     return Freshness(
-        published_at=head["published_at"],
-        age_seconds=head["age_seconds"],
+        published_at=published_at,
+        age_seconds=age_seconds,
         votes_not_in_board=waiting,
-        stale=waiting > 0 and head["age_seconds"] > policy.stale_after_seconds,
-        next_refit_due_at=last + interval if waiting and last is not None else None,
+        stale=waiting > 0 and age_seconds > rhythm.stale_after_seconds,
+        next_refit_due_at=last + rhythm.interval if waiting and last is not None else None,
     )
 
 
