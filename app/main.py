@@ -18,12 +18,13 @@ from app.http.bodies import BodyGate
 from app.http.compression import Compression
 from app.http.cross_origin import CrossOrigin
 from app.http.dependencies import refuse_unknown_parameters
+from app.http.kept_answers import KeptAnswers
 from app.http.limits import RateLimits
 from app.http.middleware import RequestLogMiddleware
 from app.http.openapi import install_openapi, operation_id
 from app.http.problems import install_problem_handlers
 from app.http.stopping import at_stop_signal
-from app.leaderboard.cache import LeaderboardCache
+from app.leaderboard.newest import NewestState
 from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
@@ -101,6 +102,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     known_names, worker = KnownNames(database), settings.worker
     with database.read() as conn:
         battle_tokens = read_battle_tokens(conn)
+    newest_state = NewestState(database, patience_seconds=settings.database.connect_timeout_seconds)
     resources = FitResources(worker.fit_seconds, worker.fit_memory_bytes, settings.fit.scheduler)
     return Services(
         settings=settings,
@@ -135,8 +137,9 @@ def build_services(settings: Settings, database: Database) -> Services:
             idempotency_hours=settings.ingest.idempotency_hours,
         ),
         battle_tokens=battle_tokens,
-        leaderboards=LeaderboardCache(database),
-        boards=Boards(database),
+        newest_state=newest_state,
+        answers=KeptAnswers(newest_state.read),
+        boards=Boards(),
         snapshot_events=SnapshotEvents(database, most=settings.pages.event_listeners),
         impacts=Impacts(database, resources),
         previews=PolicyPreviews(database, resources),

@@ -287,15 +287,15 @@ def main() -> None:
         serve = ["-m", "app.cli", "serve", "--port", "0", "--no-worker"]
         with (
             open_database_of(settings) as database,
-            _started(serve, environment) as (service, address),
-            _started(["-m", "benchmarks.strangers", "--refuse"], environment) as (_, control),
+            started(serve, environment) as (service, address),
+            started(["-m", "benchmarks.strangers", "--refuse"], environment) as (_, control),
         ):
-            key = _key(database)
+            key = make_key(database)
             asyncio.run(measure(address, control, key, server_of(service), given.strangers))
 
 
 @contextmanager
-def _started(arguments: list[str], environment: dict[str, str]) -> Iterator[tuple[int, str]]:
+def started(arguments: list[str], environment: dict[str, str]) -> Iterator[tuple[int, str]]:
     """Run Python with these arguments; yield the process and the address that it prints first."""
     command = [sys.executable, *arguments]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -305,7 +305,7 @@ def _started(arguments: list[str], environment: dict[str, str]) -> Iterator[tupl
             process.terminate()
 
 
-def _key(database: Database) -> str:
+def make_key(database: Database) -> str:
     with database.begin() as conn:
         return create_key(conn, "benchmark", ["ingest"])[1]
 

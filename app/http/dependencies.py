@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from app.auth.callers import Caller, Scope
 from app.database.errors import DatabaseBusyError
-from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError
+from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.http.admission import Admission
 from app.http.errors import MediaTypeError
 from app.http.problems import invalid_input
@@ -162,7 +162,8 @@ async def _optional_read(request: Request) -> Caller | None:
         return await authorise(request, "read")
     secret = bearer_secret(request)
     if secret is not None:
-        with suppress(NotAuthenticatedError):  # a stale key reads as a request without one does
+        # A stale key, or one that cannot be looked up now, reads as a request without one does.
+        with suppress(NotAuthenticatedError, UnavailableError):
             caller = await services.known_callers.identify(secret)
             services.rate_limits.count_caller(request.scope, caller)
             return caller

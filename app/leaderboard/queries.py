@@ -20,8 +20,13 @@ _STATE = """
             SELECT finished_at FROM refits WHERE finished_at <= clock_timestamp() ORDER BY requested_at DESC LIMIT 20
         ) r) AS last_refit_at,
         (SELECT md5(coalesce(string_agg(
-            ROW(id, name, organization, license, link, archived_at)::text, ',' ORDER BY id), '')) FROM models)
+            ROW(id, name, organization, license, link, released, archived_at)::text, ',' ORDER BY id), '')) FROM models)
+            || (SELECT md5(coalesce(string_agg(
+                ROW(a.*, a.valid_from > now(), a.valid_until > now())::text, ',' ORDER BY id), ''))
+                FROM model_aliases AS a)
+            || coalesce((SELECT max(id) FROM model_merges), 0)
             || CASE WHEN EXISTS (SELECT FROM snapshot_fragility AS f WHERE f.snapshot_id = s.id) THEN '+' ELSE '' END
+            || CASE WHEN EXISTS (SELECT FROM snapshot_charts AS c WHERE c.snapshot_id = s.id) THEN '*' ELSE '' END
             AS models_hash
     FROM snapshots s
 """
@@ -37,8 +42,9 @@ def find_state(
 
     `id, number, published_at, policy_version, votes_read, votes_used, votes_sealed, votes_hash, vote_set`;
     `age_seconds`, by the database's clock, below 0 for one from the future; `policy`, the settings in force;
-    `last_refit_at`, when the last refit ended; `models_hash`, which changes when anything that leaderboards show of a
-    model itself changes, and when the snapshot's fragility is there. None where there is no such snapshot.
+    `last_refit_at`, when the last refit ended; `models_hash`, which changes when anything that is shown of models
+    changes, their names, aliases and merges among it, and when the snapshot's fragility and charts are there. None
+    where there is no such snapshot.
     """
     if snapshot is not None:
         by_id = isinstance(snapshot, UUID)

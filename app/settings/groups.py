@@ -82,9 +82,9 @@ class ServerSettings(Group):
         description="Limit of every API key without a limit of its own, per process; unset or `none` for no limit.",
     )
     anonymous_requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
-        None,
+        600,
         ge=1,
-        description="Limit of every address without a valid key, per process; unset or `none` for no limit.",
+        description="Limit of every address without a valid key, per process; `none` for no limit.",
     )
     unread_bodies_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         60,

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping
@@ -37,16 +38,28 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     policy = stored_policy(head["policy"])
     waiting = count_new_votes(conn, head["vote_set"])
     now = head["published_at"] + timedelta(seconds=head["age_seconds"])
-    age = head["age_seconds"]
-    too_old = waiting > 0 and age > policy.stale_after_seconds
+    due_at = next_refit_due_at(conn, policy, head["vote_set"], last_ended_at=head["last_refit_at"], now=now)
+    rhythm = RefitRhythm(due_at, policy.stale_after_seconds)
+    return freshness_of(head["published_at"], head["age_seconds"], waiting, rhythm)
+
+
+@dataclass(frozen=True)
+class RefitRhythm:
+    """When the next refit by schedule is due, and how old a leaderboard may be while votes wait."""
+
+    due_at: datetime | None
+    stale_after_seconds: float
+
+
+def freshness_of(published_at: datetime, age_seconds: float, waiting: int, rhythm: RefitRhythm) -> Freshness:
+    """Return how fresh a leaderboard of this age is; `waiting` votes are not in it."""
+    too_old = waiting > 0 and age_seconds > rhythm.stale_after_seconds
     return Freshness(
-        published_at=head["published_at"],
-        age_seconds=max(age, 0.0),
+        published_at=published_at,
+        age_seconds=max(age_seconds, 0.0),
         votes_not_in_board=waiting,
-        stale=too_old or is_from_future(age),
-        next_refit_due_at=next_refit_due_at(
-            conn, policy, head["vote_set"], last_ended_at=head["last_refit_at"], now=now
-        ),
+        stale=too_old or is_from_future(age_seconds),
+        next_refit_due_at=rhythm.due_at,
     )
 
 

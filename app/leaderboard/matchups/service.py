@@ -1,8 +1,6 @@
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal
-from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
 
@@ -10,7 +8,6 @@ from app.errors import NotFoundError
 from app.leaderboard import queries as store
 from app.leaderboard.matchups.schemas import Matchup
 from app.leaderboard.row_files import rows_csv, rows_parquet
-from app.leaderboard.service import find_row
 from app.snapshots.schemas import SnapshotHead
 
 Position = tuple[int, int]
@@ -30,27 +27,6 @@ class PlacedMatchup:
 
     matchup: Matchup
     position: Position
-
-
-@dataclass(frozen=True)
-class MatchupVersion:
-    """A snapshot and a hash of what is known of its models: two answers with the same version agree."""
-
-    snapshot: SnapshotHead
-    models_hash: str
-
-
-def choose_matchups(
-    conn: Connection, snapshot: str | UUID | None = None, as_of: datetime | None = None
-) -> MatchupVersion:
-    """Return which snapshot's matchups are meant: by id or number, the newest at a time, or the newest.
-
-    Raises
-    ------
-    NotFoundError, NoSnapshotError
-    """
-    row = find_row(conn, snapshot, as_of)
-    return MatchupVersion(SnapshotHead.model_validate(dict(row)), row["models_hash"])
 
 
 def list_matchups(
