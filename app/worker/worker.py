@@ -19,8 +19,8 @@ from app.refits.runner import RefitRunner
 from app.refits.schedule import refit_can_begin, work_waits
 from app.settings import Settings
 from app.snapshots.retention.service import Pruner, Retention
+from app.snapshots.stale_alert import announce_stale_leaderboard
 from app.webhooks.delivery import Deliverer
-from app.webhooks.events import announce_stale_leaderboard
 
 log = structlog.get_logger()
 

@@ -15,8 +15,8 @@ from sqlalchemy import text
 from app.database.engine import Database
 from app.policy.service import current_policy
 from app.settings import Settings, WebhookSettings
+from app.snapshots.stale_alert import announce_stale_leaderboard
 from app.webhooks.delivery import MAX_ATTEMPTS, Deliverer, pause_after
-from app.webhooks.events import announce_stale_leaderboard
 
 Ask = Callable[..., Any]
 

@@ -1,3 +1,5 @@
+"""Votes that are retracted, and retractions that are taken back: both stay on record."""
+
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -12,10 +14,19 @@ from app.models.service import find_model
 from app.naming.names import name_error
 from app.votes import queries as store
 from app.votes.queries import Target
+from app.votes.retractions import queries as withdrawals
 from app.votes.rules import WINNERS
 from app.votes.schemas import Retraction, VoteOnRecord
-from app.votes.withdrawals.queries import list_with_withdrawals
-from app.votes.withdrawals.service import find_retraction
+
+
+class BattleTakenError(ConflictError):
+    """A retracted vote cannot count again: the annotator has voted anew on its battle. The problem names that vote."""
+
+    code = "battle-taken"
+    title = "The battle has another vote"
+
+    def __init__(self, detail: str, vote_id: UUID) -> None:
+        super().__init__(detail, extensions={"id": str(vote_id)})
 
 
 def find_vote(conn: Connection, vote_id: UUID) -> VoteOnRecord:
@@ -73,7 +84,59 @@ def retract_votes(conn: Connection, target: Target, reference: str, *, reason: s
 
 def list_retractions(conn: Connection, *, limit: int, before: UUID | None = None) -> list[Retraction]:
     """Return retractions, the newest first. `before` is the id of one that only older ones follow."""
-    return [Retraction.model_validate(dict(row)) for row in list_with_withdrawals(conn, limit=limit, before=before)]
+    return [
+        Retraction.model_validate(dict(row))
+        for row in withdrawals.list_with_withdrawals(conn, limit=limit, before=before)
+    ]
+
+
+def find_retraction(conn: Connection, retraction_id: UUID) -> Retraction:
+    """Return a retraction.
+
+    Raises
+    ------
+    NotFoundError
+    """
+    row = withdrawals.find_retraction(conn, retraction_id)
+    if row is None:
+        raise NotFoundError(f"there is no retraction {retraction_id}")
+    return Retraction.model_validate(dict(row))
+
+
+def withdraw_retraction(conn: Connection, retraction_id: UUID, *, reason: str, withdrawn_by: str) -> Retraction:
+    """Take back a retraction: its votes count again, from the next refit on, unless something else retracts them.
+
+    A withdrawn retraction stays as it is. Needs a READ COMMITTED transaction.
+
+    Raises
+    ------
+    NotFoundError
+    BattleTakenError
+        The annotator of a vote has voted anew on its battle.
+    ConflictError
+        The file of an import that was undone has been imported again, so that its votes would count twice.
+    """
+    store.lock_retractions(conn)
+    found = find_retraction(conn, retraction_id)
+    if found.withdrawn_at is not None:
+        return found
+    if found.target == "import" and (again := withdrawals.find_imported_again(conn, UUID(found.target_id))):
+        raise ConflictError(f"the same file was imported again, by import {again}: undo that one first")
+    withdrawals.lock_battles_of(conn, retraction_id)
+    withdrawals.insert_withdrawal(
+        conn, {"retraction_id": retraction_id, "reason": reason, "withdrawn_by": withdrawn_by}
+    )
+    if rival := withdrawals.find_rival(conn, retraction_id):
+        own, other = rival
+        raise BattleTakenError(
+            f"vote {own} cannot count again: vote {other} is on the same battle; retract that one first", other
+        )
+    # Without the reason: people write names into reasons, and the audit log is never changed.
+    detail = {"target": found.target, "votes": withdrawals.count_restored(conn, retraction_id)}
+    audit.record(
+        conn, actor=withdrawn_by, action="votes.retraction.withdraw", subject=str(retraction_id), detail=detail
+    )
+    return find_retraction(conn, retraction_id)
 
 
 def _retract(

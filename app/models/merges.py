@@ -9,11 +9,9 @@ from sqlalchemy import Connection
 
 from app.audit import service as audit
 from app.errors import BadInputError, ConflictError, FieldError
-from app.merges import queries as store
-from app.merges.schemas import Merge, MergeOnRecord, NewVersion
+from app.models import queries as store
 from app.models.contestants import ALWAYS, Contestants, Rule, read_contestants
-from app.models.queries import lock_names
-from app.models.schemas import FoundModel, NewModel, Version
+from app.models.schemas import FoundModel, Merge, MergeOnRecord, NewModel, NewVersion, Version
 from app.models.service import add_model, find_model, get_model
 from app.naming.names import name_error
 from app.webhooks.events import announce
@@ -35,7 +33,7 @@ def merge_model(conn: Connection, reference: str, merge: Merge, *, merged_by: st
     ConflictError
         The model is merged into a third one already, or the other model's votes count for this one.
     """
-    lock_names(conn)
+    store.lock_names(conn)
     found, into = find_model(conn, reference), find_model(conn, merge.into)
     contestants = read_contestants(conn)
     before = _rule(contestants, found.model_id, ALWAYS)
@@ -63,7 +61,7 @@ def unmerge_model(conn: Connection, reference: str, *, reason: str | None, unmer
     ------
     NotFoundError
     """
-    lock_names(conn)
+    store.lock_names(conn)
     found = find_model(conn, reference)
     if _rule(read_contestants(conn), found.model_id, ALWAYS) is None:
         return found
@@ -89,7 +87,7 @@ def mark_changed(conn: Connection, reference: str, change: NewVersion, *, marked
     ConflictError
         The name that the earlier model gets is taken.
     """
-    lock_names(conn)
+    store.lock_names(conn)
     if change.at > store.database_time(conn):
         raise BadInputError("the time lies in the future", (FieldError("/at", "must not lie in the future"),))
     found = find_model(conn, reference)
@@ -113,7 +111,7 @@ def unmark_changed(conn: Connection, reference: str, change: NewVersion, *, unma
     ------
     NotFoundError
     """
-    lock_names(conn)
+    store.lock_names(conn)
     found = find_model(conn, reference)
     if _rule(read_contestants(conn), found.model_id, change.at) is not None:
         store.insert_merge(conn, found.model_id, change.at, None, reason=change.reason, recorded_by=unmarked_by)
