@@ -27,6 +27,7 @@ UNSENT_BYTES = 32 * 1024 * 1024
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _RETRY_SECONDS = 5
+_REFUSAL_SECONDS = 1.0  # until a head is answered that is refused: who sends such heads in a loop sends few
 _PIECE = 16 * 1024  # bytes that are parsed between two looks at the limits; the server reads up to 256 KiB at once
 _LINE_BYTES = 4  # of a header beside its name and value
 
@@ -41,12 +42,21 @@ class ConnectionLimits:
     ----------
     per_address : connections that an address may have at once, of IPv6 the network of a subscriber; None for any number
     head_seconds : time from the first byte of a request, or from the opening of the connection, to the end of its head
+    refusal_seconds : time until the answer to a head that is refused
     unsent_bytes : most bytes of answers that wait for their readers; beyond, the one that waits longest is cut off
     """
 
-    def __init__(self, per_address: int | None, head_seconds: float, unsent_bytes: int = UNSENT_BYTES) -> None:
+    def __init__(
+        self,
+        per_address: int | None,
+        head_seconds: float,
+        *,
+        refusal_seconds: float = _REFUSAL_SECONDS,
+        unsent_bytes: int = UNSENT_BYTES,
+    ) -> None:
         self._per_address = per_address
         self.head_seconds = head_seconds
+        self.refusal_seconds = refusal_seconds
         self._unsent_bytes = unsent_bytes
         self._unsent: dict[LimitedConnection, int] = {}
         self._open: Counter[str] = Counter()
@@ -133,7 +143,7 @@ class LimitedConnection(HttpToolsProtocol):
         try:
             self._network = self._limits.enter(self.client[0] if self.client else "")
         except RateLimitedError as error:
-            self._refuse(error)
+            self._end(error)
         else:
             self._wait()
 
@@ -152,12 +162,12 @@ class LimitedConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Pass the data on, piece by piece; if a head is not complete with it, wait for the rest."""
         for start in range(0, len(data), _PIECE):
-            if self.transport.is_closing():
+            if self._failure is not None or self.transport.is_closing():
                 return
             piece = data[start : start + _PIECE]
             self._unfinished_bytes += len(piece)
             super().data_received(piece)
-            if self._head_bytes + self._unfinished_bytes > HEAD_BYTES and not self.transport.is_closing():
+            if self._head_bytes + self._unfinished_bytes > HEAD_BYTES and self._failure is None:
                 self._refuse(_too_many_bytes())
         if self._in_head and self._waiting is None and not self.transport.is_closing():
             self._wait()
@@ -231,11 +241,19 @@ class LimitedConnection(HttpToolsProtocol):
         raise failure
 
     def _refuse(self, error: StableArenaError) -> None:
-        if self._in_progress is None:
-            self.transport.write(_refusal(error))
-            self.transport.close()
-        else:
+        """End the connection, in some time unless an answer is in progress."""
+        self._failure = error
+        self._stop_waiting()
+        if self._in_progress is not None:
             self.transport.abort()
+        else:
+            self.transport.pause_reading()
+            self._waiting = self.loop.call_later(self._limits.refusal_seconds, self._end, error)
+
+    def _end(self, error: StableArenaError) -> None:
+        self._waiting = None
+        self.transport.write(_refusal(error))
+        self.transport.close()
 
     def _wait(self) -> None:
         self._waiting = self.loop.call_later(self._limits.head_seconds, self._give_up)

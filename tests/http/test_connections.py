@@ -53,7 +53,7 @@ def serving(limits: ConnectionLimits, trusted: str = PROXY) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     """Of a server without a limit for addresses."""
-    with serving(ConnectionLimits(None, 30)) as port:
+    with serving(ConnectionLimits(None, 30, refusal_seconds=0)) as port:
         yield port
 
 
