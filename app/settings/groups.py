@@ -248,6 +248,11 @@ class ImportSettings(Group):
     max_expanded_bytes: int = Field(
         8 * 1024**3, ge=1024, description="Largest size of a compressed or Parquet upload once it is unpacked."
     )
+    memory_bytes: Annotated[int | None, NO_LIMIT] = Field(
+        2 * 1024**3,
+        ge=1024**3,
+        description="An upload that needs more memory to be read fails (at least 1 GiB); `none` for no limit.",
+    )
 
 
 class ExportSettings(Group):

@@ -10,7 +10,7 @@ from app.database.engine import Database
 from app.database.interruption import InterruptedWorkError, Interruption
 from app.errors import UnavailableError
 from app.exports.runner import ExportRunner
-from app.imports.runner import ImportRunner
+from app.imports.runner import ImportProcess, ImportRunner
 from app.leaderboard.charts.service import draw_newest
 from app.policy.service import current_policy
 from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
@@ -32,9 +32,15 @@ class Worker:
 
     Each kind of work has a thread, which looks at every tick whether there is something to do. Any number of workers
     may share one database.
+
+    Parameters
+    ----------
+    prepare_child : called in the process that reads uploaded files, to configure its log
     """
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, *, prepare_child: Callable[[], None] | None = None
+    ) -> None:
         worker, lease_seconds = settings.worker, settings.worker.lease_seconds
         self._database = database
         self._lease_seconds = lease_seconds
@@ -42,7 +48,10 @@ class Worker:
         self._refits = RefitRunner(database, lease_seconds=lease_seconds, process=self._process)
         self._webhooks = Deliverer(database, allow_private=settings.webhooks.allow_private_addresses)
         self._imports = ImportRunner(
-            database, lease_seconds=lease_seconds, max_expanded_bytes=settings.imports.max_expanded_bytes
+            database,
+            lease_seconds=lease_seconds,
+            max_expanded_bytes=settings.imports.max_expanded_bytes,
+            process=ImportProcess(memory_bytes=settings.imports.memory_bytes, priority=0, prepare=prepare_child),
         )
         self._exports = ExportRunner(database, lease_seconds=lease_seconds, keep_days=settings.exports.keep_days)
         retention = Retention(

@@ -156,7 +156,7 @@ def test_a_dry_run(post: Ask, ask: Ask, import_runner: ImportRunner, database: D
         (b"\x28\xb5\x2f\xfd" + b"\x00" * 9, "cannot be decompressed"),
         (b"\x00" * 5000, "not UTF-8"),
         ((HEADER + "k,a,b,tie,\n").encode("utf-16"), "not UTF-8"),
-        (gzip.compress(b"0" * 70_000_000, mtime=0), "has a line of more than 67,108,864 bytes"),
+        (gzip.compress(b"0" * 70_000_000, mtime=0), "has a record of more than 16,777,216 bytes"),
     ],
 )
 def test_what_is_no_vote_file_fails_with_a_line(
