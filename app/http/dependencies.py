@@ -14,7 +14,7 @@ from app.auth.callers import Caller, Scope
 from app.database.errors import DatabaseBusyError
 from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.http.admission import Admission
-from app.http.errors import MediaTypeError
+from app.http.errors import MediaTypeError, RateLimitedError
 from app.http.problems import invalid_input
 from app.services import Services
 
@@ -167,8 +167,23 @@ async def _optional_read(request: Request) -> Caller | None:
             caller = await services.known_callers.identify(secret)
             services.rate_limits.count_caller(request.scope, caller)
             return caller
-    services.rate_limits.count_anonymous(request.scope)
+    await count_stranger(request)
     return None
+
+
+async def count_stranger(request: Request) -> None:
+    """Count a public read without a key. If the address has too many refusals too, this one comes late.
+
+    Raises
+    ------
+    RateLimitedError
+    """
+    services = services_of(request)
+    try:
+        services.rate_limits.count_anonymous(request.scope)
+    except RateLimitedError:
+        await services.back_off.wait(request.scope)
+        raise
 
 
 # None where the leaderboard is public and the request has no valid key.

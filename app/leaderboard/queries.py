@@ -1,6 +1,6 @@
 """What is published: leaderboards with their snapshot's current state, pairs of models, and one model's history."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -30,6 +30,7 @@ _STATE = """
             AS models_hash
     FROM snapshots s
 """
+_AT_ONCE = 1_000
 _NEWEST = text(f"{_STATE} ORDER BY s.number DESC LIMIT 1")
 _NEWEST_AS_OF = text(f"{_STATE} WHERE s.published_at <= :as_of ORDER BY s.number DESC LIMIT 1")
 _ONE = text(f"{_STATE} WHERE s.id = CAST(:id AS uuid) OR s.number = CAST(:number AS integer)")
@@ -108,8 +109,8 @@ def list_matchups(
     among: Collection[int] | None = None,
     after: tuple[int, int] | None = None,
     limit: int | None = None,
-) -> Sequence[RowMapping]:
-    """Return a snapshot's pairs, or those of one model, or those among some models; by their numbers, after a pair.
+) -> Iterator[RowMapping]:
+    """Yield a snapshot's pairs, or those of one model, or those among some models; by their numbers, after a pair.
 
     Each row has the columns of `snapshot_matchups` and the names `model_a` and `model_b`. Pairs with an archived model
     are left out, except where that model is `model_id`.
@@ -136,7 +137,9 @@ def list_matchups(
         statement = statement.where(c.model_a_id.in_(among), c.model_b_id.in_(among))
     if after is not None:
         statement = statement.where(tuple_(*pair) > after)
-    return conn.execute(statement).mappings().all()
+    # In parts: while psycopg makes rows of what it has received, no other thread runs.
+    for part in conn.execute(statement).mappings().partitions(_AT_ONCE):
+        yield from part
 
 
 def has_matchups(conn: Connection, snapshot_id: UUID) -> bool:

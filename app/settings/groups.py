@@ -89,8 +89,8 @@ class ServerSettings(Group):
     unread_bodies_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         60,
         ge=1,
-        description="Requests of an address whose bodies are refused unread, per process; the answers to more of them "
-        "come some five seconds late. `none` for no limit.",
+        description="Requests of an address that are refused with their bodies unread, or as reads past its limit, per "
+        "process; the answers to more of them come some five seconds late. `none` for no limit.",
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Origins (https://host), separated by commas, whose pages may call the service from a browser."

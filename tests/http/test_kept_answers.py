@@ -3,16 +3,14 @@
 import asyncio
 import gzip
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import pytest
 from fastapi import Request, Response
 from httpx import Client
-from sqlalchemy import event
 
-from app.database.engine import Database
 from app.errors import NotFoundError
 from app.http.blanks import Blank, leave_blank
 from app.http.kept_answers import KeptAnswers
@@ -150,22 +148,8 @@ def test_a_network_that_asks_for_ever_new_answers_leaves_turns_to_others() -> No
     asyncio.run(ask())
 
 
-@pytest.fixture
-def statements(database: Database) -> Iterator[list[str]]:
-    """What the service asks the database."""
-    seen: list[str] = []
-    engine = database._engine
-
-    def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
-    yield seen
-    event.remove(engine, "before_cursor_execute", note)
-
-
 def _same(text: str) -> str:
-    return re.sub(r'nonce="[^"]*"|"age_seconds":[0-9.e+-]+|<time .*?</time>', "", text)
+    return re.sub(r'nonce(:inherited)?="[^"]*"|"age_seconds":[0-9.e+-]+|<time .*?</time>', "", text)
 
 
 def test_public_reads_are_made_once(client: Client, three: int) -> None:
@@ -173,9 +157,9 @@ def test_public_reads_are_made_once(client: Client, three: int) -> None:
         first, again = client.get(path), client.get(path)
         assert first.status_code == again.status_code == 200, path
         assert _same(first.text) == _same(again.text), path
-        for encoding in ("identity", "gzip", "zstd"):
+        for encoding in ("identity", "gzip"):
             other = client.get(path, headers={"Accept-Encoding": encoding})
-            assert other.headers.get("content-encoding", "identity") in (encoding, "identity", "gzip"), path
+            assert other.headers.get("content-encoding", "identity") in (encoding, "identity"), path
             assert _same(other.text) == _same(first.text), (path, encoding)
 
 

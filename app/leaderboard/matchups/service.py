@@ -1,6 +1,6 @@
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import Connection, RowMapping
 
@@ -47,12 +47,18 @@ def list_matchups(
     NoMatchupsError
     """
     rows = store.list_matchups(conn, snapshot.id, model_id=model_id, among=among, after=after, limit=limit)
-    if not rows and not store.has_matchups(conn, snapshot.id):
+    found = [PlacedMatchup(_seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
+    if not found:
+        _require_matchups(conn, snapshot)
+    return found
+
+
+def _require_matchups(conn: Connection, snapshot: SnapshotHead) -> None:
+    if not store.has_matchups(conn, snapshot.id):
         raise NoMatchupsError(
             f"snapshot {snapshot.number} has no matchups: old snapshots drop them, and early versions of the service "
             "kept none"
         )
-    return [PlacedMatchup(_seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
 
 
 def write_matchups(
@@ -64,10 +70,11 @@ def write_matchups(
     ------
     NoMatchupsError
     """
-    rows: list[dict[str, Any]] = [
-        {**one.matchup.model_dump(), "snapshot": snapshot.number}
-        for one in list_matchups(conn, snapshot, model_id=model_id)
-    ]
+    _require_matchups(conn, snapshot)
+    rows = (
+        {**_seen_by(model_id, row).model_dump(), "snapshot": snapshot.number}
+        for row in store.list_matchups(conn, snapshot.id, model_id=model_id)
+    )
     columns = [*Matchup.model_fields, "snapshot"]
     return rows_csv(rows, columns) if form == "csv" else rows_parquet(rows, columns)
 
