@@ -8,6 +8,7 @@ from fastapi import Depends, Request, Security
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from app.auth.callers import Caller, Scope
@@ -209,7 +210,11 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 def _declared(dependant: Dependant) -> Iterator[str]:
     for parameter in dependant.query_params:
-        yield parameter.alias
+        model = parameter.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):  # all parameters of the endpoint in one
+            yield from (field.alias or name for name, field in model.model_fields.items())
+        else:
+            yield parameter.alias
     for dependency in dependant.dependencies:
         yield from _declared(dependency)
 

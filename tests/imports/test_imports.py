@@ -239,6 +239,9 @@ def test_uploads_have_a_limit_of_their_own(
         assert_problem(whole, 413, "body-too-large")
         piecewise = client.post("/api/v1/imports", content=(b"x" * 10_000 for _ in range(11)), headers=headers)
         assert_problem(piecewise, 413, "body-too-large")
+        form = {"file": ("v.csv", b"x" * 100_001)}
+        headers.pop("Content-Type")
+        assert_problem(client.post("/api/v1/imports", files=form, headers=headers), 413, "body-too-large")
     assert [count(database, table) for table in TABLES[1:3]] == [1, 1]
 
 
