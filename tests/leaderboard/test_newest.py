@@ -50,7 +50,7 @@ def test_many_readers_share_a_look(counting: Counting, three: int) -> None:
 
 def test_a_database_that_hangs_is_not_waited_for_twice(counting: Counting, three: int) -> None:
     async def ask() -> None:
-        newest = NewestState(counting, patience_seconds=0.5)
+        newest = NewestState(counting, patience_seconds=2.0)
         counting.answers.clear()
         for _ in range(3):
             with pytest.raises(DatabaseBusyError):
