@@ -22,6 +22,8 @@ HEADERS = 100
 TARGET_BYTES = 8 * 1024
 WAITING_REQUESTS = 32
 """Requests that a connection may send before the one in progress is answered."""
+HEAD_SECONDS = 10.0
+"""Time that the line and the headers of a request may take."""
 UNSENT_BYTES = 32 * 1024 * 1024
 """Of answers that callers do not read, of all connections together."""
 
@@ -49,7 +51,7 @@ class ConnectionLimits:
     def __init__(
         self,
         per_address: int | None,
-        head_seconds: float,
+        head_seconds: float = HEAD_SECONDS,
         *,
         refusal_seconds: float = _REFUSAL_SECONDS,
         unsent_bytes: int = UNSENT_BYTES,

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping
@@ -8,7 +8,7 @@ from app.audit import service as audit
 from app.errors import NotFoundError, PreconditionFailedError
 from app.policy import queries as store
 from app.policy.schemas import Policy, PolicyVersion
-from app.rating.settings import EVIDENCE_TESTS
+from app.rating.settings import EVIDENCE_TESTS, FlagRule
 
 
 def current_policy(conn: Connection) -> PolicyVersion:
@@ -80,8 +80,12 @@ def stored_policy(settings: Mapping[str, Any]) -> Policy:
     """Return a policy that is on record, even where today's rules would refuse it.
 
     An earlier version of the service may have had wider bounds. Its policies can still be read and replaced. It may
-    also have had tests that no longer exist: they are left out.
+    also have had settings and tests that no longer exist: they are left out. In place of a flag rule that no longer
+    exists stands the default.
     """
+    settings = {name: value for name, value in settings.items() if name in Policy.model_fields}
+    if settings.get("flag_rule") not in get_args(FlagRule):
+        settings.pop("flag_rule", None)
     tests = settings.get("evidence_tests", EVIDENCE_TESTS)
     known = tuple(test for test in EVIDENCE_TESTS if test in tests) or EVIDENCE_TESTS
     settings = {**settings, "evidence_tests": known}

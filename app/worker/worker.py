@@ -24,6 +24,7 @@ from app.webhooks.delivery import Deliverer
 
 log = structlog.get_logger()
 
+TICK_SECONDS = 1.0
 _PRUNE_SECONDS = 300.0
 
 
@@ -39,7 +40,12 @@ class Worker:
     """
 
     def __init__(
-        self, database: Database, settings: Settings, *, prepare_child: Callable[[], None] | None = None
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        tick_seconds: float = TICK_SECONDS,
+        prepare_child: Callable[[], None] | None = None,
     ) -> None:
         worker, lease_seconds = settings.worker, settings.worker.lease_seconds
         self._database = database
@@ -64,11 +70,11 @@ class Worker:
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         # In one thread, so that the two take turns with the one process that fits.
-        self._run_every(worker.tick_seconds, self.run_refit, self.measure_fragility)
-        self._run_every(worker.tick_seconds, self.draw_charts)
-        self._run_every(worker.tick_seconds, self.announce_stale)
-        self._run_every(worker.tick_seconds, self.deliver_webhooks)
-        self._run_every(worker.tick_seconds, self.run_files)
+        self._run_every(tick_seconds, self.run_refit, self.measure_fragility)
+        self._run_every(tick_seconds, self.draw_charts)
+        self._run_every(tick_seconds, self.announce_stale)
+        self._run_every(tick_seconds, self.deliver_webhooks)
+        self._run_every(tick_seconds, self.run_files)
         self._run_every(_PRUNE_SECONDS, self.prune_snapshots)
 
     def start(self) -> None:

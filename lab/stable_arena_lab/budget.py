@@ -17,7 +17,7 @@ from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.joining import Attack, join, votes_of_attackers
 
-Defence = Literal["m-elo", "none", "threshold", "probability", "evidence"]
+Defence = Literal["m-elo", "none", "threshold", "evidence"]
 DEFENCES: tuple[Defence, ...] = get_args(Defence)
 STEP = 8  # the first step from the guess is an eighth of it
 NEARLY_SURE = 1.5  # times the median, which lifts in nearly every draw of the attackers' votes
@@ -81,7 +81,7 @@ def find_budget(
     settings : of the leaderboard
     model : the target: an identified model that is not the first
     defence : "m-elo" (Bradley-Terry, no annotator excluded), "none" (the method of `settings`, no annotator excluded),
-        or the flag rule by which annotators are excluded; "probability" needs settings with an interval
+        or the flag rule by which annotators are excluded
     most : largest number of attackers to try
     draws : new draws of the attackers' votes, in which half, all, and 1.5 times the number found are tried
 
@@ -158,9 +158,7 @@ class _Trials:
     """Leaderboards with attackers added, each fitted from the leaderboard without them."""
 
     def __init__(self, cells: Cells, settings: LoopSettings, attack: Attack, most: int, seed: int) -> None:
-        self._settings = settings
-        if settings.flag_rule != "probability":  # this rule needs standard errors
-            self._settings = replace(settings, interval="none")
+        self._settings = replace(settings, interval="none")
         self._cells, self._attack, self._most, self._seed = cells, attack, most, seed
         self._round = run_round(cells, self._settings)
         self.before = self._round.models

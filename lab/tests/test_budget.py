@@ -51,13 +51,6 @@ def test_excluded_attackers_lift_no_model(cells: Cells) -> None:
     assert find_budget(cells, SETTINGS, model, Attack("mimic", 100), "evidence", most=6).median_attackers is None
 
 
-def test_the_probability_rule_has_standard_errors_in_the_trials_too(cells: Cells) -> None:
-    settings = LoopSettings(min_votes=0)
-    assert find_budget(cells, settings, at_rank(cells, 2), ATTACK, "probability", most=8).at_least >= 1
-    with pytest.raises(ValueError, match="needs an interval"):
-        find_budget(cells, SETTINGS, at_rank(cells, 2), ATTACK, "probability", most=8)
-
-
 @pytest.mark.parametrize("most", [1, 2, 7, 64])
 @pytest.mark.parametrize("guess", [0, 1, 5, 40, 64])
 def test_the_search_finds_any_number_from_any_guess(guess: int, most: int) -> None:

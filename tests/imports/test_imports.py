@@ -288,9 +288,7 @@ def test_a_moment_that_cannot_be_stored_is_found_before_anything_is_written(
 def test_with_pseudonyms_raw_keys_are_nowhere_afterwards(
     settings: Settings, keys: dict[str, str], serving: Any, database: Database, tmp_path: Path
 ) -> None:
-    working = settings.model_copy(
-        update={"worker": WorkerSettings(tick_seconds=0.05), "pseudonym_key": SecretStr("s" * 40)}
-    )
+    working = settings.model_copy(update={"worker": WorkerSettings(), "pseudonym_key": SecretStr("s" * 40)})
     headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
     body = HEADER + "raw-key,a,b,tie,1\nraw-key,a,b,model_a,1\nraw-key,a,a,tie,\n"
     with serving(create_app(working)) as url, Client(base_url=url, timeout=120) as client:

@@ -148,7 +148,7 @@ def test_a_stopped_runner_lets_go_and_the_next_goes_on(post: Ask, database: Data
 def test_the_service_runs_imports_by_itself(
     settings: Settings, keys: dict[str, str], serving: Any, database: Database
 ) -> None:
-    working = settings.model_copy(update={"worker": WorkerSettings(tick_seconds=0.05)})
+    working = settings.model_copy(update={"worker": WorkerSettings()})
     headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
     with serving(create_app(working)) as url, Client(base_url=url, timeout=120) as client:
         posted = client.post("/api/v1/imports", content=(HEADER + "k,a,b,tie,\n").encode(), headers=headers)

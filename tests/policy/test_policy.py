@@ -21,7 +21,6 @@ DEFAULTS = {
     "influence_limit": 1.25,
     "bias_correction": True,
     "flag_rule": "evidence",
-    "flag_probability": 0.95,
     "evidence_ratio": 100.0,
     "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
     "release_margin": 0.1,
@@ -111,7 +110,7 @@ def test_of_two_who_replace_the_same_version_one_does(ask: Ask) -> None:
         {"settings": {**DEFAULTS, "evidence_tests": []}},
         {"settings": {**DEFAULTS, "max_tag_boards": 32}},
         {"settings": {**DEFAULTS, "interval": "wide"}},
-        {"settings": {**DEFAULTS, "flag_rule": "probability", "interval": "none"}},
+        {"settings": {**DEFAULTS, "flag_rule": "probability"}},
         {"settings": {**DEFAULTS, "refit_interval_seconds": 0}},
         {"settings": {**DEFAULTS, "base": 1e308}},
         {"settings": {**DEFAULTS, "prior_sd": 1e-300}},
@@ -164,13 +163,11 @@ def test_half_a_surrogate_pair_is_no_reason(ask: Ask, assert_problem: Ask) -> No
     assert_problem(ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 422, "invalid")
 
 
-def test_a_rule_that_needs_intervals_is_refused_without_them(ask: Ask, assert_problem: Ask) -> None:
-    settings = {**DEFAULTS, "flag_rule": "probability", "interval": "none"}
+def test_a_removed_setting_and_a_removed_rule_are_refused(ask: Ask, assert_problem: Ask) -> None:
+    settings = {**DEFAULTS, "flag_rule": "probability", "flag_probability": 0.95}
     answer = ask("PUT", "/policy", json={"settings": settings, "reason": "a test"})
-    assert_problem(answer, 422, "invalid")
-    assert "flag_rule probability needs an interval" in str(answer.json()["errors"])
-    settings["interval"] = "sandwich"
-    assert ask("PUT", "/policy", json={"settings": settings, "reason": "a test"}).status_code == 200
+    errors = assert_problem(answer, 422, "invalid")["errors"]
+    assert {error["pointer"] for error in errors} == {"/settings/flag_rule", "/settings/flag_probability"}
 
 
 def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
@@ -178,7 +175,7 @@ def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
 ) -> None:
     refit()
     tests = [*DEFAULTS["evidence_tests"], "group"]  # a test that no longer exists
-    stored = {**DEFAULTS, "evidence_tests": tests, "flag_rule": "probability", "interval": "none", "ability_cap": 1.01}
+    stored = {**DEFAULTS, "evidence_tests": tests, "flag_rule": "threshold", "ability_cap": 1.01}
     del stored["max_tag_boards"]  # which it did not have
     with database.begin() as conn:
         conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
@@ -201,3 +198,13 @@ def test_a_policy_with_a_test_that_no_longer_exists_is_in_force_without_it(
             conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
         assert ask("GET", "/policy").json()["settings"] == {**DEFAULTS, "evidence_tests": left}
         assert refit()["state"] == "done"
+
+
+@pytest.mark.parametrize("bounds", [{}, {"ability_cap": 1.01}])
+def test_a_policy_with_a_rule_that_no_longer_exists_is_read_with_the_default(
+    ask: Ask, database: Database, bounds: dict[str, float]
+) -> None:
+    stored = {**DEFAULTS, **bounds, "flag_rule": "probability", "flag_probability": 0.9}
+    with database.begin() as conn:
+        conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
+    assert ask("GET", "/policy").json()["settings"] == {**DEFAULTS, **bounds}

@@ -12,7 +12,7 @@ from app.leaderboard.service import choose_leaderboard
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitProcess
 from app.refits.service import find_refit, list_refits, request_refit
-from app.settings import Settings, WorkerSettings
+from app.settings import Settings
 from app.snapshots.service import NoSnapshotError
 from app.worker.worker import Worker
 from tests.fixtures.waiting import wait_until
@@ -20,7 +20,7 @@ from tests.fixtures.waiting import wait_until
 
 @pytest.fixture
 def worker(database: Database) -> Iterator[Worker]:
-    worker = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.2)))
+    worker = Worker(database, Settings(), tick_seconds=0.2)
     yield worker
     worker.stop()
 
@@ -72,7 +72,7 @@ def test_a_bug_in_one_tick_does_not_end_the_ticks(database: Database, monkeypatc
 
     monkeypatch.setattr(Worker, "run_refit", break_down)
     monkeypatch.setattr(Worker, "measure_fragility", ticks.append)
-    broken = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.01)))
+    broken = Worker(database, Settings(), tick_seconds=0.01)
     monkeypatch.setattr(FitProcess, "start", lambda _: None)
     broken.start()
     wait_until(lambda: len(ticks) > 4)

@@ -89,7 +89,7 @@ def run_round(
     if settings.exclude and of_evidence.any():
         result = seconds.add(_fit_again(cells, rest, settings, start, "flagged by the evidence"))
         judge.weigh(result)
-    of_ability = judge.unable(result.annotators.ability, result.annotators.se)
+    of_ability = judge.unable(result.annotators.ability)
     low = of_ability.low & rest & ~keep_always
     if settings.exclude and low.any():
         at_most = f"at or below the ability threshold {settings.min_ability}"
@@ -103,7 +103,7 @@ def run_round(
     ability, se = result.annotators.ability, result.annotators.se
     shadow, shadow_se = _shadows(cells, in_fit, result, settings)
     known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
-    by_ability = judge.unable(known, known_se)
+    by_ability = judge.unable(known)
     acted = (suspects.low | by_ability.low) & enough
     below = acted | (opinionated.low & enough)
     held = (suspects.held | of_ability.held | by_ability.held | (opinionated.held & ~acted)) & enough

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 356c792084a5cdd4: make docs.
+# Written by clients/python/generate.py from the OpenAPI description d09147501c0b251d: make docs.
 
 from __future__ import annotations
 
@@ -297,15 +297,11 @@ class Policy(BaseModel):
         ),
     ] = True
     flag_rule: Annotated[
-        Literal["threshold", "probability", "evidence"],
+        Literal["threshold", "evidence"],
         Field(
-            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). probability: those whose ability is at or below ε with at least flag_probability. evidence: those that a test on the votes finds, and then those whose adjusted ability is more likely than not at or below ε. The tests favour, against and mimic are about a model: they flag, and never exclude."
+            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those that a test on the votes finds, and then those whose adjusted ability is more likely than not at or below ε. The tests favour, against and mimic are about a model: they flag, and never exclude."
         ),
     ] = "evidence"
-    flag_probability: Annotated[
-        float,
-        Field(description="Probability of an ability at or below ε from which the rule probability flags."),
-    ] = 0.95
     evidence_ratio: Annotated[
         float,
         Field(

@@ -254,7 +254,6 @@ def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
         (LoopSettings(method="elo"), "method 'elo' is unknown; known are am-elo, m-elo"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(interval="wide"), "interval 'wide' is unknown"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(flag_rule="mood"), "flag_rule 'mood' is unknown"),  # type: ignore[arg-type]  # on purpose
-        (LoopSettings(flag_rule="probability", interval="none"), "flag_rule 'probability' needs an interval"),
         (LoopSettings(base=math.nan), "base must be finite"),
         (LoopSettings(base=math.inf), "base must be finite"),
         (LoopSettings(min_ability=math.nan), "min_ability must be a number"),
