@@ -26,7 +26,9 @@ class Refit(BaseModel):
     requested_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    seconds: dict[str, float] = Field(description="Time taken per stage.")
+    seconds: dict[str, float] = Field(
+        description="Time taken per stage. `compile` is a part of others: kernels that had to be compiled at run time."
+    )
     progress: float = Field(description="Share done, 0 to 1, estimated from the time that the last refit took.")
     cancel_requested_at: datetime | None
     detail: str | None = Field(description="Why it did not publish, in one line.")
