@@ -100,6 +100,13 @@ class ConflictError(StableArenaError):
     title = "Conflict with the record"
 
 
+class PreconditionFailedError(StableArenaError):
+    """The caller wants to change another version than the one on record."""
+
+    code = "precondition-failed"
+    title = "It has changed meanwhile"
+
+
 class GoneError(StableArenaError):
     """What the request is about existed, and its time is over."""
 

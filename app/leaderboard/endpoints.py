@@ -8,6 +8,7 @@ from pydantic import AfterValidator, TypeAdapter
 from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
 from app.http.dependencies import OptionalReader, ProcessServices, ReadView, database_turn, require
+from app.http.entity_tags import names_tag
 from app.http.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.leaderboard.confidence.schemas import LeaderboardConfidence
@@ -324,14 +325,8 @@ def _refuse_two_choices(snapshot: str | None, as_of: Timestamp | None) -> None:
 def _respond(content: bytes, form: LeaderboardFormat, etag: str, if_none_match: str | None, name: str) -> Response:
     """Return the content with its entity tag, or 304 if the caller has it already; `name` is that of a Parquet file."""
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if if_none_match is not None and _names(if_none_match, etag):
+    if if_none_match is not None and names_tag(if_none_match, etag):
         return Response(status_code=304, headers=headers)
     if form == "parquet":
         headers["Content-Disposition"] = f'attachment; filename="{name}.parquet"'
     return Response(content, media_type=_MEDIA_TYPES[form], headers=headers)
-
-
-def _names(if_none_match: str, etag: str) -> bool:
-    """Whether an `If-None-Match` header names the tag. Proxies may have marked either as weak."""
-    named = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
-    return etag.removeprefix("W/") in named or "*" in named

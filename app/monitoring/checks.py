@@ -13,6 +13,8 @@ from app.snapshots.freshness import is_from_future
 
 _PATIENCE = 60.0
 """Seconds that a refit may wait for a worker: a worker looks every few seconds."""
+_LATE_MESSAGE = 120.0
+"""Seconds that a message may wait: after that, its receiver has failed to take it several times."""
 _MOST_FLAGGED = 1 / 3
 """Of the annotators that are rated. Crowds with more bad annotators exist, but a broken filter is likelier."""
 _FEW_ANNOTATORS = 10
@@ -206,7 +208,11 @@ def _imports(figures: ServiceFigures) -> Check:
 def _webhooks(figures: ServiceFigures) -> Check:
     waiting, lost = figures.deliveries.get("waiting", 0), figures.deliveries.get("given_up", 0)
     words = f"{plural(waiting, 'message')} on the way, {count(lost)} given up."
-    if lost:
+    late = [delay for delay in figures.webhook_delays if delay.seconds > _LATE_MESSAGE]
+    if late:
+        behind = [f"{delay.receiver} ({delay.webhook}) by {duration(delay.seconds)}" for delay in late]
+        words = f"{words} Behind: {listed(behind)}."
+    if lost or late:
         remedy = "Look at the answers of the receiver, mend it, and send a test message."
         return Check("Webhooks", "warn", words, remedy, "/console/webhooks")
     return Check("Webhooks", "good", words, address="/console/webhooks")

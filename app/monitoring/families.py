@@ -64,6 +64,14 @@ def _queues(figures: ServiceFigures) -> Iterator[Metric]:
     yield _counter("imported_votes", "Records of imported files, by what became of them", "status", imported)
     deliveries = figures.deliveries
     yield _gauge("webhook_deliveries_waiting", "Messages to webhooks on their way", deliveries.get("waiting", 0))
+    delays = GaugeMetricFamily(
+        "stable_arena_webhook_oldest_waiting_seconds",
+        "For how long a webhook's oldest message waits",
+        labels=["webhook", "receiver"],
+    )
+    for delay in figures.webhook_delays:
+        delays.add_metric([delay.webhook, delay.receiver], delay.seconds)
+    yield delays
     ended_deliveries = {status: deliveries.get(status, 0) for status in ("delivered", "given_up")}
     yield _counter("webhook_deliveries", "Messages to webhooks, by how they ended", "status", ended_deliveries)
 

@@ -17,8 +17,9 @@ from sqlalchemy import (
 
 from app.annotators.standings import standing_of
 from app.auth.queries import is_valid
-from app.database.tables import annotators, api_keys, imports, leases, refits, snapshots, webhook_deliveries
+from app.database.tables import annotators, api_keys, imports, leases, refits, snapshots, webhook_deliveries, webhooks
 from app.refits.queries import RUNNING
+from app.webhooks.queries import RECEIVER
 
 
 def limit_statements(conn: Connection, limit: timedelta) -> None:
@@ -97,6 +98,21 @@ def count_deliveries(conn: Connection) -> dict[str, int]:
     c = webhook_deliveries.c
     rows = conn.execute(select(c.status, func.count()).group_by(c.status))
     return {row[0]: row[1] for row in rows}
+
+
+def webhook_delays(conn: Connection) -> list[tuple[str, str, float]]:
+    """Return each webhook's id, its receiver, and for how many seconds its oldest message waits, the longest first.
+
+    Those that are paused or deleted are left out: their messages wait on purpose.
+    """
+    d, w = webhook_deliveries.c, webhooks.c
+    waits = func.extract("epoch", func.clock_timestamp() - func.min(d.created_at))
+    seconds = func.greatest(waits, 0).label("seconds")
+    waiting = (d.webhook_id == w.id) & (d.status == "waiting")
+    statement = select(w.id, RECEIVER, seconds).select_from(webhooks.outerjoin(webhook_deliveries, waiting))
+    statement = statement.where(w.deleted_at.is_(None), w.paused_at.is_(None)).group_by(w.id)
+    rows = conn.execute(statement.order_by(seconds.desc(), w.created_at))
+    return [(str(webhook), receiver, float(late)) for webhook, receiver, late in rows]
 
 
 def newest_snapshot(conn: Connection) -> RowMapping | None:

@@ -56,6 +56,15 @@ class EndingKey:
 
 
 @dataclass(frozen=True)
+class WebhookDelay:
+    """For how long a webhook's oldest message waits; its receiver is the URL's host and port."""
+
+    webhook: str
+    receiver: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class LeaseFigures:
     """Which process took the lease of refits last, and for how much longer it holds it; below 0 it has run out."""
 
@@ -74,6 +83,7 @@ class ServiceFigures:
     compilations : how many of the last `REFITS_READ` refits compiled kernels, and their seconds together
     last_refit : how the refit that ended last ended, and how many seconds ago
     refit_waiting_seconds : below 0 for one that was requested while the database's clock was ahead
+    webhook_delays : the longest first, without those that are paused
     votes_not_in_board : counted only up to `MOST_COUNTED` before the first snapshot
     first_leaderboard_is_late : whether no snapshot exists although the votes have been enough for long
     imported : what became of the records of all imports
@@ -95,6 +105,7 @@ class ServiceFigures:
     imports: Mapping[str, int]
     imported: Mapping[str, int]
     deliveries: Mapping[str, int]
+    webhook_delays: tuple[WebhookDelay, ...]
     votes_not_in_board: int
     first_leaderboard_is_late: bool
     standings: Mapping[str, int]
@@ -147,6 +158,7 @@ def read_figures(
         imports=store.count_imports(conn),
         imported=store.sum_imported(conn),
         deliveries=store.count_deliveries(conn),
+        webhook_delays=tuple(WebhookDelay(*row) for row in store.webhook_delays(conn)),
         votes_not_in_board=(
             count_votes(conn, at_most=MOST_COUNTED) if newest is None else count_new_votes(conn, newest["vote_set"])
         ),

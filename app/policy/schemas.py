@@ -266,6 +266,9 @@ class PolicySettings(BaseModel):
 
 
 class PolicyChange(PolicySettings):
-    """A policy to put in force, and why."""
+    """A policy to put in force, and why. What `GET /policy` answers is one: its other fields are ignored."""
 
     reason: Reason
+    version: int | None = Field(None, description="Ignored. `If-Match` says which version is to be replaced.")
+    created_by: str | None = Field(None, description="Ignored.")
+    created_at: datetime | None = Field(None, description="Ignored.")

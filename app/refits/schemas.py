@@ -20,7 +20,9 @@ class Refit(BaseModel):
     state: RefitState = Field(
         description="superseded: another worker took over before it could publish. needs_review: an admin must decide."
     )
-    trigger: str = Field(description="schedule, votes (refit_after_votes new votes came in), request or command.")
+    trigger: str = Field(
+        description="schedule, import (one has ended), votes (refit_after_votes new votes came in), request or command."
+    )
     requested_by: str = Field(description="Name of the API key, or of the part of the service that requested it.")
     accept_exclusions: bool = Field(description="Whether it publishes however many votes it excludes.")
     requested_at: datetime

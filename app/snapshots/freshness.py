@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping
 
@@ -9,6 +9,7 @@ from app.snapshots.first_leaderboard import read_first_leaderboard_needs
 from app.snapshots.schemas import Freshness
 from app.snapshots.vote_sets import (
     MOST_COUNTED,
+    anything_new_since,
     count_votes,
     new_votes_since,
     seconds_since_first_vote,
@@ -37,14 +38,32 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     waiting = count_new_votes(conn, head["vote_set"])
     age = head["age_seconds"]
     too_old = waiting > 0 and age > policy.stale_after_seconds
-    last, interval = head["last_refit_at"], timedelta(seconds=policy.refit_interval_seconds)
+    now = head["published_at"] + timedelta(seconds=age)
     return Freshness(
         published_at=head["published_at"],
         age_seconds=max(age, 0.0),
         votes_not_in_board=waiting,
         stale=too_old or is_from_future(age),
-        next_refit_due_at=last + interval if waiting and last is not None else None,
+        next_refit_due_at=next_refit_due_at(
+            conn, policy, head["vote_set"], last_ended_at=head["last_refit_at"], now=now
+        ),
     )
+
+
+def next_refit_due_at(
+    conn: Connection, policy: Policy, vote_set: str, *, last_ended_at: datetime | None, now: datetime
+) -> datetime | None:
+    """Return when the next refit by schedule is due, None where there is nothing that `vote_set` did not see.
+
+    The time may have passed. New is all that refits read: votes, retractions, merges, decisions and policies.
+
+    Parameters
+    ----------
+    last_ended_at : when the last refit ended, however it ended
+    """
+    if not anything_new_since(conn, vote_set):
+        return None
+    return now if last_ended_at is None else last_ended_at + timedelta(seconds=policy.refit_interval_seconds)
 
 
 def first_leaderboard_is_late(conn: Connection, policy: Policy) -> bool:

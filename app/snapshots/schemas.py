@@ -70,5 +70,6 @@ class Freshness(BaseModel):
         "Also true while published_at lies in the future: the database's clock was ahead, and the age is not known."
     )
     next_refit_due_at: datetime | None = Field(
-        description="Time of the next scheduled refit; in the past while it runs. Null while no new votes wait."
+        description="Time of the next scheduled refit; in the past while it runs. Null while nothing is new: no vote, "
+        "retraction, merge, decision or policy."
     )

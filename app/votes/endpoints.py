@@ -79,7 +79,8 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     is safe to send again only with an `Idempotency-Key`: the same key and body get the first answer again.
 
     A vote on a sealed battle (`POST /battles`) has the battle's `token` in place of models and annotator, and the
-    answer reveals the models, `left` and `right`. The token counts once. The same verdict again answers 200.
+    answer reveals the models, `left` and `right`. The token counts once, also if the vote is retracted later. The same
+    verdict again answers 200.
 
     Needs scope `ingest`, an ingest token or the token of a battle. Problems: `not-authenticated`, `scope-missing`;
     `foreign-annotator` if the token is bound to another annotator; `malformed-body`, `media-type`, `body-too-large`,

@@ -57,6 +57,7 @@ class Worker:
         # In one thread, so that the two take turns with the one process that fits.
         self._run_every(worker.tick_seconds, self.run_refit, self.measure_fragility)
         self._run_every(worker.tick_seconds, self.draw_charts)
+        self._run_every(worker.tick_seconds, self.announce_stale)
         self._run_every(worker.tick_seconds, self.deliver_webhooks)
         self._run_every(worker.tick_seconds, self.run_files)
         self._run_every(_PRUNE_SECONDS, self.prune_snapshots)
@@ -127,13 +128,15 @@ class Worker:
             return draw_newest(self._database, self._drawing)
         return False
 
-    def deliver_webhooks(self) -> int:
-        """Send the messages that are due to webhooks; return how many were tried."""
+    def announce_stale(self) -> None:
+        """Send webhooks a message if the leaderboard has become stale."""
+        with suppress(UnavailableError), self._database.begin() as conn:
+            announce_stale_leaderboard(conn, current_policy(conn).settings)
+
+    def deliver_webhooks(self) -> None:
+        """Send the messages that are due to webhooks, and those that become due meanwhile."""
         with suppress(UnavailableError):
-            with self._database.begin() as conn:
-                announce_stale_leaderboard(conn, current_policy(conn).settings)
-            return self._webhooks.deliver_due()
-        return 0
+            self._webhooks.deliver_due()
 
     def run_files(self) -> None:
         """Run the imports and exports that wait, after dropping files that are no longer needed."""

@@ -1,6 +1,7 @@
 import csv
 import io
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -9,6 +10,7 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.leaderboard.row_files import rows_csv
+from app.refits.schedule import refit_is_due
 
 Ask = Callable[..., Any]
 
@@ -196,6 +198,32 @@ def test_how_fresh_a_board_is(ask: Ask, three: int, database: Database) -> None:
     stale = board_of(ask)
     assert [stale[name] for name in fresh[:2]] == [1, True]
     assert stale["next_refit_due_at"][:19] == ended[:19]
+
+
+@pytest.mark.parametrize("news", ["decision", "policy"])
+def test_the_next_refit_is_due_when_the_schedule_runs_it(
+    ask: Ask, crowd: list[str], refit: Ask, database: Database, news: str
+) -> None:
+    refit()
+
+    def due() -> tuple[bool, bool]:
+        """Return what the leaderboard says, that there is a time and that it has come, and what the schedule says."""
+        with database.read() as conn:
+            at = board_of(ask)["next_refit_due_at"]
+            said = at is not None and datetime.fromisoformat(at) <= conn.execute(text("SELECT now()")).scalar_one()
+            assert refit_is_due(conn) == said
+        return at is not None, said
+
+    assert due() == (False, False)
+    if news == "policy":
+        assert ask("PUT", "/policy", json={**ask("GET", "/policy").json(), "reason": "a test"}).status_code == 200
+    else:
+        body = {"action": "trust", "reason": "a test"}
+        assert ask("POST", f"/annotators/{crowd[0]}/decisions", json=body).status_code == 201
+    assert due() == (True, False)
+    with database.begin() as conn:
+        conn.execute(text("UPDATE refits SET finished_at = finished_at - interval '601 seconds'"))
+    assert due() == (True, True)
 
 
 @pytest.mark.parametrize("path", ["/leaderboard", "/matchups"])

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -64,6 +65,36 @@ def test_a_change_is_a_new_version(ask: Ask) -> None:
     assert changed.json()["settings"] == settings
     assert (changed.json()["version"], changed.json()["reason"]) == (2, "a small arena")
     assert ask("GET", "/policy").json() == changed.json()
+
+
+def test_what_is_read_can_be_changed_and_put_back(ask: Ask) -> None:
+    read = ask("GET", "/policy", scope="read")
+    body = {**read.json(), "reason": "a smaller arena"}
+    body["settings"]["min_votes"] = 20
+    put = ask("PUT", "/policy", json=body, headers={"If-Match": read.headers["ETag"]})
+    assert put.status_code == 200
+    assert (put.json()["version"], put.json()["settings"]["min_votes"]) == (2, 20)
+    assert put.json()["created_by"] != read.json()["created_by"]
+    assert put.headers["ETag"] == ask("GET", "/policy").headers["ETag"] != read.headers["ETag"]
+
+
+def test_a_policy_that_changed_meanwhile_is_not_replaced(ask: Ask, assert_problem: Ask) -> None:
+    first = ask("GET", "/policy")
+    body, tag = {**first.json(), "reason": "a test"}, first.headers["ETag"]
+    second = ask("PUT", "/policy", json=body, headers={"If-Match": f'"0", W/{tag}'})
+    assert second.status_code == 200
+    refused = ask("PUT", "/policy", json=body, headers={"If-Match": tag})
+    assert assert_problem(refused, 412, "precondition-failed")["version"] == 2
+    assert ask("GET", "/policy").json() == second.json()
+    assert ask("PUT", "/policy", json=body, headers={"If-Match": "*"}).status_code == 200
+
+
+def test_of_two_who_replace_the_same_version_one_does(ask: Ask) -> None:
+    first = ask("GET", "/policy")
+    body, headers = {**first.json(), "reason": "a test"}, {"If-Match": first.headers["ETag"]}
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: ask("PUT", "/policy", json=body, headers=headers).status_code, range(8)))
+    assert sorted(answers) == [200] + [412] * 7
 
 
 @pytest.mark.parametrize(

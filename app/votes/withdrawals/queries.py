@@ -9,18 +9,12 @@ from sqlalchemy import Connection, RowMapping, Select, insert, select
 from app.database.tables import retractions, withdrawn_retractions
 from app.snapshots.vote_sets import is_retracted_sql
 
-# Adding a vote on a battle that has one takes these locks too: see `lock_pairs` and `lock_battles`.
+# Adding a vote on a battle that has one takes this lock too: see `lock_pairs`. A sealed battle takes one vote.
 _LOCK_PAIRS = """
 SELECT 1 FROM votes AS v WHERE v.version = 0 AND (v.battle_id, v.annotator_id) IN (
     SELECT own.battle_id, own.annotator_id FROM retracted_votes AS r JOIN votes AS own ON own.id = r.vote_id
     WHERE r.retraction_id = %(id)b AND own.battle_id IS NOT NULL
 ) ORDER BY v.battle_id, v.annotator_id FOR NO KEY UPDATE OF v
-"""
-_LOCK_BATTLES = """
-SELECT 1 FROM battles AS b WHERE b.id IN (
-    SELECT own.sealed_battle_id FROM retracted_votes AS r JOIN votes AS own ON own.id = r.vote_id
-    WHERE r.retraction_id = %(id)b
-) ORDER BY b.id FOR NO KEY UPDATE OF b
 """
 _COUNT = """
 SELECT count(*) FROM retracted_votes AS r JOIN votes AS v ON v.id = r.vote_id
@@ -45,14 +39,13 @@ ORDER BY again.id DESC LIMIT 1
 """
 _SAME_BATTLE = (
     "v.battle_id = own.battle_id AND v.annotator_id = own.annotator_id",
-    "v.sealed_battle_id = own.sealed_battle_id",
+    "v.sealed_battle_id = own.sealed_battle_id",  # voted on anew under an earlier version
 )
 
 
 def lock_battles_of(conn: Connection, retraction_id: UUID) -> None:
     """Lock the battles of a retraction's votes until the transaction ends: they get no other vote meanwhile."""
-    for statement in (_LOCK_PAIRS, _LOCK_BATTLES):
-        conn.exec_driver_sql(statement, {"id": retraction_id})
+    conn.exec_driver_sql(_LOCK_PAIRS, {"id": retraction_id})
 
 
 def find_retraction(conn: Connection, retraction_id: UUID) -> RowMapping | None:

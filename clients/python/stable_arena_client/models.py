@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 0f052b4fd700dfe3: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 356c792084a5cdd4: make docs.
 
 from __future__ import annotations
 
@@ -1148,7 +1148,9 @@ class Leaderboard(BaseModel):
     ]
     next_refit_due_at: Annotated[
         AwareDatetime | None,
-        Field(description="Time of the next scheduled refit; in the past while it runs. Null while no new votes wait."),
+        Field(
+            description="Time of the next scheduled refit; in the past while it runs. Null while nothing is new: no vote, retraction, merge, decision or policy."
+        ),
     ]
     snapshot: SnapshotHead
     method: Literal["am-elo", "m-elo", "m-elo-all", "elo"]
