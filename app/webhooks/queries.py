@@ -16,6 +16,7 @@ RECEIVER = func.lower(func.substring(webhooks.c.url, "//([^/?]*)")).label("recei
 FIRST_PAUSE_SECONDS = 5.0  # then four times as long each time, at most a day: about three days in all
 LONGEST_PAUSE_SECONDS = 86_400.0
 MOST_STRETCHED = 1.1  # by chance, so that not all receivers are tried again at once
+_LONGEST_CLAIM_SECONDS = 60.0
 
 _PUBLIC = [webhooks.c[name] for name in ("id", "url", "events", "created_by", "created_at", "paused_at")]
 
@@ -89,7 +90,7 @@ def claim_due(conn: Connection, *, seconds: float, except_receivers: Collection[
     c = webhook_deliveries.c
     now = func.clock_timestamp()
     pause = func.least(FIRST_PAUSE_SECONDS * func.power(4.0, c.attempts - 1), LONGEST_PAUSE_SECONDS)
-    longest = func.make_interval(0, 0, 0, 0, 0, 0, func.greatest(MOST_STRETCHED * pause, seconds))
+    longest = func.make_interval(0, 0, 0, 0, 0, 0, func.greatest(MOST_STRETCHED * pause, _LONGEST_CLAIM_SECONDS))
     due = (
         select(c.id)
         .join(webhooks, webhooks.c.id == c.webhook_id)
