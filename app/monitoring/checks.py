@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from app.monitoring.service import KEY_NOTICE, ServiceFigures
+from app.monitoring.service import KEY_NOTICE, REFITS_READ, ServiceFigures
 from app.monitoring.wording import count, duration, listed, percent, plural
 from app.snapshots.freshness import is_from_future
 
@@ -53,6 +53,7 @@ def check_service(figures: ServiceFigures) -> list[Check]:
         Check("Database", "good", "It answers, and its tables are those of this version."),
         _worker(figures),
         _last_refit(figures),
+        _kernels(figures),
         _leaderboard(figures),
         _annotators(figures),
         _rules(figures),
@@ -111,6 +112,19 @@ def _last_refit(figures: ServiceFigures) -> Check:
     if state == "needs_review":
         return Check(name, "bad", words, "Open it, look at what it would exclude, and accept or change that.", address)
     return Check(name, "good", words, address=address)
+
+
+def _kernels(figures: ServiceFigures) -> Check:
+    name, (refits, seconds) = "Kernels", figures.compilations
+    if not refits:
+        return Check(name, "good", f"None of the last {REFITS_READ} refits compiled any.")
+    took = "took" if refits == 1 else "together took"
+    words = f"{plural(refits, 'refit')} of the last {REFITS_READ} compiled kernels, which {took} {duration(seconds)}."
+    remedy = (
+        "Run stable-arena compile after each installation, on the machine that refits. The worker must be able to read "
+        "what it writes."
+    )
+    return Check(name, "warn", words, remedy)
 
 
 def _leaderboard(figures: ServiceFigures) -> Check:

@@ -45,6 +45,15 @@ def sum_stages(conn: Connection) -> dict[str, tuple[int, float]]:
     return {stage: (count, float(total)) for stage, count, total in rows}
 
 
+def sum_compilations(conn: Connection, *, refits_read: int) -> tuple[int, float]:
+    """Return how many of the refits that published last compiled kernels, and for how many seconds together."""
+    took = refits.c.seconds["compile"].as_float().label("took")
+    last = select(took).where(refits.c.state == "done").order_by(refits.c.requested_at.desc()).limit(refits_read)
+    row = last.subquery()
+    number, seconds = conn.execute(select(func.count(row.c.took), func.coalesce(func.sum(row.c.took), 0))).one()
+    return number, float(seconds)
+
+
 def last_ended_refit(conn: Connection) -> RowMapping | None:
     """Return the refit that ended last, if possible not in the future: its `id`, `state` and `seconds_ago`."""
     ago = func.extract("epoch", func.clock_timestamp() - refits.c.finished_at)
@@ -98,7 +107,7 @@ def webhook_delays(conn: Connection) -> list[tuple[str, str, float]]:
     """
     d, w = webhook_deliveries.c, webhooks.c
     waits = func.extract("epoch", func.clock_timestamp() - func.min(d.created_at))
-    seconds = func.coalesce(waits, 0).label("seconds")
+    seconds = func.greatest(waits, 0).label("seconds")
     waiting = (d.webhook_id == w.id) & (d.status == "waiting")
     statement = select(w.id, RECEIVER, seconds).select_from(webhooks.outerjoin(webhook_deliveries, waiting))
     statement = statement.where(w.deleted_at.is_(None), w.paused_at.is_(None)).group_by(w.id)

@@ -19,6 +19,9 @@ Sums = Mapping[str, tuple[int, float]]
 KEY_NOTICE = timedelta(days=14)
 """How long before its end a key is pointed out."""
 
+REFITS_READ = 20
+"""How many of the last refits are looked at for kernels that were compiled at run time."""
+
 SumEndedRefits = Callable[[Connection, UUID | None], tuple[Sums, Sums]]
 
 
@@ -77,6 +80,7 @@ class ServiceFigures:
     ----------
     refits : how refits ended → how many, and their seconds together
     stages : stage → how many published refits went through it, and their seconds in it together
+    compilations : how many of the last `REFITS_READ` refits compiled kernels, and their seconds together
     last_refit : how the refit that ended last ended, and how many seconds ago
     webhook_delays : the longest first, without those that are paused
     refit_waiting_seconds : below 0 for one that was requested while the database's clock was ahead
@@ -90,6 +94,7 @@ class ServiceFigures:
 
     refits: Sums
     stages: Sums
+    compilations: tuple[int, float]
     last_refit: tuple[str, float] | None
     refits_waiting: int
     refit_waiting_seconds: float
@@ -142,6 +147,7 @@ def read_figures(
     return ServiceFigures(
         refits=refits,
         stages=stages,
+        compilations=store.sum_compilations(conn, refits_read=REFITS_READ),
         last_refit=None if last is None else (last["state"], float(last["seconds_ago"])),
         refits_waiting=waiting["waiting"],
         refit_waiting_seconds=float(waiting["waiting_seconds"]),

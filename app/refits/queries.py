@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, tuple_, update
+from sqlalchemy import Connection, RowMapping, func, insert, literal_column, select, tuple_, update
 from sqlalchemy.sql import Select
 
 from app.database.ids import new_id
 from app.database.leases import MOMENT_SECONDS, end_when_silent
-from app.database.tables import refits, snapshots
+from app.database.tables import imports, refits, snapshots
 
 RUNNING = ("reading", "fitting", "publishing")
 
@@ -148,6 +148,35 @@ def last_ended(conn: Connection) -> Ended | None:
     )
     row = conn.execute(statement).one_or_none()
     return None if row is None else Ended(row[0], row[1])
+
+
+class ImportsSince(NamedTuple):
+    """The imports of votes that ran since a refit began last.
+
+    Attributes
+    ----------
+    began : when the first of them began; None if there are none
+    running, ended : whether any is on record as running, and whether any has ended
+    """
+
+    began: datetime | None
+    running: bool
+    ended: bool
+
+
+def imports_since_refit(conn: Connection) -> ImportsSince:
+    """Return what ran since a refit began last. Times in the future, when the clock was ahead, are left out."""
+    now, c = func.clock_timestamp(), imports.c
+    last = select(func.max(refits.c.started_at)).where(refits.c.started_at <= now).scalar_subquery()
+    began, running = func.coalesce(c.started_at, c.created_at), c.state == "running"
+    ended = c.finished_at.between(func.coalesce(last, literal_column("'-infinity'::timestamptz")), now) & (
+        c.rows_done > 0
+    )
+    tried = func.coalesce(c.options["dry_run"].as_boolean(), False)
+    statement = select(
+        func.min(began), func.coalesce(func.bool_or(running), False), func.coalesce(func.bool_or(ended), False)
+    )
+    return ImportsSince(*conn.execute(statement.where(running | ended, ~tried, began <= now)).one())
 
 
 def get_refit(conn: Connection, refit_id: UUID) -> RowMapping | None:

@@ -14,8 +14,6 @@ from app.webhooks.attempt import attempt_delivery
 log = structlog.get_logger()
 
 MAX_ATTEMPTS = 10
-FIRST_PAUSE_SECONDS = 5.0  # then four times as long each time, at most a day: about three days in all
-LONGEST_PAUSE_SECONDS = 86_400.0
 ATTEMPT_SECONDS = 15.0
 _AT_ONCE = 20
 _LOOK_SECONDS = 0.25
@@ -92,5 +90,5 @@ class Deliverer:
 
 def pause_after(attempts: int) -> float:
     """Return the seconds to wait after so many attempts: fourfold each time, up to a day, plus up to a tenth."""
-    pause = min(FIRST_PAUSE_SECONDS * 4.0 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
-    return pause * (1.0 + random.random() / 10)  # noqa: S311  keeps no secret
+    pause = min(store.FIRST_PAUSE_SECONDS * 4.0 ** (attempts - 1), store.LONGEST_PAUSE_SECONDS)
+    return pause * random.uniform(1.0, store.MOST_STRETCHED)  # noqa: S311  keeps no secret

@@ -328,6 +328,19 @@ def test_one_that_breaks_does_not_keep_the_others_waiting(
     assert (waiting["status"], waiting["detail"]) == ("waiting", "UnicodeError: label empty or too long")
 
 
+@pytest.mark.parametrize(("attempts", "ahead", "tried"), [(0, 3600, 1), (3, 3600, 1), (3, 85, 0), (7, 20_400, 0)])
+def test_a_message_does_not_wait_for_a_clock_that_was_ahead(
+    ask: Ask, database: Database, subscribe: Ask, deliverer: Deliverer, attempts: int, ahead: int, tried: int
+) -> None:
+    """The pause after three attempts is 80 seconds and up to a tenth more, after seven 20,480 seconds."""
+    hook = subscribe("board.stale")
+    ask("POST", f"/webhooks/{hook['id']}/test")
+    with database.begin() as conn:
+        later = text("UPDATE webhook_deliveries SET attempts = :n, next_attempt_at = now() + make_interval(secs => :s)")
+        conn.execute(later, {"n": attempts, "s": ahead})
+    assert deliverer.deliver_due() == tried
+
+
 def test_pauses_grow_to_a_day() -> None:
     pauses = [pause_after(n) for n in range(1, MAX_ATTEMPTS)]
     for n, pause in enumerate(pauses):
