@@ -20,7 +20,7 @@ from app.http.blanks import Blank, Blanks, begin_blanks, deflate, end_blanks, fi
 from app.http.compression import GZIP_LEVEL, LEAST_BYTES, Encoding, choose_encoding, compress_zstd
 from app.http.lanes import Lane, TooManyReadersError
 
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 48 * 1024 * 1024
 _OVERHEAD_BYTES = 2048
 _OK = 200
 
