@@ -19,8 +19,11 @@ _TYPES = {
 MAX_SHEET_ROWS = 1_048_575
 """Rows of a sheet below its header."""
 
-FORMULA = r"^[=+\-@\t\r']"
-"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL."""
+FORMULA = r"^[=+\-@\t\r'\uff1d\uff0b\uff0d\uff20\ufeff\u200b]"
+"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL and polars.
+
+Some spreadsheets take the full-width signs for the ASCII ones, and pass over a byte order mark or a zero-width space.
+"""
 
 
 def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:
