@@ -21,10 +21,11 @@ _AT_ONCE = 1_000  # rows that polars takes in one call, in which no other thread
 MAX_SHEET_ROWS = 1_048_575
 """Rows of a sheet below its header."""
 
-FORMULA = "^[\u200b\u200c\u200d\u2060\ufeff]*[=+\\-@\t\r'＝＋－＠]"
-"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL.
+FORMULA = r"^[=+\-@\t\r'\uff1d\uff0b\uff0d\uff20\ufeff\u200b]"
+"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL and polars.
 
-Some read full-width signs as the plain ones, and skip what has no width."""
+Some spreadsheets take the full-width signs for the ASCII ones, and pass over a byte order mark or a zero-width space.
+"""
 
 
 def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:

@@ -72,6 +72,15 @@ def test_votes_as_csv_are_safe_for_spreadsheets(export: Callable[..., Path], rec
     assert rows[2]["timestamp"] == "2026-01-02T02:04:05.000006Z"
 
 
+def test_full_width_signs_are_safe_too(ask: Ask, export: Callable[..., Path]) -> None:
+    vote = {"annotator": "\uff20k", "model_a": "\uff1da", "model_b": "\uff0bb", "battle_id": "\uff0d1"}
+    assert ask("POST", "/votes", json={**vote, "winner": "tie"}).status_code == 201
+    path = export("votes", "csv")
+    (row,) = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    assert {name: row[name] for name in vote} == {name: f"'{text}" for name, text in vote.items()}
+    assert read_vote_file(path).frame.select(*vote).row(0, named=True) == vote
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_what_was_exported_is_read_back_as_it_was(export: Callable[..., Path], recorded: list[str], form: str) -> None:
     file = read_vote_file(export("votes", form))
