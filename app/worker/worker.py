@@ -1,10 +1,13 @@
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import structlog
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
 
 from app.database.engine import Database
 from app.database.interruption import InterruptedWorkError, Interruption
@@ -31,8 +34,8 @@ _PRUNE_SECONDS = 300.0
 class Worker:
     """Does the background work: refits and what follows them, webhooks, imports, exports, pruning of old snapshots.
 
-    Each kind of work has a thread, which looks at every tick whether there is something to do. Any number of workers
-    may share one database.
+    Each kind of work has a thread, which looks at every tick whether there is something to do. APScheduler gives the
+    ticks. Any number of workers may share one database.
 
     Parameters
     ----------
@@ -68,9 +71,13 @@ class Worker:
         self._interrupted = False
         self._drawing = Interruption()
         self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
-        # In one thread, so that the two take turns with the one process that fits.
-        self._run_every(tick_seconds, self.run_refit, self.measure_fragility)
+        self._scheduler = BackgroundScheduler(timezone=UTC)
+        # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)
+        self._clock_watch = threading.Thread(target=self._watch_clock, args=[tick_seconds], daemon=True)
+        self._run_every(tick_seconds, self.run_refit)
+        # In the refits' thread, so that the two take turns with the one process that fits.
+        self._run_every(tick_seconds, self.measure_fragility, thread="run_refit")
         self._run_every(tick_seconds, self.draw_charts)
         self._run_every(tick_seconds, self.announce_stale)
         self._run_every(tick_seconds, self.deliver_webhooks)
@@ -80,8 +87,8 @@ class Worker:
     def start(self) -> None:
         """Begin to tick, in threads of its own."""
         self._refits.start()
-        for thread in self._threads:
-            thread.start()
+        self._scheduler.start()
+        self._clock_watch.start()
 
     def stop(self) -> None:
         """Stop ticking, and interrupt what is under way.
@@ -96,9 +103,9 @@ class Worker:
         self._exports.stop()
         self._drawing.interrupt()
         self._pruner.stop()
-        for thread in self._threads:
-            if thread.ident is not None:  # started
-                thread.join()
+        if self._scheduler.running:
+            self._clock_watch.join()
+            self._scheduler.shutdown(wait=True)
 
     def run_refit(self) -> UUID | None:
         """Run the refit that was asked for or is due; return its id, None if there is none."""
@@ -170,18 +177,22 @@ class Worker:
         with self._database.read() as conn:
             return refit_can_begin(conn, scheduled=not self._interrupted)
 
-    def _run_every(self, seconds: float, *jobs: Callable[[], object]) -> None:
-        """Run jobs one after the other in a thread of their own, with a pause after the last.
+    def _run_every(self, seconds: float, job: Callable[[], object], *, thread: str | None = None) -> None:
+        """Run a job every so many seconds; where it takes longer, ticks are left out.
 
-        The pause does not follow the machine's clock, which may be set back.
+        It has a thread of its own, or that of another job, after which it runs.
         """
+        if thread is None:
+            self._scheduler.add_executor(ThreadPoolExecutor(1), job.__name__)
+        self._scheduler.add_job(
+            job, "interval", seconds=seconds, executor=thread or job.__name__, coalesce=True, max_instances=1,
+            misfire_grace_time=None,
+        )  # fmt: skip
 
-        def tick() -> None:
-            while not self._stopping.wait(seconds):
-                for job in jobs:
-                    try:
-                        job()
-                    except Exception:  # a bug in one kind of work must not end it
-                        log.exception("job_broke", job=job.__name__)
-
-        self._threads.append(threading.Thread(target=tick, name=jobs[0].__name__, daemon=True))
+    def _watch_clock(self, seconds: float) -> None:
+        """Bring forward what a clock that was set back would hold up: APScheduler follows the machine's clock."""
+        while not self._stopping.wait(seconds):
+            now = datetime.now(UTC)
+            for job in self._scheduler.get_jobs():
+                if job.next_run_time > now + 2 * job.trigger.interval:
+                    job.modify(next_run_time=now)

@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -77,6 +78,22 @@ def test_a_bug_in_one_tick_does_not_end_the_ticks(database: Database, monkeypatc
     broken.start()
     wait_until(lambda: len(ticks) > 4)
     broken.stop()
+
+
+def test_ticks_go_on_at_once_when_the_machines_clock_is_set_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks: list[object] = []
+    for job in ("run_refit", "measure_fragility", "draw_charts", "deliver_webhooks", "run_files", "announce_stale"):
+        monkeypatch.setattr(Worker, job, lambda *_: ticks.append(None))
+    moved = Worker(database, Settings(), tick_seconds=0.05)
+    monkeypatch.setattr(FitProcess, "start", lambda _: None)
+    moved.start()
+    for job in moved._scheduler.get_jobs():  # what an hour back does to what is due
+        job.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
+    seen = len(ticks)
+    wait_until(lambda: len(ticks) > seen + 10)
+    moved.stop()
 
 
 @pytest.mark.campaign
