@@ -29,6 +29,7 @@ log = structlog.get_logger()
 
 TICK_SECONDS = 1.0
 _PRUNE_SECONDS = 300.0
+_THREADS = ("refits", "charts", "alerts", "webhooks", "files", "pruning")
 
 
 class Worker:
@@ -71,18 +72,20 @@ class Worker:
         self._interrupted = False
         self._drawing = Interruption()
         self._stopping = threading.Event()
-        self._scheduler = BackgroundScheduler(timezone=UTC)
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, executors={name: ThreadPoolExecutor(1) for name in _THREADS}
+        )
         # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
         self._clock_watch = threading.Thread(target=self._watch_clock, args=[tick_seconds], daemon=True)
-        self._run_every(tick_seconds, self.run_refit)
-        # In the refits' thread, so that the two take turns with the one process that fits.
-        self._run_every(tick_seconds, self.measure_fragility, thread="run_refit")
-        self._run_every(tick_seconds, self.draw_charts)
-        self._run_every(tick_seconds, self.announce_stale)
-        self._run_every(tick_seconds, self.deliver_webhooks)
-        self._run_every(tick_seconds, self.run_files)
-        self._run_every(_PRUNE_SECONDS, self.prune_snapshots)
+        # In one thread, so that the two take turns with the one process that fits.
+        self._run_every(tick_seconds, self.run_refit, "refits")
+        self._run_every(tick_seconds, self.measure_fragility, "refits")
+        self._run_every(tick_seconds, self.draw_charts, "charts")
+        self._run_every(tick_seconds, self.announce_stale, "alerts")
+        self._run_every(tick_seconds, self.deliver_webhooks, "webhooks")
+        self._run_every(tick_seconds, self.run_files, "files")
+        self._run_every(_PRUNE_SECONDS, self.prune_snapshots, "pruning")
 
     def start(self) -> None:
         """Begin to tick, in threads of its own."""
@@ -177,17 +180,11 @@ class Worker:
         with self._database.read() as conn:
             return refit_can_begin(conn, scheduled=not self._interrupted)
 
-    def _run_every(self, seconds: float, job: Callable[[], object], *, thread: str | None = None) -> None:
-        """Run a job every so many seconds; where it takes longer, ticks are left out.
-
-        It has a thread of its own, or that of another job, after which it runs.
-        """
-        if thread is None:
-            self._scheduler.add_executor(ThreadPoolExecutor(1), job.__name__)
+    def _run_every(self, seconds: float, job: Callable[[], object], thread: str) -> None:
+        """Run a job every so many seconds; where it takes longer, ticks are left out."""
         self._scheduler.add_job(
-            job, "interval", seconds=seconds, executor=thread or job.__name__, coalesce=True, max_instances=1,
-            misfire_grace_time=None,
-        )  # fmt: skip
+            job, "interval", seconds=seconds, executor=thread, coalesce=True, max_instances=1, misfire_grace_time=None
+        )
 
     def _watch_clock(self, seconds: float) -> None:
         """Bring forward what a clock that was set back would hold up: APScheduler follows the machine's clock."""

@@ -65,14 +65,17 @@ def test_a_dead_database_is_logged_once_and_outlived(
 
 
 def test_a_bug_in_one_tick_does_not_end_the_ticks(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = []
+    ticks: list[Worker] = []
 
-    def break_down(self: FitProcess) -> None:
-        ticks.append(self)
+    def tick(worker: Worker) -> None:
+        ticks.append(worker)
+
+    def break_down(worker: Worker) -> None:
+        tick(worker)
         raise ValueError("a bug")
 
     monkeypatch.setattr(Worker, "run_refit", break_down)
-    monkeypatch.setattr(Worker, "measure_fragility", ticks.append)
+    monkeypatch.setattr(Worker, "measure_fragility", tick)
     broken = Worker(database, Settings(), tick_seconds=0.01)
     monkeypatch.setattr(FitProcess, "start", lambda _: None)
     broken.start()
@@ -83,9 +86,13 @@ def test_a_bug_in_one_tick_does_not_end_the_ticks(database: Database, monkeypatc
 def test_ticks_go_on_at_once_when_the_machines_clock_is_set_back(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ticks: list[object] = []
+    ticks: list[Worker] = []
+
+    def tick(worker: Worker) -> None:
+        ticks.append(worker)
+
     for job in ("run_refit", "measure_fragility", "draw_charts", "deliver_webhooks", "run_files", "announce_stale"):
-        monkeypatch.setattr(Worker, job, lambda *_: ticks.append(None))
+        monkeypatch.setattr(Worker, job, tick)
     moved = Worker(database, Settings(), tick_seconds=0.05)
     monkeypatch.setattr(FitProcess, "start", lambda _: None)
     moved.start()
