@@ -208,7 +208,7 @@ def test_a_stopped_runner_kills_the_process_that_reads(post: Ask, ask: Ask, data
 
 def _waits_for_a_lock(database: Database) -> bool:
     with database.read() as conn:
-        waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'models'::regclass")
         return bool(conn.execute(waiting).scalar_one())
 
 
