@@ -49,11 +49,14 @@ def elo_table(models: Rows) -> RenderableType:
 
 def annotators_table(annotators: Rows) -> RenderableType:
     """Return the annotators with their abilities."""
-    columns = ("Annotator", "Ability", "SE", "Votes", "Standing", "Reason")
+    columns = (
+        "Annotator", "Ability", "SE", "P(low)", "Adjusted", "Ties", "Lean", "Votes", "Standing", "Reason",
+    )  # fmt: skip
     table = make_table(*columns, words=["Annotator", "Standing", "Reason"], title="Annotators")
     for row in annotators:
         table.add_row(
-            row["annotator"], number(row["ability"], 3), number(row["se"], 3),
+            row["annotator"], number(row["ability"], 3), number(row["se"], 3), number(row["probability_low"], 3),
+            number(row["adjusted_ability"], 3), number(row["tie_readiness"], 2), number(row["side_lean"], 1),
             f"{row['votes']:,}", row["standing"], row["reason"] or "",
         )  # fmt: skip
     return table

@@ -133,6 +133,10 @@ def _voters(names: list[str], votes: NDArray[np.float64], counted: NDArray[np.bo
             votes=count(votes[i]),
             standing="active" if counted[i] else "pending",
             reason=None,
+            probability_low=None,
+            adjusted_ability=None,
+            tie_readiness=None,
+            side_lean=None,
         )
         for i, name in enumerate(names)
     ]

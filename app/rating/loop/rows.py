@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from app.rating.inference.rating import Rating
+from app.rating.loop.habits import habit_columns, tie_readiness
 
 
 class ModelRow(TypedDict):
@@ -31,7 +32,10 @@ class ModelRow(TypedDict):
 
 
 class AnnotatorRow(TypedDict):
-    """One annotator; ability 1 is the typical one's, null outside the fit. reason: of a flag, the test or "ability"."""
+    """One annotator; ability 1 is the typical one's, null outside the fit. reason: of a flag, the test or "ability".
+
+    The figures below it are those that the service has of annotators (`GET /annotators`), null where there are none.
+    """
 
     annotator: str
     ability: float | None
@@ -39,6 +43,10 @@ class AnnotatorRow(TypedDict):
     votes: int | float
     standing: str
     reason: str | None
+    probability_low: float | None
+    adjusted_ability: float | None
+    tie_readiness: float | None
+    side_lean: float | None
 
 
 def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
@@ -72,17 +80,21 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
 def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
     """Return every annotator, the most able first; those without an ability after them, pending ones last."""
     crowd = rating.annotators
-    columns = (crowd.ability, crowd.se, crowd.votes, crowd.standing, crowd.rule)
+    habits = habit_columns(rating.evidence, len(names))
     rows = [
         AnnotatorRow(
             annotator=name,
-            ability=finite(ability),
-            se=finite(se),
-            votes=count(votes),
-            standing=standing,
-            reason=rule or None,
+            ability=finite(crowd.ability[i]),
+            se=finite(crowd.se[i]),
+            votes=count(crowd.votes[i]),
+            standing=str(crowd.standing[i]),
+            reason=str(crowd.rule[i]) or None,
+            probability_low=finite(crowd.probability_low[i]),
+            adjusted_ability=finite(habits["adjusted_ability"][i]),
+            tie_readiness=finite(tie_readiness(habits["tie_log"][i])),
+            side_lean=finite(habits["side_lean"][i]),
         )
-        for name, ability, se, votes, standing, rule in zip(names, *(x.tolist() for x in columns), strict=True)
+        for i, name in enumerate(names)
     ]
     return sorted(rows, key=_most_able_first)
 

@@ -16,6 +16,7 @@ from tests.fixtures.fit_inputs import make_fit_input
 
 RunCli = Callable[..., Result]
 WINNER = {1.0: "model_a", 0.5: "tie", 0.0: "model_b"}
+FIGURES = ["probability_low", "adjusted_ability", "tie_readiness", "side_lean"]
 
 
 def write_votes(arena: Arena, path: Path) -> Path:
@@ -70,4 +71,18 @@ def test_the_paper_s_rule_and_the_confidence_are_options(run_cli: RunCli, vote_f
     assert wide["score"] == narrow["score"]
     assert wide["upper"] - wide["lower"] > 3 * (narrow["upper"] - narrow["lower"])
     shown = run_cli("rate", vote_file, "--annotators", "--flag-rule", "threshold").stdout
-    assert ["k24", "flagged", "ability"] in [[*line.split()[:1], *line.split()[4:]] for line in shown.splitlines()]
+    assert ["k24", "flagged", "ability"] in [[*line.split()[:1], *line.split()[8:]] for line in shown.splitlines()]
+
+
+def test_annotators_have_the_figures_of_the_service(run_cli: RunCli, vote_file: Path) -> None:
+    rows = json.loads(run_cli("rate", vote_file, "--format", "json").stdout)["annotators"]
+    by_name = {row["annotator"]: row for row in rows}
+    assert by_name["k24"]["probability_low"] > 0.99
+    assert by_name["k24"]["adjusted_ability"] < 0 < by_name["k00"]["adjusted_ability"]
+    assert all(0 <= row["tie_readiness"] < 1 for row in rows if row["tie_readiness"] is not None)
+    header = run_cli("rate", vote_file, "--annotators").stdout
+    assert "P(low)" in header
+    columns = run_cli("rate", vote_file, "--annotators", "--format", "csv").stdout.splitlines()[0].split(",")
+    assert columns[-4:] == FIGURES
+    by_order = json.loads(run_cli("rate", vote_file, "--method", "elo", "--format", "json").stdout)["annotators"]
+    assert {row[name] for row in by_order for name in FIGURES} == {None}

@@ -15,7 +15,8 @@ MODEL_KEYS = [
     "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
     "rank_set_best", "rank_set_worst", "class_rank", "votes", "wins", "ties", "losses", "component", "identified",
 ]  # fmt: skip
-ANNOTATOR_KEYS = ["annotator", "ability", "se", "votes", "standing", "reason"]
+FIGURES = ["probability_low", "adjusted_ability", "tie_readiness", "side_lean"]
+ANNOTATOR_KEYS = ["annotator", "ability", "se", "votes", "standing", "reason", *FIGURES]
 
 
 @pytest.fixture
@@ -104,8 +105,11 @@ def test_the_contrary_annotator_is_flagged_or_excluded_and_the_rare_one_pending(
     flagged = rate_json(vote_file)
     standings = [row["standing"] for row in flagged["annotators"]]
     assert standings == ["active"] * 24 + ["flagged", "pending"]
-    assert flagged["annotators"][-1] == {
+    few = flagged["annotators"][-1]
+    assert 0 < few["probability_low"] < 1  # by the shadow ability
+    assert few | {"probability_low": None} == {
         "annotator": "few", "ability": None, "se": None, "votes": 3, "standing": "pending", "reason": None,
+        **dict.fromkeys(FIGURES),
     }  # fmt: skip
     abilities = [row["ability"] for row in flagged["annotators"][:-1]]
     assert abilities == sorted(abilities, reverse=True)
@@ -153,7 +157,8 @@ def test_the_table(run_cli: RunCli, vote_file: Path) -> None:
     assert "1 of 26 annotators flagged or excluded" in result.stdout
     assert "few" not in result.stdout
     shown = run_cli("rate", vote_file, "--annotators").stdout.splitlines()
-    assert ["few", "–", "–", "3", "pending"] in [line.split() for line in shown]
+    few = next(line.split() for line in shown if line.startswith("few"))
+    assert (few[:3], few[4:]) == (["few", "–", "–"], ["–", "–", "–", "3", "pending"])
 
 
 def test_a_long_name_is_not_cut_in_a_pipe(run_cli: RunCli, tmp_path: Path) -> None:
