@@ -152,7 +152,7 @@ def _same(text: str) -> str:
     return re.sub(r'nonce(:inherited)?="[^"]*"|"age_seconds":[0-9.e+-]+|<time .*?</time>', "", text)
 
 
-def test_public_reads_are_made_once(client: Client, three: int) -> None:
+def test_public_reads_are_the_same_for_all(client: Client, three: int) -> None:
     for path in PUBLIC:
         first, again = client.get(path), client.get(path)
         assert first.status_code == again.status_code == 200, path
