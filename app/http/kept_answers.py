@@ -18,6 +18,7 @@ from starlette.datastructures import MutableHeaders
 from app.errors import NotFoundError, UnavailableError
 from app.http.blanks import Blank, Blanks, begin_blanks, deflate, end_blanks, fill_in, gzip_filled
 from app.http.compression import GZIP_LEVEL, LEAST_BYTES, Encoding, choose_encoding, compress_zstd
+from app.http.entity_tags import names_tag
 from app.http.lanes import Lane, TooManyReadersError
 
 MAX_BYTES = 48 * 1024 * 1024
@@ -89,7 +90,7 @@ class Kept:
             headers |= {"age": str(int(seconds)), "warning": '110 - "Response is Stale"'}
         if self.status == _OK and not self.headers["content-type"].startswith("text/html"):
             headers["etag"] = etag = self._etag(state)
-            if _names(request.headers.get("if-none-match", ""), etag):
+            if names_tag(request.headers.get("if-none-match", ""), etag):
                 return Response(status_code=304, headers={**headers, "content-type": ""})
         response = Response(self._body(encoding, filled), self.status, headers)
         if encoding is not None:
@@ -223,9 +224,3 @@ def _take(request: Request, response: Response, blanks: Blanks, state: State | N
     if encoding is not None:
         made.encode(encoding)
     return made
-
-
-def _names(if_none_match: str, etag: str) -> bool:
-    """Whether an `If-None-Match` header names the tag. Proxies may have marked either as weak."""
-    named = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
-    return etag.removeprefix("W/") in named or "*" in named
