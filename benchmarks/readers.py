@@ -32,7 +32,8 @@ from benchmarks import strangers
 from benchmarks.large_arena import publish_large_arena
 
 READERS = 16
-ELSEWHERE = "127.0.0.2"
+ELSEWHERE = "127.0.0.{}"
+"""Every round has an address of its own: the limit of an address would refuse the readers of a later one."""
 NEW = "?new"
 ADDRESSES = (
     "/",
@@ -49,13 +50,13 @@ ADDRESSES = (
 P99, MEMORY = 2.0, 100.0
 
 
-async def read(address: str, path: str) -> None:
+async def read(address: str, path: str, local: str) -> None:
     """Be the readers until the process is asked to end; print how many answers there were of each status."""
     statuses: Counter[int] = Counter()
     numbers = count()
 
     async def keep_reading() -> None:
-        transport = httpx.AsyncHTTPTransport(local_address=ELSEWHERE)
+        transport = httpx.AsyncHTTPTransport(local_address=local)
         headers = {"Accept-Encoding": "gzip"}
         async with httpx.AsyncClient(base_url=address, transport=transport, timeout=120, headers=headers) as client:
             while True:
@@ -74,7 +75,8 @@ async def read(address: str, path: str) -> None:
 @asynccontextmanager
 async def with_readers(address: str, path: str, answered: list[str]) -> AsyncIterator[None]:
     """Let the readers run; add what they were answered."""
-    command = ["nice", "-n", "10", sys.executable, "-m", "benchmarks.readers", "--read", address, path]
+    local = ELSEWHERE.format(2 + ADDRESSES.index(path))
+    command = ["nice", "-n", "10", sys.executable, "-m", "benchmarks.readers", "--read", address, path, local]
     readers = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         await asyncio.sleep(2.0)  # until they have begun
@@ -110,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seconds", type=float, nargs="?", default=6.0, help="how long a round is")
     parser.add_argument(
-        "--read", nargs=2, metavar=("ADDRESS", "PATH"), help="be the readers; the benchmark starts this"
+        "--read", nargs=3, metavar=("ADDRESS", "PATH", "LOCAL"), help="be the readers; the benchmark starts this"
     )
     parser.add_argument("--unlimited", action="store_true", help="without the limit of an address")
     given = parser.parse_args()
