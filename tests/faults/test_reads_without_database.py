@@ -49,7 +49,7 @@ def service(server: EmbeddedServer, cluster_folder: Path, start_service: Callabl
         database_url=SecretStr(server.url),
         data_dir=cluster_folder,
         database=DatabaseSettings(pool_size=4, connect_timeout_seconds=1),
-        worker=WorkerSettings(tick_seconds=0.1, lease_seconds=2),
+        worker=WorkerSettings(lease_seconds=2),
     )
     with start_service(server.url, settings) as service:
         yield service
