@@ -18,7 +18,7 @@ ENV PYTHONPATH=/srv/stable-arena PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 NU
 RUN install --directory --owner=arena --group=arena /var/cache/stable-arena /backups
 # the number of arena: Kubernetes does not know names when it checks that a container is not root's
 USER 10001
-# compile the numeric kernels now, not in the first refit
+# compile the numeric kernels now, not in the first refit; a container that cannot write here copies them to /tmp
 RUN stable-arena compile
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \

@@ -11,11 +11,11 @@ help: ## list the targets
 
 setup: .venv/ready ## create .venv, and compile the kernels
 
-.venv/ready: requirements-dev.txt pyproject.toml
+.venv/ready: requirements-dev.txt pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 …"; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable . --editable ./lab
 	$(BIN)/stable-arena compile
 	@touch $@
 

@@ -100,6 +100,13 @@ class ConflictError(StableArenaError):
     title = "Conflict with the record"
 
 
+class PreconditionFailedError(StableArenaError):
+    """What the caller wants to change is no longer as they saw it."""
+
+    code = "precondition-failed"
+    title = "It has changed since you read it"
+
+
 class GoneError(StableArenaError):
     """What the request is about existed, and its time is over."""
 

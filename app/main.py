@@ -18,13 +18,13 @@ from app.http.bodies import BodyGate
 from app.http.compression import Compression
 from app.http.cross_origin import CrossOrigin
 from app.http.dependencies import refuse_unknown_parameters
+from app.http.kept_answers import KeptAnswers
 from app.http.limits import RateLimits
 from app.http.middleware import RequestLogMiddleware
 from app.http.openapi import install_openapi, operation_id
-from app.http.paths import PREFIX
 from app.http.problems import install_problem_handlers
 from app.http.stopping import at_stop_signal
-from app.leaderboard.cache import LeaderboardCache
+from app.leaderboard.newest import NewestState
 from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
@@ -53,7 +53,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=package.__version__,
         description="Arena votes in, a leaderboard out that stays put. Errors are RFC 9457 problems.",
         lifespan=_lifespan,
-        openapi_url=f"{PREFIX}/openapi.json",
+        openapi_url=None,  # FastAPI writes the description anew for every request; install_openapi does not
         docs_url=None,  # FastAPI's own page loads its scripts from another host; ours is in app/pages
         redoc_url=None,
         generate_unique_id_function=operation_id,
@@ -102,6 +102,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     known_names, worker = KnownNames(database), settings.worker
     with database.read() as conn:
         battle_tokens = read_battle_tokens(conn)
+    newest_state = NewestState(database, patience_seconds=settings.database.connect_timeout_seconds)
     resources = FitResources(worker.fit_seconds, worker.fit_memory_bytes, settings.fit.scheduler)
     return Services(
         settings=settings,
@@ -123,22 +124,19 @@ def build_services(settings: Settings, database: Database) -> Services:
         vote_queue=VoteQueue(
             database,
             queue_size=settings.ingest.queue_size,
-            commit_size=settings.ingest.commit_size,
             names=known_names,
-            idempotency_hours=settings.ingest.idempotency_hours,
         ),
         battle_queue=BattleQueue(
             database,
             token_seconds=settings.battles.token_seconds,
             queue_size=settings.ingest.queue_size,
-            commit_size=settings.ingest.commit_size,
             names=known_names,
-            idempotency_hours=settings.ingest.idempotency_hours,
         ),
         battle_tokens=battle_tokens,
-        leaderboards=LeaderboardCache(database),
-        boards=Boards(database),
-        snapshot_events=SnapshotEvents(database, most=settings.pages.event_listeners),
+        newest_state=newest_state,
+        answers=KeptAnswers(newest_state.read),
+        boards=Boards(),
+        snapshot_events=SnapshotEvents(database),
         impacts=Impacts(database, resources),
         previews=PolicyPreviews(database, resources),
         figures=FiguresCache(database),

@@ -12,7 +12,6 @@ from app.http.dependencies import require_json
 from app.http.paths import PREFIX
 from app.imports import endpoints as imports
 from app.leaderboard import endpoints as leaderboard
-from app.merges import endpoints as merges
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
 from app.pages.board import endpoints as board_page
@@ -34,11 +33,9 @@ from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.console.webhooks import endpoints as webhooks_page
 from app.pages.files import endpoints as page_files
 from app.pages.history import endpoints as history_page
-from app.pages.manual import endpoints as manual_pages
 from app.pages.matchups import endpoints as matchups_page
 from app.pages.method import endpoints as method_page
 from app.pages.model import endpoints as model_page
-from app.pages.swagger import endpoints as swagger_page
 from app.policy import endpoints as policy
 from app.refits import endpoints as refits
 from app.review import endpoints as review
@@ -65,7 +62,6 @@ def install_routes(app: FastAPI) -> None:
         refits.router,
         leaderboard.router,
         models.router,
-        merges.router,
         leaderboard.models_router,  # after models: names may hold slashes, and its GET /models/{name} matches them all
         snapshots.router,
         own.router,  # before annotators: the key of an annotator may be `me`, who then has to be given by id
@@ -83,8 +79,6 @@ def install_routes(app: FastAPI) -> None:
     app.include_router(monitoring.router)
     for router in (
         page_files.router,
-        swagger_page.router,
-        manual_pages.router,
         board_page.router,
         model_page.router,
         matchups_page.router,

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from app.battles.queue import BattleQueue
     from app.database.engine import Database
     from app.http.back_off import BackOff
+    from app.http.kept_answers import KeptAnswers
     from app.http.limits import RateLimits
-    from app.leaderboard.cache import LeaderboardCache
+    from app.leaderboard.newest import NewestState
     from app.monitoring.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames
     from app.pages.board.boards import Boards
@@ -45,7 +46,8 @@ class Services:
     vote_queue: VoteQueue
     battle_queue: BattleQueue
     battle_tokens: BattleTokens
-    leaderboards: LeaderboardCache
+    newest_state: NewestState
+    answers: KeptAnswers
     boards: Boards
     snapshot_events: SnapshotEvents
     impacts: Impacts

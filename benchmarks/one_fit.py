@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from app.lab.simulate import simulate_votes
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
 from benchmarks.measure import RUNS

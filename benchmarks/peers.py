@@ -8,8 +8,8 @@ from arena_rank.models.bradley_terry import BradleyTerry
 from arena_rank.utils.data_utils import PairDataset
 from crowdkit.aggregation import NoisyBradleyTerry
 
-from app.lab.simulate import SimulatedVotes
 from app.rating.arrays import Floats
+from app.rating.simulation.worlds import SimulatedVotes
 
 WINNER = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
 LEARNING_RATE, BETA1, BETA2, TINY = 0.1, 0.9, 0.999, 1e-8

@@ -22,12 +22,12 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from app.imports.formats import read_vote_file
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.m_elo import fit_m_elo
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.fit.solution import Start
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.results import Diagnostics, ModelEstimates
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate, count_pairs

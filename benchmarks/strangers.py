@@ -1,13 +1,16 @@
 """What strangers cost the votes: p99 of single votes and memory, calm and under attack, in the same run.
 
-Eight strangers without a key post 16 MiB of `[],[],…` again and again, and 200 more hold requests that they do not
-finish. The service is `stable-arena serve` with one server process, on an embedded PostgreSQL. Load generator,
-attackers, service and database share the machine: only ratios say anything, on a machine that does nothing else.
+With `--strangers bodies`, the default, eight strangers without a key post 16 MiB of `[],[],…` again and again, and 200
+more hold requests that they do not finish. Those of `eager` do not wait to be cut off: they send no body, and leave as
+soon as they have their answer. Those of `heads` send 15,000 headers, 200,000 headers, and targets, lines and requests
+without end. Those of `readers` ask for the API's description on 200 connections and do not read it. The service is
+`stable-arena serve` with one server process, on an embedded PostgreSQL. Load generator, attackers, service and database
+share the machine: only ratios say anything, on a machine that does nothing else.
 
 Three kinds of rounds take turns: calm, an attack beside the service, and an attack on it. Beside it the same strangers
 attack a process of a few lines that refuses at once: that is what votes lose because strangers use the same processors.
-A 99th percentile is that of the votes of all rounds of a kind. With `--eager` the attackers do not wait to be cut off:
-they send no body, and leave as soon as they have their answer. It takes about three minutes.
+A 99th percentile is that of the votes of all rounds of a kind, and memory the peak of the process that serves. It takes
+about three minutes.
 """
 
 import argparse
@@ -19,10 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -33,9 +38,11 @@ from app.opening import open_database_of
 from app.settings import Settings
 
 ROUNDS, SECONDS = 5, float(os.environ.get("SECONDS", "10"))
-STRANGERS, HELD = 8, 200
+SENDERS, HELD = 8, 200
 BODY = b"[" + b"[]," * ((16 * 1024 * 1024 - 4) // 3) + b"[]]"
 PATHS = ("/api/v1/refits", "/api/v1/votes", "/api/v1/votes/batch", "/api/v1/policy/preview")
+LINE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+DESCRIPTION = b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n"
 PIECE = 65536
 HEAD_SECONDS = 10.0  # as the service's own, by default
 REFUSAL = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -75,14 +82,18 @@ async def _send(writer: asyncio.StreamWriter, head: bytes, body: bytes) -> None:
         await writer.drain()
 
 
-async def _stranger(address: str, number: int, *, eager: bool, answered: list[bytes]) -> None:
-    where = urlsplit(address)
+def _head(number: int) -> bytes:
     head = f"POST {PATHS[number % len(PATHS)]} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    head += f"Content-Length: {len(BODY)}\r\n\r\n"
+    return f"{head}Content-Length: {len(BODY)}\r\n\r\n".encode()
+
+
+async def _send_again_and_again(address: str, first: bytes, rest: bytes, answered: list[bytes]) -> None:
+    """Send a request, wait for the beginning of its answer, leave, and send it anew."""
+    where = urlsplit(address)
     while True:
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
         try:
-            await _send(writer, head.encode(), b"" if eager else BODY)
+            await _send(writer, first, rest)
             answered.append(await reader.readline())
         except ConnectionError:
             answered.append(b"")
@@ -90,16 +101,17 @@ async def _stranger(address: str, number: int, *, eager: bool, answered: list[by
             writer.transport.abort()
 
 
-async def _hold(address: str, number: int, answered: list[bytes]) -> None:
-    """Send a request but for its last byte, or half of its head, again whenever the service closes the connection."""
+async def _hold(address: str, first: bytes, rest: bytes, answered: list[bytes], *, reads: bool = True) -> None:
+    """Send a part of a request, or read no answer, again whenever the service closes the connection."""
     where = urlsplit(address)
-    head = f"POST {PATHS[number % len(PATHS)]} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}\r\n\r\n".encode()
-    half = number % 2 == 1
     while True:
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
         try:
-            await _send(writer, head[:-2] if half else head, b"" if half else BODY[:-1])
-            answered.append(await reader.read())
+            await _send(writer, first, rest)
+            if not reads:
+                writer.transport.pause_reading()  # type: ignore[attr-defined]  # that of a socket can
+                await asyncio.sleep(SECONDS)
+            answered.append(await reader.read() if reads else b"")
         except ConnectionError:
             answered.append(b"")
         finally:
@@ -107,11 +119,39 @@ async def _hold(address: str, number: int, answered: list[bytes]) -> None:
         await asyncio.sleep(1.0)
 
 
-async def attack(address: str, *, eager: bool) -> None:
+def _bodies(address: str, answered: list[bytes], body: bytes = BODY) -> Iterator[Coroutine[Any, Any, None]]:
+    for number in range(SENDERS):
+        yield _send_again_and_again(address, _head(number), body, answered)
+    for number in range(HELD):
+        half = number % 2 == 1
+        yield _hold(address, _head(number)[: -2 if half else None], b"" if half else BODY[:-1], answered)
+
+
+def _heads(address: str, answered: list[bytes]) -> Iterator[Coroutine[Any, Any, None]]:
+    for number in (15_000, 15_000, 200_000, 200_000, 200_000, 200_000):
+        yield _send_again_and_again(address, LINE, b"X: a\r\n" * number + b"\r\n", answered)
+    for first, piece in ((b"GET /", b"a"), (LINE, b"a"), (LINE + b"X: ", b"a"), (LINE, b"X: a\r\n")):
+        yield _send_again_and_again(address, first, piece * (len(BODY) // len(piece)), answered)
+    yield _send_again_and_again(address, b"", (LINE + b"\r\n") * 100_000, answered)
+
+
+def _readers(address: str, answered: list[bytes]) -> Iterator[Coroutine[Any, Any, None]]:
+    for _ in range(HELD):
+        yield _hold(address, b"", (DESCRIPTION + b"\r\n") * 30, answered, reads=False)
+
+
+STRANGERS: dict[str, Callable[[str, list[bytes]], Iterator[Coroutine[Any, Any, None]]]] = {
+    "bodies": _bodies,
+    "eager": partial(_bodies, body=b""),
+    "heads": _heads,
+    "readers": _readers,
+}
+
+
+async def attack(address: str, strangers: str) -> None:
     """Be the strangers until the process is asked to end; print how many requests were answered or cut off."""
     answered: list[bytes] = []
-    tasks = [asyncio.create_task(_stranger(address, n, eager=eager, answered=answered)) for n in range(STRANGERS)]
-    tasks += [asyncio.create_task(_hold(address, n, answered)) for n in range(HELD)]
+    tasks = [asyncio.create_task(each) for each in STRANGERS[strangers](address, answered)]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: [task.cancel() for task in tasks])
     await asyncio.wait(tasks)
     print(len(answered))
@@ -121,7 +161,7 @@ async def refuse() -> None:
     """Be the few lines that the control attacks: read a head, refuse, close. Print the address first."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(TimeoutError, asyncio.IncompleteReadError, ConnectionError):
+        with suppress(TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
             writer.write(REFUSAL)
         writer.close()
@@ -132,14 +172,14 @@ async def refuse() -> None:
 
 
 @asynccontextmanager
-async def under_attack(address: str, refused: list[float], *, eager: bool) -> AsyncIterator[None]:
+async def under_attack(address: str, refused: list[float], strangers: str) -> AsyncIterator[None]:
     """Let the strangers run, in a process of their own with a lower priority, as they would be on other machines.
 
     Add to `refused` how many of their requests a second were answered or cut off.
     """
     command = ["nice", "-n", "10", sys.executable, "-m", "benchmarks.strangers", "--attack", address]
     pipe = asyncio.subprocess.PIPE
-    attackers = await asyncio.create_subprocess_exec(*command, *(["--eager"] if eager else []), stdout=pipe)
+    attackers = await asyncio.create_subprocess_exec(*command, "--strangers", strangers, stdout=pipe)
     began = time.perf_counter()
     try:
         await asyncio.sleep(2.0)  # until they have begun
@@ -156,10 +196,15 @@ def server_of(service: int) -> int:
     return max(map(int, children), key=resident)
 
 
-def resident(process: int) -> float:
-    """Memory of a process in MiB."""
+def resident(process: int, field: str = "VmRSS") -> float:
+    """Memory of a process in MiB: now, or at most with the field `VmHWM`."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next((float(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
+    return next((float(line.split()[1]) / 1024 for line in lines if line.startswith(field)), 0.0)
+
+
+def begin_peak(process: int) -> None:
+    """Let the most memory that a process had begin anew, with what it has now (proc(5))."""
+    Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
 def processor_seconds(process: int) -> float:
@@ -196,17 +241,17 @@ class Rounds:
         return f"{name:24}{1000 * p50:>8.1f}{1000 * self.p99:>8.1f}{statistics.median(self.busy):>11.2f}{refused:>12}"
 
 
-async def measure(address: str, control: str, key: str, server: int, *, eager: bool) -> None:
+async def measure(address: str, control: str, key: str, server: int, strangers: str) -> None:
     """Take turns of calm and attacks, and print what the attacks change."""
     await vote_steadily(address, key)  # names, caches
-    calm, beside, attacked, memory = Rounds(), Rounds(), Rounds(), [resident(server)]
+    calm, beside, attacked, memory = Rounds(), Rounds(), Rounds(), resident(server)
+    begin_peak(server)
     for _ in range(ROUNDS):
         await calm.add(address, key, server)
-        async with under_attack(control, beside.refused, eager=eager):
+        async with under_attack(control, beside.refused, strangers):
             await beside.add(address, key, server)
-        async with under_attack(address, attacked.refused, eager=eager):
+        async with under_attack(address, attacked.refused, strangers):
             await attacked.add(address, key, server)
-            memory.append(resident(server))
     print(f"{'':24}{'p50 ms':>8}{'p99 ms':>8}{'processor':>11}{'refused/s':>12}")
     named = {"calm": calm, "attack beside it": beside, "attack on it": attacked}
     for name, rounds in named.items():
@@ -215,8 +260,8 @@ async def measure(address: str, control: str, key: str, server: int, *, eager: b
         rounds = named[name]
         each = ", ".join(f"{p99(b) / p99(a):.2f}" for a, b in zip(calm.times, rounds.times, strict=True))
         print(f"p99, {name} over calm: {rounds.p99 / calm.p99:.2f} × ({target}); rounds {each}")
-    grown = max(memory) - memory[0]
-    print(f"memory of the server: {memory[0]:.0f} MiB, under attack {grown:+.0f} MiB (target ≤ {MEMORY:.0f})")
+    grown = resident(server, "VmHWM") - memory
+    print(f"memory of the server: {memory:.0f} MiB, at most {grown:+.0f} MiB (target ≤ {MEMORY:.0f})")
 
 
 def p99(times: list[float]) -> float:
@@ -229,10 +274,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--attack", metavar="ADDRESS", help="be the strangers; the benchmark starts this itself")
     parser.add_argument("--refuse", action="store_true", help="be the control; the benchmark starts this itself")
-    parser.add_argument("--eager", action="store_true", help="strangers leave as soon as they have their answer")
+    parser.add_argument("--strangers", choices=STRANGERS, default="bodies", help="what they send")
     given = parser.parse_args()
     if given.attack or given.refuse:
-        asyncio.run(attack(given.attack, eager=given.eager) if given.attack else refuse())
+        asyncio.run(attack(given.attack, given.strangers) if given.attack else refuse())
         return
     with tempfile.TemporaryDirectory(prefix="stable-arena-bench-") as name:
         folder = Path(name)
@@ -242,15 +287,15 @@ def main() -> None:
         serve = ["-m", "app.cli", "serve", "--port", "0", "--no-worker"]
         with (
             open_database_of(settings) as database,
-            _started(serve, environment) as (service, address),
-            _started(["-m", "benchmarks.strangers", "--refuse"], environment) as (_, control),
+            started(serve, environment) as (service, address),
+            started(["-m", "benchmarks.strangers", "--refuse"], environment) as (_, control),
         ):
-            key = _key(database)
-            asyncio.run(measure(address, control, key, server_of(service), eager=given.eager))
+            key = make_key(database)
+            asyncio.run(measure(address, control, key, server_of(service), given.strangers))
 
 
 @contextmanager
-def _started(arguments: list[str], environment: dict[str, str]) -> Iterator[tuple[int, str]]:
+def started(arguments: list[str], environment: dict[str, str]) -> Iterator[tuple[int, str]]:
     """Run Python with these arguments; yield the process and the address that it prints first."""
     command = [sys.executable, *arguments]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -260,7 +305,7 @@ def _started(arguments: list[str], environment: dict[str, str]) -> Iterator[tupl
             process.terminate()
 
 
-def _key(database: Database) -> str:
+def make_key(database: Database) -> str:
     with database.begin() as conn:
         return create_key(conn, "benchmark", ["ingest"])[1]
 

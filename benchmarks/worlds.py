@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from app.lab.simulate import Role, SimulatedVotes, draw_pairs, make_world, simulate_votes
+from app.rating.simulation.worlds import Role, SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.votes.cells import Cells, aggregate, count_pairs
 
 SHARES: dict[Role, int] = {"honest": 19_000, "random": 600, "flip": 400}

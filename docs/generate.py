@@ -9,7 +9,6 @@ import re
 import runpy
 from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stdout
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
-from app.cli.command import COMMANDS
+from app.cli.command import COMMANDS, load_command
 from app.errors import StableArenaError
 from app.http.problems import STATUS
 from app.main import create_app
@@ -53,8 +52,8 @@ def policy() -> str:
 def problems() -> str:
     """Return the table of problem types, each with its HTTP status and title."""
     create_app(Settings())
-    for listed in COMMANDS.values():
-        import_module(listed.place.partition(":")[0])  # commands have errors of their own
+    for name, listed in COMMANDS.items():
+        load_command(name, listed)  # commands have errors of their own
     kinds = {kind.code: kind for kind in _subclasses(StableArenaError) if kind.__module__.startswith("app.")}
     rows = [
         (f"`{code}`", str(next(STATUS[base] for base in kind.__mro__ if base in STATUS)), kind.title)

@@ -17,7 +17,7 @@ from app.webhooks.schemas import EVENTS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
 REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
 ARCHITECTURE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 CODE = [path for folder in ("app", "migrations") for path in sorted((ROOT / folder).rglob("*.py"))]

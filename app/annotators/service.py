@@ -127,14 +127,28 @@ def decide(
     ConflictError
         There is no flag to dismiss, or no decision to withdraw.
     """
+    found = _lock(conn, reference)
+    if action == "dismiss" and (found.standing != "flagged" or found.ability is None):
+        raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
+    if action == "withdraw" and found.override is None and found.dismissed_below is None:
+        raise ConflictError(f"no decision on annotator {found.annotator!r} is in force")
+    return _take(conn, found, action, reason=reason, decided_by=decided_by)
+
+
+def _lock(conn: Connection, reference: str) -> FoundAnnotator:
     found = find_annotator(conn, reference)
     store.lock_annotator(conn, found.annotator_id)
-    found = find_annotator(conn, str(found.id))  # a decision may have come in before the lock
+    return find_annotator(conn, str(found.id))  # a decision may have come in before the lock
+
+
+def _take(
+    conn: Connection, found: FoundAnnotator, action: Action, *, reason: str, decided_by: str
+) -> tuple[FoundAnnotator, Decision]:
     if action == "dismiss":
-        _dismiss(conn, found)
+        assert found.ability is not None  # noqa: S101  as the callers have seen
+        above = (found.strength or 0.0) + MATERIALLY_STRONGER
+        store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)
     else:
-        if action == "withdraw" and found.override is None and found.dismissed_below is None:
-            raise ConflictError(f"no decision on annotator {found.annotator!r} is in force")
         store.set_override(conn, found.annotator_id, OVERRIDES[action])
     values = {
         "annotator_id": found.annotator_id,
@@ -171,28 +185,21 @@ def undo_decision(
     ConflictError
         It is not the last decision: undoing it would undo what was decided since.
     """
-    found = find_annotator(conn, reference)
-    store.lock_annotator(conn, found.annotator_id)
+    found = _lock(conn, reference)
     decisions = list_decisions(conn, found)
     if not decisions or decisions[0].id != decision_id:
         raise ConflictError("another decision was taken since: look at the annotator again")
     last, before = decisions[0], decisions[1].action if len(decisions) > 1 else "withdraw"
     reason = f"undo: {last.action} of {last.decided_at:%Y-%m-%d %H:%M}"
-    if before != "dismiss":
-        return decide(conn, str(found.id), before, reason=reason, decided_by=decided_by)
-    taken = decide(conn, str(found.id), "withdraw", reason=reason, decided_by=decided_by)
-    # Without an open flag there is nothing to dismiss: the rule found the annotator fit meanwhile.
-    again = taken[0].standing == "flagged" and taken[0].ability is not None
-    return decide(conn, str(found.id), "dismiss", reason=reason, decided_by=decided_by) if again else taken
+    if before == "dismiss":
+        if last.action != "dismiss" and found.rule_standing == "flagged" and found.ability is not None:
+            return _take(conn, found, "dismiss", reason=reason, decided_by=decided_by)
+        # Before a second dismissal the flag was open again. And where the rule flags the annotator no longer, there is
+        # nothing to dismiss.
+        before = "withdraw"
+    return decide(conn, str(found.id), before, reason=reason, decided_by=decided_by)
 
 
 def list_decisions(conn: Connection, annotator: FoundAnnotator) -> list[Decision]:
     """Return every decision on the annotator, the newest first."""
     return [Decision.model_validate(dict(row)) for row in store.list_decisions(conn, annotator.annotator_id)]
-
-
-def _dismiss(conn: Connection, found: FoundAnnotator) -> None:
-    if found.standing != "flagged" or found.ability is None:
-        raise ConflictError(f"annotator {found.annotator!r} has no open flag; the standing is {found.standing}")
-    above = (found.strength or 0.0) + MATERIALLY_STRONGER
-    store.set_dismissal(conn, found.annotator_id, below=found.ability - (found.se or 0.0), above=above)

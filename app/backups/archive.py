@@ -2,7 +2,6 @@
 
 import hashlib
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,8 +88,9 @@ class ArchiveWriter:
 class ArchiveReader:
     """Reads a backup, and holds every byte against the manifest."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
         self._zip = archive
+        self._path = path
         self.manifest = self._read_manifest()
 
     def rows_of(self, table: TableManifest) -> Iterator[bytes]:
@@ -102,8 +102,14 @@ class ArchiveReader:
             The bytes are not those that were written.
         """
         digest = hashlib.sha256()
-        with self._zip.open(_member(table.name)) as file:
-            while piece := file.read(_PIECE):
+        with _reading(self._path):
+            file = self._zip.open(_member(table.name))
+        with file:
+            while True:
+                with _reading(self._path):
+                    piece = file.read(_PIECE)
+                if not piece:
+                    break
                 digest.update(piece)
                 yield piece
         if digest.hexdigest() != table.sha256:
@@ -121,7 +127,8 @@ class ArchiveReader:
                 pass
 
     def _read_manifest(self) -> Manifest:
-        manifest = Manifest.model_validate_json(self._zip.read(_MANIFEST))
+        with _reading(self._path):
+            manifest = Manifest.model_validate_json(self._zip.read(_MANIFEST))
         if manifest.layout != LAYOUT:
             raise BadInputError(f"the backup has layout {manifest.layout}; this version reads {LAYOUT}")
         return manifest
@@ -136,10 +143,18 @@ def open_archive(path: Path) -> Iterator[ArchiveReader]:
     DamagedBackupError
         It is no backup, or is damaged; also while it is read.
     """
+    with _reading(path):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        yield ArchiveReader(archive, path)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Raise whatever the reading of a damaged file raises as `DamagedBackupError`."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            yield ArchiveReader(archive)
-    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, ValidationError, NotImplementedError) as error:
+        yield
+    except Exception as error:  # zipfile and its decompressors raise errors of many kinds, RuntimeError among them
         reason = "it has no manifest" if isinstance(error, KeyError | ValidationError) else str(error)
         raise DamagedBackupError(f"{path} is not a backup, or is damaged: {reason}") from error
 

@@ -15,7 +15,7 @@ from app.battles.service import (
 )
 from app.database.engine import Database
 from app.errors import StableArenaError
-from app.http.group_commit import GroupCommit
+from app.http.group_commit import COMMIT_SIZE, GroupCommit
 from app.naming.aliases import read_names
 from app.naming.known_names import KnownNames
 
@@ -29,9 +29,8 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
         *,
         token_seconds: int,
         queue_size: int,
-        commit_size: int,
         names: KnownNames,
-        idempotency_hours: int,
+        commit_size: int = COMMIT_SIZE,
     ) -> None:
         self._database = database
         self._names = names
@@ -44,7 +43,6 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
             what="battles",
             queue_size=queue_size,
             commit_size=commit_size,
-            idempotency_hours=idempotency_hours,
         )
 
     def _look_up(self, group: Sequence[Submission]) -> "partial[list[BattleReceipt | StableArenaError]]":

@@ -2,13 +2,15 @@
 
 To add a command, write `app/cli/<name>.py` with one function of that name (its docstring is the help, its
 parameters are the options) or, for a family such as `keys create` and `keys list`, a `typer.Typer` of that name.
-Then add its line to `COMMANDS`. A command raises what went wrong; `app.cli.failures` prints it and sets the exit code.
+Then add its line to `COMMANDS`; a package of its own, such as the laboratory, is found by its entry point. A command
+raises what went wrong; `app.cli.failures` prints it and sets the exit code.
 """
 
 import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any, ClassVar, NamedTuple
 
 import typer
@@ -18,8 +20,11 @@ from typer.main import get_command
 import app
 from app.cli.failures import run_guarded
 from app.cli.importing import import_at_once
+from app.errors import BadInputError
 
 OBJECTS_BEFORE_COLLECTION = 100_000
+PLUGIN = "plugin"  # in the place of a command's module: the entry point of its name in the group below
+PLUGINS = "stable_arena.commands"
 
 
 class Listed(NamedTuple):
@@ -87,7 +92,7 @@ COMMANDS = {
         "List webhooks, add, pause, test and delete them, and see how their messages went.",
     ),
     "keys": Listed("app.cli.keys:keys", "Make, list, rotate and revoke API keys."),
-    "lab": Listed("app.cli.lab:lab", "Repeat the field's experiments on a vote file or a simulated arena."),
+    "lab": Listed(PLUGIN, "Repeat the field's experiments on a vote file or a simulated arena."),
 }
 """The commands in the order of the help page."""
 
@@ -109,7 +114,7 @@ class LazyGroup(TyperGroup):
 
 def load_command(name: str, listed: Listed) -> Any:
     """Import a command: a function, or a `typer.Typer` with a family of them."""
-    module, _, attribute = listed.place.partition(":")
+    module, _, attribute = (find_plugin(name) if listed.place == PLUGIN else listed.place).partition(":")
     found = getattr(import_at_once(module), attribute)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False)
@@ -118,6 +123,22 @@ def load_command(name: str, listed: Listed) -> Any:
     command = get_command(found)
     command.name = name  # a family has no name of its own
     return command
+
+
+def find_plugin(name: str) -> str:
+    """Return where a plugin's command is, as `module:name`.
+
+    Raises
+    ------
+    BadInputError
+        The package that has it is not installed.
+    """
+    for point in entry_points(group=PLUGINS, name=name):
+        return point.value
+    raise BadInputError(
+        f"`{name}` is a package of its own, stable-arena-{name}, and is not installed: "
+        f"in a clone of Stable Arena run `pip install ./{name}`, or `make setup`"
+    )
 
 
 class _Commands(LazyGroup):

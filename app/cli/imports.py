@@ -14,7 +14,7 @@ from app.cli.texts import one_line
 from app.imports.schemas import Import
 from app.imports.service import list_imports
 from app.rating.errors import counted
-from app.votes.retractions import retract_votes
+from app.votes.retractions.service import retract_votes
 
 _BY = "command line"
 

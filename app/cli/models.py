@@ -13,9 +13,8 @@ from app.cli.tables import make_table
 from app.cli.texts import one_line
 from app.database.timestamps import from_midnight
 from app.errors import BadInputError
-from app.merges.schemas import Merge, NewVersion, Unmerge
-from app.merges.service import mark_changed, merge_model, unmark_changed, unmerge_model
-from app.models.schemas import Model, ModelChange, NewAlias, NewModel
+from app.models.merges import mark_changed, merge_model, unmark_changed, unmerge_model
+from app.models.schemas import Merge, Model, ModelChange, NewAlias, NewModel, NewVersion, Unmerge
 from app.models.service import add_alias, add_model, change_model, list_models
 
 _ALL = 2**31 - 1

@@ -13,9 +13,8 @@ from app.cli.tables import make_table
 from app.cli.texts import one_line
 from app.rating.errors import counted
 from app.votes.queries import Target
-from app.votes.retractions import list_retractions, retract_votes
+from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
 from app.votes.schemas import Retraction
-from app.votes.withdrawals.service import withdraw_retraction
 
 _BY = "command line"
 

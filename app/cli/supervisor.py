@@ -57,7 +57,7 @@ class Supervisor(Multiprocess):
         self._heeds_hangup = heeds_hangup()
         self._parent_death, self._parent_alive = multiprocessing.Pipe(duplex=False)
         server = settings.server
-        limits = ConnectionLimits(server.connections_per_address, server.head_seconds)
+        limits = ConnectionLimits(server.connections_per_address)
         connections = cast("type[HttpToolsProtocol]", limits)  # uvicorn calls it; the annotation asks for a class
         config = uvicorn.Config(
             partial(make_application, self._parent_death, settings),

@@ -2,6 +2,7 @@ import gc
 import signal
 import threading
 from collections.abc import Iterable
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import NoReturn
@@ -88,7 +89,7 @@ def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bo
     with open_database_of(settings, revives=revives) as database:
         with database.read() as conn:
             require_pseudonym_key(conn)
-        running = Worker(database, settings)
+        running = Worker(database, settings, prepare_child=partial(log_to_stderr, log_level(settings)))
         for name in signals:
             signal.signal(name, lambda *_: stopped.set())
         running.start()

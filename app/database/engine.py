@@ -1,5 +1,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import Any, Self, cast
 
@@ -28,8 +29,8 @@ _TIMEOUTS = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "300s
 class Database:
     """A pool of connections to one PostgreSQL, and the two kinds of transaction that run on it.
 
-    It connects at the first use. Failures of the server, as opposed to wrong statements, are raised as an
-    `UnavailableError` of one line without the password.
+    It connects at the first use. Pickled for another process, it has connections of its own there. Failures of the
+    server, as opposed to wrong statements, are raised as an `UnavailableError` of one line without the password.
 
     Parameters
     ----------
@@ -50,6 +51,14 @@ class Database:
         revive: Callable[[], object] | None = None,
     ) -> None:
         self.url = parse_url(url)
+        self._copied = partial(
+            Database,
+            self.url.render_as_string(hide_password=False),
+            pool_size=pool_size,
+            connect_timeout=connect_timeout,
+            connection_options=dict(connection_options or {}),
+            transaction_pooler=transaction_pooler,
+        )
         self._revive = revive
         self._reviving = Lock()
         self._revivals = 0
@@ -74,6 +83,10 @@ class Database:
         else:
             event.listen(self._engine, "connect", _set_timeouts)
         event.listen(self._engine, "checkin", _restore_write_default)
+
+    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
+        """Pickle how to open it, without `revive`: one process starts a server again."""
+        return cast("Callable[[], Self]", self._copied), ()
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:

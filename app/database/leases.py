@@ -3,9 +3,13 @@
 A holder may freeze (a stopped process, a paused machine) with a transaction open. It would lock the lease's row beyond
 its time, and every process that wants to take over would wait. So the server ends a transaction that touches the row
 and is silent for as long as the lease runs.
+
+The database's clock may have been ahead and set right. So a lease that was given back ends long ago, and one that ends
+later than its holder can have meant runs only for its length from when another process wants it.
 """
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Interval, and_, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -14,6 +18,7 @@ from app.database.tables import leases
 
 MOMENT_SECONDS = 3.0
 """How long a transaction of a single statement may be silent before its commit."""
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def acquire_lease(conn: Connection, name: str, holder: str, seconds: float) -> int | None:
@@ -22,26 +27,31 @@ def acquire_lease(conn: Connection, name: str, holder: str, seconds: float) -> i
     Every taking raises the epoch, even by the same holder, so an epoch names one holding for ever.
     """
     end_when_silent(conn, seconds)
-    taken = insert(leases).values(name=name, holder=holder, epoch=1, expires_at=_now_plus(seconds))
+    values = {"holder": holder, "expires_at": _now_plus(seconds), "seconds": seconds}
+    taken = insert(leases).values(name=name, epoch=1, **values)
     statement = taken.on_conflict_do_update(
         index_elements=[leases.c.name],
-        set_={"holder": holder, "epoch": leases.c.epoch + 1, "expires_at": _now_plus(seconds)},
+        set_={**values, "epoch": leases.c.epoch + 1},
         where=leases.c.expires_at <= func.clock_timestamp(),
     ).returning(leases.c.epoch)
-    return conn.execute(statement).scalar_one_or_none()
+    epoch: int | None = conn.execute(statement).scalar_one_or_none()
+    if epoch is None:  # a holder that lives renews what is cut here
+        too_late = and_(leases.c.name == name, leases.c.expires_at > _latest_end())
+        conn.execute(update(leases).where(too_late).values(expires_at=_latest_end()))
+    return epoch
 
 
 def renew_lease(conn: Connection, name: str, epoch: int, seconds: float) -> bool:
     """Let the lease run `seconds` from now; False if it has run out or was taken over, which is final."""
     end_when_silent(conn, seconds)
-    statement = update(leases).where(_held(name, epoch)).values(expires_at=_now_plus(seconds))
+    statement = update(leases).where(_held(name, epoch)).values(expires_at=_now_plus(seconds), seconds=seconds)
     return conn.execute(statement).rowcount == 1
 
 
 def release_lease(conn: Connection, name: str, epoch: int) -> None:
     """Give the lease back at once; nothing happens if it is no longer held."""
     end_when_silent(conn, MOMENT_SECONDS)
-    conn.execute(update(leases).where(_held(name, epoch)).values(expires_at=func.clock_timestamp()))
+    conn.execute(update(leases).where(_held(name, epoch)).values(expires_at=_LONG_AGO))
 
 
 def drop_lease(conn: Connection, name: str, epoch: int) -> None:
@@ -56,7 +66,8 @@ def lock_lease(conn: Connection, name: str, epoch: int) -> bool:
     True is the fence: no other process can take the lease before the commit, so the only holder wrote what the
     transaction writes. The transaction may be silent for as long as the lease would still have run.
     """
-    left = func.extract("epoch", leases.c.expires_at - func.clock_timestamp())
+    until = func.least(leases.c.expires_at, _latest_end())
+    left = func.extract("epoch", until - func.clock_timestamp())
     statement = select(left).where(_held(name, epoch)).with_for_update()
     seconds = conn.execute(statement).scalar_one_or_none()
     if seconds is None:
@@ -66,8 +77,9 @@ def lock_lease(conn: Connection, name: str, epoch: int) -> bool:
 
 
 def lease_is_free(conn: Connection, name: str) -> bool:
-    """Whether an attempt to take the lease would succeed now."""
-    statement = select(leases.c.epoch).where(leases.c.name == name, leases.c.expires_at > func.clock_timestamp())
+    """Whether an attempt to take the lease is worth it: it is free, or it ends too late, which an attempt mends."""
+    held = leases.c.expires_at.between(func.clock_timestamp(), _latest_end())
+    statement = select(leases.c.epoch).where(leases.c.name == name, held)
     return conn.execute(statement).scalar_one_or_none() is None
 
 
@@ -79,6 +91,11 @@ def end_when_silent(conn: Connection, seconds: float) -> None:
 
 def _held(name: str, epoch: int) -> ColumnElement[bool]:
     return and_(leases.c.name == name, leases.c.epoch == epoch, leases.c.expires_at > func.clock_timestamp())
+
+
+def _latest_end() -> ColumnElement[Any]:
+    """Return the latest time that the lease's holder can have meant."""
+    return func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, leases.c.seconds)
 
 
 def _now_plus(seconds: float) -> ColumnElement[object]:

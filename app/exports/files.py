@@ -18,7 +18,6 @@ from app.models.service import find_model
 from app.snapshots.service import find_snapshot
 from app.snapshots.vote_sets import contestants_of, read_vote_set
 
-_LOOK_UP_SECONDS = 0.01
 _TIMESTAMPS = ("timestamp", "received_at")
 _NUMBERS = ("ability", "se", "shadow_ability", "shadow_se", "probability_low")
 
@@ -99,10 +98,10 @@ def write_sheet(database: Database, what: What, filters: ExportFilters, path: Pa
 
 
 def _write_parquet(raw: Path, path: Path, interruption: Interruption) -> None:
-    """Convert CSV to Parquet with typed columns, a batch at a time.
+    """Convert CSV to Parquet with typed columns, a batch at a time; an interruption ends it at the next batch.
 
-    An interrupted conversion goes on in its own threads, into a file that no one reads, until the process ends: the
-    library cannot stop it.
+    Not with `collect(background=True)`: that cannot be ended, and where its result is no longer awaited, polars aborts
+    the process.
     """
     frame = pl.scan_csv(raw, infer_schema=False, glob=False)
     columns = frame.collect_schema().names()
@@ -111,9 +110,12 @@ def _write_parquet(raw: Path, path: Path, interruption: Interruption) -> None:
     typed += [pl.col(c).cast(pl.Float64) for c in _NUMBERS if c in columns]
     typed += [pl.col("votes").cast(pl.Int64)] if "votes" in columns else []
     typed += [pl.col("tags").str.json_decode(pl.List(pl.String))] if "tags" in columns else []
-    conversion = frame.with_columns(typed).sink_parquet(path, lazy=True).collect(background=True)
-    while conversion.fetch() is None:
-        interruption.wait(_LOOK_UP_SECONDS)
+
+    def go_on(batch: pl.DataFrame) -> pl.DataFrame:
+        interruption.wait(0)
+        return batch
+
+    frame.map_batches(go_on, streamable=True).with_columns(typed).sink_parquet(path)
 
 
 def _write_leaderboard(conn: Connection, form: Format, filters: ExportFilters, path: Path) -> int:

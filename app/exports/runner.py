@@ -72,8 +72,7 @@ class ExportRunner:
 
     def _make(self, export: Export, job: LeasedJob) -> None:
         try:
-            # A conversion that was interrupted may still write there.
-            with tempfile.TemporaryDirectory(prefix="stable-arena-export-", ignore_cleanup_errors=True) as folder:
+            with tempfile.TemporaryDirectory(prefix="stable-arena-export-") as folder:
                 path = Path(folder) / f"export.{export.format}"
                 done = write_export(
                     self._database, export.what, export.format, export.filters, path, self._interruption

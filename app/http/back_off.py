@@ -1,4 +1,4 @@
-"""Answers that come late, so that callers whose bodies are refused again and again do not keep the service busy."""
+"""Answers that come late, so that callers who are refused again and again do not keep the service busy."""
 
 import asyncio
 import random
@@ -20,11 +20,11 @@ WAITED = "waited"
 
 
 class BackOff:
-    """Lets the answer to an unread body wait, if its address had many such answers.
+    """Lets the answer to an unread body, or to a public read past the limit, wait if its address had many such answers.
 
-    To refuse a body costs up to a millisecond, and who sends bodies in a loop sends the next one as soon as the answer
-    is there. So a late answer slows the loop down. Requests that are not refused never wait, whatever else comes from
-    their address, and those that wait take no place of its requests in progress.
+    To refuse a request costs up to a millisecond, and who asks in a loop asks again as soon as the answer is there. So
+    a late answer slows the loop down. Requests that are not refused never wait, whatever else comes from their address,
+    and those that wait take no place of its requests in progress.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class BackOff:
         self._stopped = asyncio.Event()
 
     async def wait(self, scope: Scope) -> None:
-        """Wait before the answer to an unread body of this request is sent, if its address had too many."""
+        """Wait before this request is refused, if its address had too many refusals."""
         if self._per_minute is None or self._has_one_left(caller_network(scope), self._per_minute):
             return
         if self._waiting >= MOST_WAITING:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 SMALL = 64 * 1024
 """Bytes that a body may have where its route does not say more."""
 
-_BYTES_A_SECOND = 16 * 1024  # least speed of a body that takes longer than `body_seconds`
+BODY_SECONDS = 30.0
+"""Time that any body may take; a longer one has to arrive at `_BYTES_A_SECOND`."""
+
+_BYTES_A_SECOND = 16 * 1024
 _HELD_OF_A_STREAM = 2 * 1024 * 1024  # of a body that is passed on as it comes: a piece that waits and one that arrives
 _FIRST_REFUSAL, _FIRST_SERVER_ERROR = 400, 500
 _LIMIT, _STREAMED = "body_limit", "body_streamed"
@@ -63,14 +66,16 @@ class BodyGate:
     address. An answer that is sent before the body arrived closes the connection, and a refusal may come late: see
     `BackOff`.
 
-    A body may take `seconds`, plus a second for every 16 KiB that have arrived. So a long upload has time, and a caller
-    who sends a byte now and then does not. The limits also hold for bodies without Content-Length. All bodies together
-    may have `memory` bytes, of which a quarter is for those of at most `SMALL` bytes; one alone is always taken.
+    A body may take `body_seconds`, plus a second for every 16 KiB that have arrived. So a long upload has time, and a
+    caller who sends a byte now and then does not. The limits also hold for bodies without Content-Length. All bodies
+    together may have `bodies_bytes`, of which a quarter is for those of at most `SMALL` bytes; one alone is always
+    taken.
     """
 
-    def __init__(self, app: ASGIApp, settings: "Settings") -> None:
+    def __init__(self, app: ASGIApp, settings: "Settings", body_seconds: float = BODY_SECONDS) -> None:
         self._app = app
         self.settings = settings
+        self.body_seconds = body_seconds
         self.held = 0
         self._admissions: dict[int, tuple[Admission[Any], ...]] = {}
 
@@ -182,7 +187,7 @@ class _Body:
             self.held = held
 
     async def _next_part(self) -> Message:
-        allowed = self._gate.settings.server.body_seconds + self._received / _BYTES_A_SECOND
+        allowed = self._gate.body_seconds + self._received / _BYTES_A_SECOND
         try:
             async with asyncio.timeout(self._began + allowed - time.monotonic()):
                 message = await self._receive()

@@ -15,10 +15,11 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import ZstdCompressor
 
-_LEAST_BYTES = 1024  # a smaller answer fits into one packet as it is
+LEAST_BYTES = 1024  # a smaller answer fits into one packet as it is
 _THREAD_BYTES = 32 * 1024  # a larger one would hold up the votes that the event loop answers
-_GZIP_LEVEL = 5
+GZIP_LEVEL = 5
 _EXCLUDED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/vnd.apache.parquet", "application/octet-stream")
+Encoding = Literal["gzip", "zstd"]
 _READING = frozenset({"GET", "HEAD"})
 
 
@@ -27,7 +28,7 @@ class Compression:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._gzip = GZipMiddleware(app, _LEAST_BYTES, _GZIP_LEVEL, _THREAD_BYTES, exclude_content_types=_EXCLUDED)
+        self._gzip = GZipMiddleware(app, LEAST_BYTES, GZIP_LEVEL, _THREAD_BYTES, exclude_content_types=_EXCLUDED)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -43,9 +44,7 @@ class Compression:
             await send(message)
 
         if _accepts_zstd(Headers(scope=scope).get("accept-encoding", "")):
-            await _ZstdResponder(self._app, _LEAST_BYTES, exclude_content_types=_EXCLUDED)(
-                scope, receive, send_weakened
-            )
+            await _ZstdResponder(self._app, LEAST_BYTES, exclude_content_types=_EXCLUDED)(scope, receive, send_weakened)
         else:
             await self._gzip(scope, receive, send_weakened)
 
@@ -61,6 +60,21 @@ class _ZstdResponder(IdentityResponder):
         if len(body) < _THREAD_BYTES:
             return compressor.compress(body, mode)
         return await asyncio.to_thread(compressor.compress, body, mode)
+
+
+def choose_encoding(accepted: str, content_type: str, *, zstd: bool) -> Encoding | None:
+    """Return how to compress a body of this type for a caller who accepts these; `zstd` if that is possible."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if not {kind, f"{kind.partition('/')[0]}/*"}.isdisjoint(_EXCLUDED):
+        return None
+    if zstd and _accepts_zstd(accepted):
+        return "zstd"
+    return "gzip" if "gzip" in accepted else None
+
+
+def compress_zstd(body: bytes) -> bytes:
+    """Return a body compressed."""
+    return ZstdCompressor().compress(body, 2)
 
 
 def _accepts_zstd(accepted: str) -> bool:

@@ -37,7 +37,14 @@ class CrossOrigin:
                 app,
                 allow_origins=origins,
                 allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
-                allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-None-Match", "X-Request-ID"],
+                allow_headers=[
+                    "Authorization",
+                    "Content-Type",
+                    "Idempotency-Key",
+                    "If-Match",
+                    "If-None-Match",
+                    "X-Request-ID",
+                ],
                 expose_headers=_EXPOSED,
                 max_age=_SECONDS,
             )

@@ -8,13 +8,14 @@ from fastapi import Depends, Request, Security
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from app.auth.callers import Caller, Scope
 from app.database.errors import DatabaseBusyError
-from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError
+from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.http.admission import Admission
-from app.http.errors import MediaTypeError
+from app.http.errors import MediaTypeError, RateLimitedError
 from app.http.problems import invalid_input
 from app.services import Services
 
@@ -162,12 +163,28 @@ async def _optional_read(request: Request) -> Caller | None:
         return await authorise(request, "read")
     secret = bearer_secret(request)
     if secret is not None:
-        with suppress(NotAuthenticatedError):  # a stale key reads as a request without one does
+        # A stale key, or one that cannot be looked up now, reads as a request without one does.
+        with suppress(NotAuthenticatedError, UnavailableError):
             caller = await services.known_callers.identify(secret)
             services.rate_limits.count_caller(request.scope, caller)
             return caller
-    services.rate_limits.count_anonymous(request.scope)
+    await count_stranger(request)
     return None
+
+
+async def count_stranger(request: Request) -> None:
+    """Count a public read without a key. If the address has too many refusals too, this one comes late.
+
+    Raises
+    ------
+    RateLimitedError
+    """
+    services = services_of(request)
+    try:
+        services.rate_limits.count_anonymous(request.scope)
+    except RateLimitedError:
+        await services.back_off.wait(request.scope)
+        raise
 
 
 # None where the leaderboard is public and the request has no valid key.
@@ -193,7 +210,11 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 def _declared(dependant: Dependant) -> Iterator[str]:
     for parameter in dependant.query_params:
-        yield parameter.alias
+        model = parameter.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):  # all parameters of the endpoint in one
+            yield from (field.alias or name for name, field in model.model_fields.items())
+        else:
+            yield parameter.alias
     for dependency in dependant.dependencies:
         yield from _declared(dependency)
 

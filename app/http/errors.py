@@ -3,6 +3,20 @@
 from app.errors import NotAuthenticatedError, StableArenaError, UnavailableError
 
 
+class HeadTooLargeError(StableArenaError):
+    """The request's target, its headers or both together are larger than the service accepts."""
+
+    code = "head-too-large"
+    title = "The head of the request is too large"
+
+
+class MalformedRequestError(StableArenaError):
+    """The request is not valid HTTP."""
+
+    code = "malformed-request"
+    title = "The request is not valid HTTP"
+
+
 class MalformedBodyError(StableArenaError):
     """The body is not JSON."""
 

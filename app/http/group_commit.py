@@ -23,6 +23,9 @@ Receipt = TypeVar("Receipt")
 Record = Callable[[Connection, Sequence[Item]], Sequence[Receipt | StableArenaError]]
 """Records items in a transaction and returns, in order, what became of each: a receipt, or why it was refused."""
 
+COMMIT_SIZE = 1_000
+"""Most items that share one commit."""
+
 # Each key takes one of PostgreSQL's locks. It has a few thousand for all connections together.
 _MOST_CLAIMS = 250
 
@@ -81,14 +84,12 @@ class GroupCommit(Generic[Item, Receipt]):
         what: str,
         queue_size: int,
         commit_size: int,
-        idempotency_hours: int,
     ) -> None:
         self._database = database
         self._prepare = prepare
         self._what = what
         self._queue_size = queue_size
         self._commit_size = commit_size
-        self._idempotency_hours = idempotency_hours
         self._waiting: deque[_Queued[Item, Receipt]] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=what)
@@ -201,7 +202,7 @@ class GroupCommit(Generic[Item, Receipt]):
                 outcomes[place] = response = queued.idempotent.render(receipt)
                 responses.append((queued.idempotent.claim, response))
         if responses:
-            store_responses(conn, responses, keep_hours=self._idempotency_hours)
+            store_responses(conn, responses)
         return [outcomes[place] for place in range(len(group))]
 
     def _write_halves(

@@ -18,6 +18,8 @@ from app.http.errors import RateLimitedError
 
 _MINUTE = 60.0
 _NETWORK_BITS = 64  # of an IPv6 address that belong to one subscriber
+UNKNOWN_NETWORK = "unknown"
+"""Of callers whose address cannot be read: they share the limits of one."""
 IN_PROGRESS = "in_progress"
 """In a request's state: what to call when the request was answered."""
 RATE_LIMIT_HEADERS = "rate_limit_headers"
@@ -181,7 +183,21 @@ def caller_network(scope: Scope) -> str:
 
 
 def network_of(host: str) -> str:
-    """Return an address, of IPv6 the part that a provider assigns."""
-    if ":" not in host:
-        return host
-    return str(ipaddress.IPv6Network((host.partition("%")[0], _NETWORK_BITS), strict=False))
+    """Return an address, of IPv6 the part that a provider assigns; for what is no address, `UNKNOWN_NETWORK`.
+
+    What a trusted proxy forwards may be anything. A port and the quotation marks of RFC 7239 are left out.
+    """
+    host = host.strip('"')
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:
+        host = host.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return UNKNOWN_NETWORK
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:  # an IPv4 caller of a socket for both
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((address, _NETWORK_BITS), strict=False))

@@ -1,14 +1,17 @@
 """The OpenAPI description: what FastAPI derives by itself, and what all operations have in common."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from app.http.paths import PREFIX
 from app.http.problems import Problem, problem_responses
 
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
@@ -27,14 +30,22 @@ def operation_id(route: APIRoute) -> str:
 
 
 def install_openapi(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[BaseModel]]) -> None:
-    """Make the application's description complete; `bodies` are the models that endpoints parse themselves."""
+    """Complete the application's description and serve it; `bodies` are the models that endpoints parse themselves."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _describe(app, public_leaderboard=public_leaderboard, bodies=bodies)
         return app.openapi_schema
 
+    @cache
+    def body() -> bytes:
+        return bytes(JSONResponse(describe()).body)
+
+    async def answer(_request: Request) -> Response:
+        return Response(body(), media_type="application/json")
+
     app.openapi = describe  # type: ignore[method-assign]  # as FastAPI documents it
+    app.add_route(f"{PREFIX}/openapi.json", answer, include_in_schema=False)
 
 
 def _describe(app: FastAPI, *, public_leaderboard: bool, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Errors as RFC 9457 problems, or as pages for people. Only this module maps errors to HTTP statuses."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -22,6 +23,7 @@ from app.errors import (
     GoneError,
     NotAuthenticatedError,
     NotFoundError,
+    PreconditionFailedError,
     ScopeMissingError,
     StableArenaError,
     UnavailableError,
@@ -31,8 +33,10 @@ from app.http.errors import (
     BodyTooLargeError,
     BodyTooSlowError,
     ForgedRequestError,
+    HeadTooLargeError,
     InsecureConnectionError,
     MalformedBodyError,
+    MalformedRequestError,
     MediaTypeError,
     MethodNotAllowedError,
     RateLimitedError,
@@ -45,12 +49,14 @@ RETRY_SECONDS = 2
 ProblemPage = Callable[[Scope, Mapping[str, Any], Mapping[str, str]], Response]
 """Makes a page of a problem and the answer's headers."""
 _SHOWN_ERRORS = 100
+_PARAMETER = re.compile(r"{[^}]*}")
 _IN_PATHS = "/:@!$&'()*+,;="  # characters that RFC 3986 allows in a path, beside letters and digits
 
 
 # The status of a class is also that of its subclasses without a line of their own.
 STATUS: dict[type[StableArenaError], int] = {
     StableArenaError: 500,
+    MalformedRequestError: 400,
     MalformedBodyError: 400,
     NotAuthenticatedError: 401,
     ScopeMissingError: 403,
@@ -61,10 +67,12 @@ STATUS: dict[type[StableArenaError], int] = {
     ConflictError: 409,
     BodyTooSlowError: 408,
     GoneError: 410,
+    PreconditionFailedError: 412,
     BodyTooLargeError: 413,
     MediaTypeError: 415,
     BadInputError: 422,
     RateLimitedError: 429,
+    HeadTooLargeError: 431,
     UnavailableError: 503,
 }
 
@@ -134,12 +142,19 @@ def http_problem_response(scope: Scope, error: HTTPException) -> Response:
 
 
 def _methods(scope: Scope) -> set[str]:
-    """Return the methods of all routes at the path; the framework names those of one route."""
-    found: set[str] = set()
-    for route in iter_route_contexts(scope["app"].routes):
-        if route.path_regex.match(scope["path"]):
-            found |= route.methods or set()
+    """Return the methods of all routes at the path; the framework names those of one route.
+
+    A parameter may match more than its route means: `/models/{name:path}` matches `/models/a/aliases` too. So only the
+    routes count with the longest part of the path outside of parameters.
+    """
+    routes = [route for route in iter_route_contexts(scope["app"].routes) if route.path_regex.match(scope["path"])]
+    longest = max((_fixed_length(route.path or "") for route in routes), default=0)
+    found = {method for route in routes if _fixed_length(route.path or "") == longest for method in route.methods or ()}
     return found | {"HEAD"} if "GET" in found else found
+
+
+def _fixed_length(path: str | None) -> int:
+    return len(_PARAMETER.sub("", path or ""))
 
 
 def validation_error(errors: Sequence[Mapping[str, Any]]) -> StableArenaError:

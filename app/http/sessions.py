@@ -18,7 +18,7 @@ from app.auth.sessions.schemas import Lifetimes, SignedIn
 from app.auth.sessions.service import find_session
 from app.errors import ScopeMissingError
 from app.http.admission import Admission
-from app.http.dependencies import database_turn, services_of
+from app.http.dependencies import count_stranger, database_turn, services_of
 from app.http.errors import ForgedRequestError, InsecureConnectionError, SignInNeededError
 
 CSRF_FIELD = "csrf_token"
@@ -59,7 +59,7 @@ def signed_in(scope: Scope | None = None) -> Any:
 
 async def _page_reader(request: Request) -> SignedIn | None:
     if services_of(request).settings.public_leaderboard:
-        services_of(request).rate_limits.count_anonymous(request.scope)
+        await count_stranger(request)
         return None
     return await _require_visitor(request, "read")
 

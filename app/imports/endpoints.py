@@ -1,30 +1,32 @@
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from contextlib import asynccontextmanager
+from pathlib import PurePath
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
 from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.database.timestamps import StorableTimestamp
 from app.errors import BadInputError, FieldError
-from app.http.bodies import takes_body
+from app.http.bodies import SMALL, takes_body
 from app.http.dependencies import ProcessServices, ReadView, require, services_of
 from app.http.errors import MediaTypeError
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.imports import service as imports
-from app.imports.formats.days import DayOrder
-from app.imports.formats.schemas import find_schema
-from app.imports.formats.schemas.renamed import read_columns
+from app.imports.parameters import ImportParameters
 from app.imports.schemas import Import, ImportDetails
-from app.imports.service import ImportOptions
-from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
-from app.naming.names import name_error
+from app.imports.upload import Upload, kind_of_name
+from app.services import Services
 
 router = APIRouter(prefix="/imports", tags=["imports"])
 
@@ -46,64 +48,17 @@ _ANY_KIND = "application/octet-stream"
 _Position = TypeAdapter(tuple[StorableTimestamp, UUID])
 
 
-def _options(
-    schema: Annotated[
-        str | None, Query(description="Name of the file's format; by default it is detected from the columns.")
-    ] = None,
-    annotator_column: Annotated[
-        str | None,
-        Query(description="Column with the annotator; by default annotator, judge, user_id and similar names."),
-    ] = None,
-    pool_annotators: Annotated[
-        bool, Query(description="Treat all votes as those of one annotator, named pooled.")
-    ] = False,
-    skip_invalid: Annotated[bool, Query(description="Leave out invalid records instead of refusing the file.")] = False,
-    again: Annotated[bool, Query(description="Import the file even if it was imported before.")] = False,
-    new_rows_only: Annotated[
-        bool, Query(description="Leave out the votes that are on record already, by what they say.")
-    ] = False,
-    allow_repeats: Annotated[
-        bool, Query(description="Record votes that say the same as votes on record too, as further votes.")
-    ] = False,
-    columns: Annotated[
-        str | None,
-        Query(max_length=2000, description="Columns with other names, as `winner=Label,model_a=First`."),
-    ] = None,
-    annotator_prefix: Annotated[
-        str, Query(max_length=100, description="Put before every annotator, so that those of two studies stay apart.")
-    ] = "",
-    dates: Annotated[
-        DayOrder | None,
-        Query(description="Order of day and month in dates such as 1/2/2026; by default what the file shows."),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        Query(description="Check and count the records without storing them; counts that need stored votes are null."),
-    ] = False,
-) -> ImportOptions:
-    if schema is not None:
-        find_schema(schema)
-    if annotator_column is not None and "\x00" in annotator_column:
-        raise BadInputError("/annotator_column: must not contain the character U+0000")
-    if columns is not None:
-        read_columns(columns)
-    if annotator_prefix and (fault := name_error(f"{annotator_prefix}x")):
-        raise BadInputError(f"/annotator_prefix: {fault}")
-    if pool_annotators and annotator_column is not None:
-        raise BadInputError("pool_annotators and annotator_column exclude each other")
-    return ImportOptions(
-        schema=schema,
-        annotator_column=annotator_column,
-        pool_annotators=pool_annotators,
-        skip_invalid=skip_invalid,
-        again=again,
-        dry_run=dry_run,
-        new_rows_only=new_rows_only,
-        allow_repeats=allow_repeats,
-        columns=columns,
-        annotator_prefix=annotator_prefix,
-        dates=dates,
-    )
+_FORM = "multipart/form-data"
+_MAX_FIELDS = 50
+
+
+def _form_schema() -> dict[str, Any]:
+    fields = ImportParameters.model_json_schema()["properties"]
+    return {
+        "type": "object",
+        "required": ["file"],
+        "properties": {"file": {"type": "string", "format": "binary"}, **fields},
+    }
 
 
 @router.post(
@@ -116,7 +71,10 @@ def _options(
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in (_ANY_KIND, *MEDIA_TYPES)},
+            "content": {
+                **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in (_ANY_KIND, *MEDIA_TYPES)},
+                _FORM: {"schema": _form_schema()},
+            },
         }
     },
 )
@@ -126,46 +84,87 @@ async def post_import(
     response: Response,
     caller: Annotated[Caller, require("ingest")],
     services: ProcessServices,
-    options: Annotated[ImportOptions, Depends(_options)],
-    filename: Annotated[
-        str, Query(min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="Name of the file.")
-    ] = "upload",
-    format: Annotated[  # noqa: A002  the parameter's public name
-        Literal["csv", "tsv", "json", "jsonl", "parquet"] | None,
-        Query(description="Kind of the body; by default detected from `filename`, then from Content-Type."),
-    ] = None,
+    parameters: Annotated[ImportParameters, Query()],
 ) -> Import:
     """Import a file of votes.
 
     The body is the file: CSV, TSV, JSON or JSON lines (all also compressed with gzip or zstd) or Parquet, in any format
-    that the documentation lists. 202 means that the whole file was received. A worker then checks every record and
-    stores the votes; `Location` shows its progress. A file with the SHA-256 of an earlier one answers 200 with the
-    earlier import, and continues it if it was interrupted. A file whose votes are mostly on record fails, with
+    that the documentation lists. Or it is a form in parts (`curl -F file=@votes.csv`) with the file as `file`; its
+    other fields are parameters, as in the query. 202 means that the whole file was received. A worker then checks every
+    record and stores the votes; `Location` shows its progress. A file with the SHA-256 of an earlier one answers 200
+    with the earlier import, and continues it if it was interrupted. A file whose votes are mostly on record fails, with
     `new_rows_only` and `allow_repeats` as the way out.
 
     Needs scope `ingest`. Problems: `not-authenticated`, `scope-missing`; `body-too-large`; `media-type` where the kind
     of the body is unknown; `invalid`; `database-unreachable`, `database-busy`: send it again later.
     """
-    if fault := name_error(filename):
-        raise BadInputError(f"filename {fault}", (FieldError("/filename", fault),))
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    kind = format or kind_of_name(filename) or MEDIA_TYPES.get(media_type)
-    if kind is None:
-        raise MediaTypeError(
-            f"unknown kind of body: set Content-Type to one of {', '.join(MEDIA_TYPES)}, or ?format= or ?filename="
-        )
-    upload = Upload(services.database, file_name=filename, kind=kind, options=options, requested_by=caller.name)
-    import_id, is_new = await _receive(request, upload)
+    if _media_type(request.headers.get("content-type")) == _FORM:
+        async with _received_form(request) as (file, given):
+            upload = _begin(services, given, _media_type(file.content_type), caller)
+            import_id, is_new = await _receive(request, upload, _contents(file))
+    else:
+        upload = _begin(services, parameters, _media_type(request.headers.get("content-type")), caller)
+        import_id, is_new = await _receive(request, upload, request.stream())
     response.headers["Location"] = request.app.url_path_for("get_import", import_id=str(import_id))
     response.status_code = 202 if is_new else 200
     return await asyncio.to_thread(_find, services.database, import_id)
 
 
-async def _receive(request: Request, upload: Upload) -> tuple[UUID, bool]:
-    """Receive the body; if that fails, delete the pieces."""
+def _media_type(header: str | None) -> str:
+    return (header or "").partition(";")[0].strip().lower()
+
+
+def _begin(services: Services, parameters: ImportParameters, media_type: str, caller: Caller) -> Upload:
+    """Check the parameters and return the upload.
+
+    Raises
+    ------
+    BadInputError, MediaTypeError
+    """
+    options, name = parameters.options(), parameters.filename
+    kind = parameters.format or kind_of_name(name) or MEDIA_TYPES.get(media_type)
+    if kind is None:
+        raise MediaTypeError(
+            f"unknown kind of body: set Content-Type to one of {', '.join(MEDIA_TYPES)}, or ?format= or ?filename="
+        )
+    return Upload(services.database, file_name=name, kind=kind, options=options, requested_by=caller.name)
+
+
+@asynccontextmanager
+async def _received_form(request: Request) -> AsyncIterator[tuple[UploadFile, ImportParameters]]:
+    """Receive a form on disk; give its file, and the parameters in its fields and in the query.
+
+    Raises
+    ------
+    BadInputError, RequestValidationError
+    """
+    try:
+        form = await request.form(max_files=1, max_fields=_MAX_FIELDS, max_part_size=SMALL)
+    except HTTPException as error:
+        raise BadInputError(f"the form cannot be read: {error.detail}") from error
+    try:
+        file, fields = form.get("file"), {name: value for name, value in form.items() if name != "file"}
+        if not isinstance(file, UploadFile):
+            raise BadInputError("the form has no file", (FieldError("/file", "must be a file"),))
+        known = {field.alias or name for name, field in ImportParameters.model_fields.items()}
+        if unknown := fields.keys() - known:
+            errors = tuple(FieldError(f"/{name}", "is not a parameter of an import") for name in sorted(unknown))
+            raise BadInputError("the form has unknown fields", errors)
+        named = {"filename": PurePath(file.filename).name} if file.filename else {}
+        try:
+            parameters = ImportParameters.model_validate({**named, **request.query_params, **fields})
+        except ValidationError as error:
+            raise RequestValidationError([{**e, "loc": ("body", *e["loc"])} for e in error.errors()]) from error
+        yield file, parameters
+    finally:
+        await form.close()
+
+
+async def _receive(request: Request, upload: Upload, content: AsyncIterator[bytes]) -> tuple[UUID, bool]:
+    """Receive the content of a file; if that fails, delete the pieces."""
     slots = services_of(request).request_slots
     try:
-        async for piece in _pieces(request):
+        async for piece in _pieces(content):
             async with slots:  # held while a piece is written, not while the next one arrives
                 await asyncio.to_thread(upload.write, piece)
         async with slots:
@@ -175,9 +174,14 @@ async def _receive(request: Request, upload: Upload) -> tuple[UUID, bool]:
         raise
 
 
-async def _pieces(request: Request) -> AsyncIterator[bytes]:
+async def _contents(file: UploadFile) -> AsyncIterator[bytes]:
+    while piece := await file.read(CHUNK_BYTES):
+        yield piece
+
+
+async def _pieces(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     waiting = bytearray()
-    async for piece in request.stream():
+    async for piece in content:
         waiting += piece
         while len(waiting) >= CHUNK_BYTES:
             yield bytes(waiting[:CHUNK_BYTES])

@@ -3,32 +3,22 @@
 import contextlib
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
-from typing import Any
 from uuid import UUID
 
-import polars as pl
 import structlog
 from sqlalchemy import Connection, RowMapping
 
-from app.database.anonymous_file import anonymous_temp_file
 from app.database.engine import Database
-from app.database.file_chunks import drop_chunks, drop_orphans, read_chunks
+from app.database.file_chunks import drop_orphans
 from app.database.leased_job import LeasedJob
-from app.errors import BadInputError, StableArenaError, UnavailableError
+from app.errors import UnavailableError
 from app.imports import queries as store
-from app.imports.formats import VoteReader
-from app.imports.formats.schemas import KNOWN_COLUMNS
-from app.imports.formats.schemas.choosing import ColumnsError
-from app.imports.loading import CLAIMS, ImportLoad
-from app.imports.recognised import refuse_recorded
-from app.imports.recognition import Recogniser, recognise_again
-from app.imports.service import OF_THE_RECORD, ImportOptions
-from app.imports.survey import Survey, refuse_faulty, survey_file
+from app.imports.loading import CLAIMS
+from app.imports.reading import fail_import, forget_claims, run_import
 from app.imports.turns import import_turn
+from app.refits.fit.work_process import ProcessLostError, WorkProcess
 
 log = structlog.get_logger()
 
@@ -38,16 +28,35 @@ MAX_CLAIMS = 3
 _UPLOAD_TAKES_AT_MOST = timedelta(hours=24)
 
 
+class ImportProcess(WorkProcess):
+    """The child process that reads a file."""
+
+    work_name = "import"
+
+
 class ImportRunner:
     """Runs one import at a time. Any number of runners may share a database: they take turns.
 
-    It owns its transactions. `max_expanded_bytes` bounds what a compressed file may become.
+    It owns its transactions.
+
+    Parameters
+    ----------
+    max_expanded_bytes : bounds what a compressed file may become
+    process : in which files are read, so that a file which needs too much memory ends it alone; None for this process
     """
 
-    def __init__(self, database: Database, *, lease_seconds: float, max_expanded_bytes: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        lease_seconds: float,
+        max_expanded_bytes: int,
+        process: ImportProcess | None = None,
+    ) -> None:
         self._database = database
         self._lease_seconds = lease_seconds
         self._max_expanded_bytes = max_expanded_bytes
+        self._process = process
         self._stopped = threading.Event()
 
     def run_next(self) -> UUID | None:
@@ -79,6 +88,8 @@ class ImportRunner:
     def stop(self) -> None:
         """Interrupt the import under way, from another thread; a later runner goes on with it. Run no other."""
         self._stopped.set()
+        if self._process is not None:
+            self._process.stop()
 
     @property
     def stopped(self) -> bool:
@@ -102,96 +113,24 @@ class ImportRunner:
         import_id = row["id"]
         if row["counts"].get(CLAIMS, 0) >= MAX_CLAIMS:
             died = f"reading it ended with its worker {MAX_CLAIMS} times, as when memory runs out"
-            self._fail(import_id, f"{died}: send it in smaller files")
+            fail_import(self._database, import_id, f"{died}: send it in smaller files")
             return
         try:
-            with anonymous_temp_file() as (file, path):
-                file.writelines(read_chunks(self._database, import_id))
-                file.flush()
-                if not self._import(row, path):
-                    self._forget_claims(import_id)
-        except UnavailableError:
-            with contextlib.suppress(UnavailableError):
-                self._forget_claims(import_id)
-            raise
-        except BadInputError as error:
-            detail = error.discreet(KNOWN_COLUMNS) if isinstance(error, ColumnsError) else error.detail
-            self._fail(import_id, detail.replace(str(path), row["file_name"]))
-        except (StableArenaError, OSError) as error:
-            self._fail(import_id, str(error))
-        except Exception as error:  # a bug: it ends on the log and on the import's record, not the worker
-            log.exception("import_broke", import_id=str(import_id))
-            self._fail(import_id, f"unexpected {type(error).__name__}")
-
-    def _import(self, row: RowMapping, path: Path) -> bool:
-        """Check the file and record its votes; False if the runner was stopped on the way."""
-        given = row["options"]
-        options = ImportOptions(**{name: given[name] for name in asdict(ImportOptions()) if name in given})
-        limit, ending = self._max_expanded_bytes, given["suffix"]
-        reader = VoteReader(path, options.reading(), max_expanded_bytes=limit, ending=ending)
-        load = ImportLoad(self._database, row["id"], stopped=self._stopped.is_set)
-        stopped = self._stopped.is_set
-        if row["rows_total"] is None:
-            recogniser = (
-                None
-                if options.dry_run
-                else Recogniser(self._database, content=not options.allow_repeats, exact=options.new_rows_only)
-            )
-            survey = survey_file(self._database, reader, stopped=stopped, recogniser=recogniser)
-            if survey is None:
-                return False
-            if recogniser is None:
-                self._end_dry_run(row["id"], survey)
-                return True
+            work = partial(run_import, self._database, dict(row), self._max_expanded_bytes)
+            if self._process is None:
+                work(stopped=self._stopped.is_set)
+                return
             try:
-                refuse_faulty(survey, row["file_name"], skip_invalid=options.skip_invalid)
-                found = recogniser.finish()
-                if not options.new_rows_only:
-                    refuse_recorded(self._database, row["file_name"], found)
-            except BadInputError as error:
-                self._fail(row["id"], error.detail, survey)
-                return True
-            load.begin(survey)
-            recorded: pl.DataFrame | None = found.left_out(new_rows_only=options.new_rows_only)
-        else:
-            again = options.new_rows_only
-            recorded = recognise_again(self._database, reader, row["id"], new_rows_only=again, stopped=stopped)
-        return recorded is not None and load.run(reader, recorded)
-
-    def _end_dry_run(self, import_id: UUID, survey: Survey) -> None:
-        with self._database.begin() as conn:
-            store.add_faults(conn, import_id, _records(survey))
-            figures = _figures(survey)
-            figures["counts"] |= dict.fromkeys(OF_THE_RECORD)
-            store.end_import(conn, import_id, "done", **figures, rows_done=survey.rows)
-            drop_chunks(conn, import_id)
-
-    def _fail(self, import_id: UUID, detail: str, survey: Survey | None = None) -> None:
-        log.warning("import_failed", import_id=str(import_id), detail=detail)
-        with self._database.begin() as conn:
-            if survey is not None:
-                store.add_faults(conn, import_id, _records(survey))
-            figures = _figures(survey) if survey else {}
-            store.end_import(conn, import_id, "failed", detail=detail, **figures)
-            _forget_claims(conn, import_id)
-            drop_chunks(conn, import_id)
-
-    def _forget_claims(self, import_id: UUID) -> None:
-        """Record that the process that began the import did not die of it."""
-        with self._database.begin() as conn:
-            _forget_claims(conn, import_id)
-
-
-def _forget_claims(conn: Connection, import_id: UUID) -> None:
-    counts = dict(store.lock_import(conn, import_id)["counts"])
-    if counts.pop(CLAIMS, None) is not None:
-        store.change_import(conn, import_id, counts=counts)
-
-
-def _figures(survey: Survey) -> dict[str, Any]:
-    counts = {"rows": survey.rows, "rejected": survey.rejected, "skipped": survey.skipped}
-    return {"rows_total": survey.rows, "counts": counts, "notes": survey.notes}
-
-
-def _records(survey: Survey) -> list[dict[str, object]]:
-    return [{"record": r, "place": f.pointer, "kind": "invalid", "detail": f.detail} for r, f in survey.faults]
+                self._process.call(work)
+            finally:
+                self._process.discard()  # a process for each import: what one leaves in memory is no burden to the next
+        except MemoryError:
+            most = "" if self._process is None else f" than {self._process.memory_bytes:,} bytes"
+            detail = f"reading it needs more memory{most}: send it in smaller files"
+            fail_import(self._database, import_id, detail)
+        except ProcessLostError as error:
+            if self.stopped:
+                with contextlib.suppress(UnavailableError):
+                    forget_claims(self._database, import_id)
+            else:
+                log.warning("import_lost", import_id=str(import_id), detail=error.detail)

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from app.database.engine import Database
 from app.database.leased_job import LeasedJob
+from app.refits.schedule import IMPORT_LEASE
 
-_LEASE = "imports"
 _PAUSE = 0.1  # seconds until a process that waits asks again
 
 
@@ -18,7 +18,7 @@ def import_turn(database: Database, seconds: float) -> Iterator[bool]:
     Two files of the same votes that are imported at the same moment would otherwise both be recorded: each is compared
     before the other's votes are there. If the process dies, the turn is free after `seconds`.
     """
-    turn = LeasedJob(database, _LEASE, seconds, one_off=True)
+    turn = LeasedJob(database, IMPORT_LEASE, seconds, one_off=True)
     if turn.claim(lambda _: True) is None:
         yield False
         return

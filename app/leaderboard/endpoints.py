@@ -1,32 +1,33 @@
-import hashlib
 from typing import Annotated, Any, Literal, cast, get_args
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import AfterValidator, TypeAdapter
 
 from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
-from app.http.dependencies import OptionalReader, ProcessServices, ReadView, database_turn, require
+from app.http.blanks import Blank, leave_blank
+from app.http.dependencies import OptionalReader, ProcessServices, ReadView, require
 from app.http.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
+from app.http.public_route import PublicRoute, revalidated
 from app.leaderboard.confidence.schemas import LeaderboardConfidence
 from app.leaderboard.confidence.service import describe_confidence
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
+from app.leaderboard.formats import render
 from app.leaderboard.matchups import service as matchups
 from app.leaderboard.matchups.schemas import MatchupPage
 from app.leaderboard.model_page.schemas import ModelDetail
 from app.leaderboard.model_page.service import describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
-from app.leaderboard.service import LeaderboardVersion, SnapshotState
+from app.leaderboard.service import LeaderboardVersion, SnapshotState, find_head
 from app.models.service import find_contestant
 from app.rating.verdict.confidence import MOST_RANKS
-from app.services import Services
-from app.snapshots.schemas import LeaderboardMethod
+from app.snapshots.schemas import Freshness, LeaderboardMethod
 
-router = APIRouter(tags=["leaderboard"])
+router = APIRouter(tags=["leaderboard"], route_class=PublicRoute)
 models_router = APIRouter(tags=["models"])
 
 _MEDIA_TYPES: dict[LeaderboardFormat, str] = {
@@ -60,6 +61,7 @@ _FORMAT: Any = Query(json_schema_extra={"enum": ["json", "csv", "parquet"]})
 
 @router.get(
     "/leaderboard",
+    dependencies=[revalidated],
     response_model=Leaderboard,
     responses={
         200: {
@@ -72,9 +74,10 @@ _FORMAT: Any = Query(json_schema_extra={"enum": ["json", "csv", "parquet"]})
         **problem_responses(401, 403, 404, 422, 503),
     },
 )
-async def get_leaderboard(
+def get_leaderboard(
     _reader: OptionalReader,
     request: Request,
+    conn: ReadView,
     services: ProcessServices,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
@@ -97,7 +100,6 @@ async def get_leaderboard(
         ),
     ] = None,
     format: Annotated[LeaderboardFormat, _FORMAT] = "json",  # noqa: A002  the parameter's public name
-    if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Show the leaderboard.
 
@@ -113,29 +115,32 @@ async def get_leaderboard(
     excerpt = Excerpt(limit, read_fields(fields))
     if format == "arena-catalog" and not excerpt.is_whole():
         raise BadInputError("an arena-catalog is whole: give neither limit nor fields")
-    state = await _find_state(request, services, snapshot, as_of)
-    chosen = LeaderboardVersion(state, method, tag or None, others, excerpt)
-    version, content = await services.leaderboards.read(chosen, format)
-    return _respond(content, format, version.etag(format), if_none_match, _file_name(version))
+    state = services.newest_state.find(conn, snapshot, as_of)
+    version = LeaderboardVersion(state, method, tag or None, others, excerpt)
+    content = render(conn, version, format)
+    if format == "json":
+        newest = state if snapshot is None and as_of is None else services.newest_state.find(conn)
+        content = _leave_freshness(request, state, newest) + content[1:]
+    return _respond(content, format, _file_name(version))
 
 
 @router.get(
     "/leaderboard/arena-catalog",
+    dependencies=[revalidated],
     response_model=ArenaCatalog,
     responses={
         304: {"description": "The leaderboard is still the one that `If-None-Match` names."},
         **problem_responses(401, 403, 404, 422, 503),
     },
 )
-async def get_arena_catalog(
+def get_arena_catalog(
     _reader: OptionalReader,
-    request: Request,
+    conn: ReadView,
     services: ProcessServices,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
     tag: Annotated[str | None, Query(description="Only the category of this tag.")] = None,
-    if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Show the leaderboard as an arena-catalog: category to model to rating.
 
@@ -146,29 +151,13 @@ async def get_arena_catalog(
     `invalid` for an unknown method or time, or for both `snapshot` and `as_of`.
     """
     _refuse_two_choices(snapshot, as_of)
-    state = await _find_state(request, services, snapshot, as_of)
-    chosen = LeaderboardVersion(state, method, tag or None)
-    version, content = await services.leaderboards.read(chosen, "arena-catalog")
-    return _respond(content, "arena-catalog", version.etag("arena-catalog"), if_none_match, _file_name(version))
-
-
-async def _find_state(
-    request: Request, services: Services, snapshot: str | None, as_of: Timestamp | None
-) -> SnapshotState:
-    """Return the chosen snapshot's state.
-
-    Raises
-    ------
-    NotFoundError, NoSnapshotError, UnavailableError
-    """
-    if snapshot is None and as_of is None:
-        return await services.leaderboards.newest()
-    async with database_turn(request):
-        return await services.leaderboards.past(snapshot, as_of)
+    version = LeaderboardVersion(services.newest_state.find(conn, snapshot, as_of), method, tag or None)
+    return _respond(render(conn, version, "arena-catalog"), "arena-catalog", _file_name(version))
 
 
 @router.get(
     "/leaderboard/confidence",
+    dependencies=[revalidated],
     response_model=LeaderboardConfidence,
     responses={
         304: {"description": "The answer is still the one that `If-None-Match` names."},
@@ -178,12 +167,10 @@ async def _find_state(
 def get_confidence(
     _reader: OptionalReader,
     conn: ReadView,
-    services: ProcessServices,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     tag: Annotated[str | None, Query(description="Scores from only the votes with this tag.")] = None,
     k: Annotated[int, Query(ge=1, le=MOST_RANKS, description="How many models are asked for: the best k.")] = 1,
-    if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Say whether the votes are enough: which models are the best k, how sure that is, and how many votes are missing.
 
@@ -197,17 +184,14 @@ def get_confidence(
     models, an unknown time, or for both `snapshot` and `as_of`.
     """
     _refuse_two_choices(snapshot, as_of)
-    version = matchups.choose_matchups(conn, snapshot, as_of)
-    key = ("confidence", version.snapshot.id, version.models_hash, tag or None, k)
-    content = services.leaderboards.remember(
-        key, lambda: describe_confidence(conn, version.snapshot, k=k, tag=tag or None).model_dump_json().encode()
-    )
-    digest = hashlib.sha256(repr(key).encode("utf-8", "backslashreplace")).hexdigest()[:32]
-    return _respond(content, "json", f'"{digest}"', if_none_match, f"confidence-{version.snapshot.number}")
+    chosen = find_head(conn, snapshot, as_of)
+    found = describe_confidence(conn, chosen, k=k, tag=tag or None)
+    return _respond(found.model_dump_json().encode(), "json", f"confidence-{chosen.number}")
 
 
 @router.get(
     "/matchups",
+    dependencies=[revalidated],
     response_model=MatchupPage,
     responses={
         200: {
@@ -223,14 +207,12 @@ def get_confidence(
 def list_matchups(
     _reader: OptionalReader,
     conn: ReadView,
-    services: ProcessServices,
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     model: Annotated[str | None, Query(description="Only pairs with this model, as model_a.")] = None,
     format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
     limit: PageSize = 50,
     cursor: Cursor = None,
-    if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """List pairs of models: wins, ties, votes, observed and predicted win rate.
 
@@ -245,26 +227,20 @@ def list_matchups(
     _refuse_two_choices(snapshot, as_of)
     position = read_cursor(cursor, _Position) if format == "json" else None
     paged = position is not None and snapshot is None  # the first page chose the snapshot
-    version = matchups.choose_matchups(conn, position[0] if paged and position else snapshot, None if paged else as_of)
-    if position is not None and position[0] != version.snapshot.id:
+    chosen = find_head(conn, position[0] if paged and position else snapshot, None if paged else as_of)
+    if position is not None and position[0] != chosen.id:
         raise BadInputError("the cursor is from another list", (FieldError("/cursor", "is from another snapshot"),))
     model_id = None if model is None else find_contestant(conn, model).model_id
-    key = (version.snapshot.id, version.models_hash, model_id, format)
-    digest = hashlib.sha256(repr((*key, limit, position)).encode()).hexdigest()[:32]
     if format == "json":
         found = matchups.list_matchups(
-            conn, version.snapshot, model_id=model_id, after=position and position[1:], limit=limit + 1
+            conn, chosen, model_id=model_id, after=position and position[1:], limit=limit + 1
         )
-        page = paginate(found, limit, lambda last: (version.snapshot.id, *last.position))
-        shown = MatchupPage(
-            snapshot=version.snapshot, items=[one.matchup for one in page.items], next_cursor=page.next_cursor
-        )
+        page = paginate(found, limit, lambda last: (chosen.id, *last.position))
+        shown = MatchupPage(snapshot=chosen, items=[one.matchup for one in page.items], next_cursor=page.next_cursor)
         content = shown.model_dump_json().encode()
     else:
-        content = services.leaderboards.remember(
-            ("matchups", *key), lambda: matchups.write_matchups(conn, version.snapshot, format, model_id=model_id)
-        )
-    return _respond(content, format, f'"{digest}"', if_none_match, f"matchups-{version.snapshot.number}")
+        content = matchups.write_matchups(conn, chosen, format, model_id=model_id)
+    return _respond(content, format, f"matchups-{chosen.number}")
 
 
 # Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.
@@ -321,17 +297,23 @@ def _refuse_two_choices(snapshot: str | None, as_of: Timestamp | None) -> None:
         raise BadInputError("give either snapshot or as_of", (FieldError("/as_of", "does not go with snapshot"),))
 
 
-def _respond(content: bytes, form: LeaderboardFormat, etag: str, if_none_match: str | None, name: str) -> Response:
-    """Return the content with its entity tag, or 304 if the caller has it already; `name` is that of a Parquet file."""
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if if_none_match is not None and _names(if_none_match, etag):
-        return Response(status_code=304, headers=headers)
+def _leave_freshness(request: Request, state: SnapshotState, newest: SnapshotState) -> bytes:
+    """Return the beginning of a JSON leaderboard, its freshness, as a blank: other readers' is another."""
+    between = state.freshness.votes_not_in_board - newest.freshness.votes_not_in_board
+
+    def freshness(now: SnapshotState) -> Freshness:
+        return now.freshness_of(state, between)
+
+    blank = Blank(
+        lambda now: freshness(now).model_dump_json().encode()[:-1] + b",",
+        lambda now: repr(freshness(now).model_dump(exclude={"age_seconds"})),
+    )
+    return leave_blank(request.scope, blank).encode()
+
+
+def _respond(content: bytes, form: LeaderboardFormat, name: str) -> Response:
+    """Return the content; `name` is that of a Parquet file."""
+    headers = {"Cache-Control": "no-cache"}
     if form == "parquet":
         headers["Content-Disposition"] = f'attachment; filename="{name}.parquet"'
     return Response(content, media_type=_MEDIA_TYPES[form], headers=headers)
-
-
-def _names(if_none_match: str, etag: str) -> bool:
-    """Whether an `If-None-Match` header names the tag. Proxies may have marked either as weak."""
-    named = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
-    return etag.removeprefix("W/") in named or "*" in named

@@ -10,7 +10,6 @@ from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import ArenaCatalog, CatalogRating, Category, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, read_published
 from app.snapshots.queries import list_leaderboards
-from app.snapshots.schemas import Freshness
 
 ALL_VOTES = "full"
 """The category of all votes, as arena-catalog names it. It hides a tag of this name, which `tag=full` still shows."""
@@ -30,11 +29,6 @@ def render(conn: Connection, version: LeaderboardVersion, form: LeaderboardForma
         return version.excerpt.to_json(published)
     write = rows_csv if form == "csv" else rows_parquet
     return write(*version.excerpt.to_rows(published))
-
-
-def add_freshness(published: bytes, freshness: Freshness) -> bytes:
-    """Add the freshness to a rendered JSON leaderboard, as its first fields, without rendering the rows again."""
-    return freshness.model_dump_json().encode()[:-1] + b"," + published[1:]
 
 
 def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:

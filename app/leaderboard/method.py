@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 from uuid import UUID
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
-from app.leaderboard.cache import LeaderboardCache
 from app.leaderboard.charts.queries import Chart, read_charts
 from app.policy.schemas import Policy
 from app.policy.service import past_policy
@@ -26,7 +24,6 @@ class StandingCount:
 
 
 Standings = dict[Standing, StandingCount]
-_STANDINGS = TypeAdapter(Standings)
 
 
 @dataclass(frozen=True)
@@ -65,21 +62,18 @@ class MethodFigures:
         return self.snapshot.diagnostics
 
 
-def find_figures(conn: Connection, cache: LeaderboardCache) -> MethodFigures:
-    """Return the numbers behind the newest leaderboard. Its annotators are counted once, because they are many.
+def find_figures(conn: Connection) -> MethodFigures:
+    """Return the numbers behind the newest leaderboard.
 
     Raises
     ------
     NoSnapshotError
     """
     snapshot = find_snapshot(conn)
-    counted = cache.remember(
-        ("standings", snapshot.id), lambda: _STANDINGS.dump_json(_count_standings(conn, snapshot.id))
-    )
     return MethodFigures(
         snapshot=snapshot,
         policy=past_policy(conn, snapshot.policy_version).settings,
-        standings=_STANDINGS.validate_json(counted),
+        standings=_count_standings(conn, snapshot.id),
         votes=snapshot.diagnostics.get("votes") or {},
         rules=snapshot.diagnostics.get("rules") or {},
         charts=read_charts(conn, snapshot.id),

@@ -1,6 +1,6 @@
 """What is published: leaderboards with their snapshot's current state, pairs of models, and one model's history."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -9,20 +9,28 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, case, func, 
 from app.database.tables import models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
 
 # Every request for a leaderboard runs this statement. Plain text is the cheapest, and no column in it is large.
-# Refits end in about the order of their requests, so the last 20 hold the one that ended last.
+# Refits end in about the order of their requests, so the last 20 hold the one that ended last. One that ended in the
+# future, while the clock was ahead, delays no other.
 _STATE = """
     SELECT s.id, s.number, s.published_at, s.policy_version, s.votes_read, s.votes_used, s.votes_sealed,
         s.votes_hash, s.vote_set,
         extract(epoch FROM clock_timestamp() - s.published_at)::float8 AS age_seconds,
         (SELECT settings FROM policies ORDER BY version DESC LIMIT 1) AS policy,
-        (SELECT max(finished_at) FROM (SELECT finished_at FROM refits ORDER BY requested_at DESC LIMIT 20) r)
-            AS last_refit_at,
+        (SELECT max(finished_at) FROM (
+            SELECT finished_at FROM refits WHERE finished_at <= clock_timestamp() ORDER BY requested_at DESC LIMIT 20
+        ) r) AS last_refit_at,
         (SELECT md5(coalesce(string_agg(
-            ROW(id, name, organization, license, link, archived_at)::text, ',' ORDER BY id), '')) FROM models)
+            ROW(id, name, organization, license, link, released, archived_at)::text, ',' ORDER BY id), '')) FROM models)
+            || (SELECT md5(coalesce(string_agg(
+                ROW(a.*, a.valid_from > now(), a.valid_until > now())::text, ',' ORDER BY id), ''))
+                FROM model_aliases AS a)
+            || coalesce((SELECT max(id) FROM model_merges), 0)
             || CASE WHEN EXISTS (SELECT FROM snapshot_fragility AS f WHERE f.snapshot_id = s.id) THEN '+' ELSE '' END
+            || CASE WHEN EXISTS (SELECT FROM snapshot_charts AS c WHERE c.snapshot_id = s.id) THEN '*' ELSE '' END
             AS models_hash
     FROM snapshots s
 """
+_AT_ONCE = 1_000
 _NEWEST = text(f"{_STATE} ORDER BY s.number DESC LIMIT 1")
 _NEWEST_AS_OF = text(f"{_STATE} WHERE s.published_at <= :as_of ORDER BY s.number DESC LIMIT 1")
 _ONE = text(f"{_STATE} WHERE s.id = CAST(:id AS uuid) OR s.number = CAST(:number AS integer)")
@@ -34,9 +42,10 @@ def find_state(
     """Return a snapshot and its current state: by default of the newest snapshot, or of the newest at a time.
 
     `id, number, published_at, policy_version, votes_read, votes_used, votes_sealed, votes_hash, vote_set`;
-    `age_seconds`, by the database's clock; `policy`, the settings in force; `last_refit_at`, when the last refit ended;
-    `models_hash`, which changes when anything that leaderboards show of a model itself changes, and when the snapshot's
-    fragility is there. None where there is no such snapshot.
+    `age_seconds`, by the database's clock, below 0 for one from the future; `policy`, the settings in force;
+    `last_refit_at`, when the last refit ended; `models_hash`, which changes when anything that is shown of models
+    changes, their names, aliases and merges among it, and when the snapshot's fragility and charts are there. None
+    where there is no such snapshot.
     """
     if snapshot is not None:
         by_id = isinstance(snapshot, UUID)
@@ -100,8 +109,8 @@ def list_matchups(
     among: Collection[int] | None = None,
     after: tuple[int, int] | None = None,
     limit: int | None = None,
-) -> Sequence[RowMapping]:
-    """Return a snapshot's pairs, or those of one model, or those among some models; by their numbers, after a pair.
+) -> Iterator[RowMapping]:
+    """Yield a snapshot's pairs, or those of one model, or those among some models; by their numbers, after a pair.
 
     Each row has the columns of `snapshot_matchups` and the names `model_a` and `model_b`. Pairs with an archived model
     are left out, except where that model is `model_id`.
@@ -128,7 +137,9 @@ def list_matchups(
         statement = statement.where(c.model_a_id.in_(among), c.model_b_id.in_(among))
     if after is not None:
         statement = statement.where(tuple_(*pair) > after)
-    return conn.execute(statement).mappings().all()
+    # In parts: while psycopg makes rows of what it has received, no other thread runs.
+    for part in conn.execute(statement).mappings().partitions(_AT_ONCE):
+        yield from part
 
 
 def has_matchups(conn: Connection, snapshot_id: UUID) -> bool:

@@ -2,25 +2,30 @@
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import polars as pl
 
 from app.errors import BadInputError
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Iterable[Mapping[str, Any]]
 
 _TYPES = {
     **dict.fromkeys(("organization", "license", "link", "tied_with", "tag"), pl.String),
     **dict.fromkeys(("tied", "provisional"), pl.Boolean),
     **dict.fromkeys(("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst", "class_rank"), pl.Int64),
 }
+_AT_ONCE = 1_000  # rows that polars takes in one call, in which no other thread runs
 MAX_SHEET_ROWS = 1_048_575
 """Rows of a sheet below its header."""
 
-FORMULA = r"^[=+\-@\t\r']"
-"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL."""
+FORMULA = r"^[=+\-@\t\r'\uff1d\uff0b\uff0d\uff20\ufeff\u200b]"
+"""Texts that a spreadsheet reads as formulas, and texts that begin with an apostrophe; also for PostgreSQL and polars.
+
+Some spreadsheets take the full-width signs for the ASCII ones, and pass over a byte order mark or a zero-width space.
+"""
 
 
 def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:
@@ -28,7 +33,7 @@ def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:
 
     A file without rows has the given columns.
     """
-    safe = [{key: _no_formula(value) for key, value in row.items()} for row in rows]
+    safe = ({key: _no_formula(value) for key, value in row.items()} for row in rows)
     return _frame(safe, columns).write_csv().encode()
 
 
@@ -66,12 +71,18 @@ def frame_xlsx(frame: pl.DataFrame) -> bytes:
 
 
 def _frame(rows: Rows, columns: Sequence[str]) -> pl.DataFrame:
-    if not rows:
+    remaining = iter(rows)
+    parts = [pl.DataFrame(part, infer_schema_length=None) for part in iter(lambda: _take(remaining), [])]
+    if not parts:
         return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
-    frame = pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)
+    frame = pl.concat(parts, how="diagonal_relaxed")
     # A column that is null in every row becomes a number, except these.
     typed = [pl.col(name).cast(kind) for name, kind in _TYPES.items() if name in frame.columns]
     return frame.with_columns(*typed).with_columns(pl.col(pl.Null).cast(pl.Float64))
+
+
+def _take(rows: Iterator[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [dict(row) for row in islice(rows, _AT_ONCE)]
 
 
 def _no_formula(value: object) -> object:

@@ -1,6 +1,5 @@
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,8 +9,9 @@ from sqlalchemy import Connection, RowMapping
 from app.leaderboard import queries as store
 from app.leaderboard.excerpt import WHOLE, Excerpt
 from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
-from app.leaderboard.schemas import Leaderboard, LeaderboardFormat, LeaderboardRow, Place, PublishedLeaderboard
-from app.snapshots.freshness import CountNewVotes, judge_freshness
+from app.leaderboard.schemas import Leaderboard, LeaderboardRow, Place, PublishedLeaderboard
+from app.policy.service import stored_policy
+from app.snapshots.freshness import CountNewVotes, RefitRhythm, freshness_of, judge_freshness
 from app.snapshots.queries import list_leaderboards
 from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
 from app.snapshots.service import NoSuchLeaderboardError, find_snapshot, missing_snapshot, parse_reference
@@ -27,6 +27,30 @@ class SnapshotState:
     snapshot: SnapshotHead
     models_hash: str
     freshness: Freshness
+    rhythm: RefitRhythm
+
+    @property
+    def version(self) -> Hashable:
+        """Changes with what is shown of a snapshot. For the newest snapshot: with whatever is shown to the public."""
+        return self.snapshot.id, self.snapshot.published_at, self.models_hash
+
+    def aged(self, seconds: float) -> "SnapshotState":
+        """Return what is known of this state so many seconds later without the database: it may be out of date."""
+        age = self.freshness.age_seconds + seconds
+        return replace(self, freshness=self.freshness.model_copy(update={"age_seconds": age, "stale": True}))
+
+    def freshness_of(self, other: "SnapshotState", votes_between: int) -> Freshness:
+        """Return how fresh another snapshot is now that this is the newest state.
+
+        Parameters
+        ----------
+        votes_between : votes that this snapshot had read and the other one had not
+        """
+        apart = (self.snapshot.published_at - other.snapshot.published_at).total_seconds()
+        waiting = self.freshness.votes_not_in_board + votes_between
+        age = self.freshness.age_seconds + apart
+        fresh = freshness_of(other.snapshot.published_at, age, waiting, self.rhythm)
+        return fresh.model_copy(update={"stale": True}) if self.freshness.stale else fresh
 
 
 @dataclass(frozen=True)
@@ -56,23 +80,24 @@ class LeaderboardVersion:
         """How fresh the snapshot is."""
         return self.state.freshness
 
-    def key(self, form: LeaderboardFormat) -> tuple[object, ...]:
-        """Return a cache key: two leaderboards with the same key have the same content, except for the freshness."""
-        return form, self.snapshot.id, self.state.models_hash, self.method, self.tag, self.compare, self.excerpt
-
-    def etag(self, form: LeaderboardFormat) -> str:
-        """Return the entity tag of an answer.
-
-        JSON answers say how fresh the leaderboard is, so their tag covers that, except for the age: an answer that is
-        only older is not new. Such a tag is weak. The other formats are the same to the byte.
-        """
-        fresh = [self.freshness.model_dump(exclude={"age_seconds"})] if form == "json" else []
-        digest = hashlib.sha256(repr([*self.key(form), *fresh]).encode("utf-8", "backslashreplace")).hexdigest()[:32]
-        return f'W/"{digest}"' if form == "json" else f'"{digest}"'
+    @property
+    def key(self) -> Hashable:
+        """A cache key: two leaderboards with the same key have the same content, except for the freshness."""
+        return self.state.version, self.method, self.tag, self.compare, self.excerpt
 
 
-def find_row(conn: Connection, snapshot: str | UUID | None = None, as_of: datetime | None = None) -> RowMapping:
-    """Return a snapshot, by id or number; the newest at a time; or the newest, as `queries.find_state` does.
+def find_head(conn: Connection, snapshot: str | UUID | None = None, as_of: datetime | None = None) -> SnapshotHead:
+    """Return a snapshot, by id or number; the newest at a time; or the newest.
+
+    Raises
+    ------
+    NotFoundError, NoSnapshotError
+    """
+    return SnapshotHead.model_validate(dict(_find_row(conn, snapshot, as_of)))
+
+
+def _find_row(conn: Connection, snapshot: str | UUID | None, as_of: datetime | None) -> RowMapping:
+    """Return the row of such a snapshot, as `queries.find_state` does.
 
     Raises
     ------
@@ -98,9 +123,11 @@ def find_state(
     ------
     NotFoundError, NoSnapshotError
     """
-    row = find_row(conn, snapshot, as_of)
+    row = _find_row(conn, snapshot, as_of)
     head = SnapshotHead.model_validate(dict(row))
-    return SnapshotState(head, row["models_hash"], judge_freshness(conn, row, count_new_votes))
+    fresh = judge_freshness(conn, row, count_new_votes)
+    rhythm = RefitRhythm(fresh.next_refit_due_at, stored_policy(row["policy"]).stale_after_seconds)
+    return SnapshotState(head, row["models_hash"], fresh, rhythm)
 
 
 def choose_leaderboard(

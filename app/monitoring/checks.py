@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from app.monitoring.service import KEY_NOTICE, ServiceFigures
+from app.monitoring.service import KEY_NOTICE, REFITS_READ, ServiceFigures
 from app.monitoring.wording import count, duration, listed, percent, plural
+from app.snapshots.freshness import is_from_future
 
 _PATIENCE = 60.0
 """Seconds that a refit may wait for a worker: a worker looks every few seconds."""
+_LATE_MESSAGE = 120.0
+"""Seconds that a message may wait: after that, its receiver has failed to take it several times."""
 _MOST_FLAGGED = 1 / 3
 """Of the annotators that are rated. Crowds with more bad annotators exist, but a broken filter is likelier."""
 _FEW_ANNOTATORS = 10
@@ -50,6 +53,7 @@ def check_service(figures: ServiceFigures) -> list[Check]:
         Check("Database", "good", "It answers, and its tables are those of this version."),
         _worker(figures),
         _last_refit(figures),
+        _kernels(figures),
         _leaderboard(figures),
         _annotators(figures),
         _rules(figures),
@@ -83,8 +87,11 @@ def what_became_of_votes(figures: ServiceFigures) -> Iterator[tuple[str, int]]:
 
 def _worker(figures: ServiceFigures) -> Check:
     name, address = "Worker", "/console/refits"
-    if figures.refits_waiting and figures.refit_waiting_seconds > _PATIENCE and not figures.refits_running:
-        words = f"A refit has waited for {duration(figures.refit_waiting_seconds)}, and no worker takes it."
+    waited = figures.refit_waiting_seconds
+    unknown = is_from_future(waited)
+    if figures.refits_waiting and (waited > _PATIENCE or unknown) and not figures.refits_running:
+        since = "since the clock was ahead" if unknown else f"for {duration(waited)}"
+        words = f"A refit has waited {since}, and no worker takes it."
         remedy = "Start stable-arena worker, or stable-arena serve without --no-worker. Look at the worker's log."
         return Check(name, "bad", words, remedy, address)
     if figures.refits_running:
@@ -107,6 +114,19 @@ def _last_refit(figures: ServiceFigures) -> Check:
     return Check(name, "good", words, address=address)
 
 
+def _kernels(figures: ServiceFigures) -> Check:
+    name, (refits, seconds) = "Kernels", figures.compilations
+    if not refits:
+        return Check(name, "good", f"None of the last {REFITS_READ} refits compiled any.")
+    took = "took" if refits == 1 else "together took"
+    words = f"{plural(refits, 'refit')} of the last {REFITS_READ} compiled kernels, which {took} {duration(seconds)}."
+    remedy = (
+        "Run stable-arena compile after each installation, on the machine that refits. The worker must be able to read "
+        "what it writes."
+    )
+    return Check(name, "warn", words, remedy)
+
+
 def _leaderboard(figures: ServiceFigures) -> Check:
     name, waiting = "Leaderboard", plural(figures.votes_not_in_board, "vote")
     verb = "waits" if figures.votes_not_in_board == 1 else "wait"
@@ -116,8 +136,12 @@ def _leaderboard(figures: ServiceFigures) -> Check:
         return Check(
             name, "bad" if late else "warn", f"There is none yet; {waiting} {verb}.", remedy, "/console/refits"
         )
-    age = duration(figures.newest.age_seconds)
-    words = f"Snapshot {count(figures.newest.number)} is {age} old; {waiting} {verb} for the next."
+    number, age = count(figures.newest.number), figures.newest.age_seconds
+    if is_from_future(age):
+        words = f"Snapshot {number} is dated {duration(-age)} in the future; {waiting} {verb} for the next."
+        remedy = "The database's clock was ahead. Let its machine keep time, then refit."
+        return Check(name, "bad", words, remedy, "/console/refits")
+    words = f"Snapshot {number} is {duration(max(age, 0.0))} old; {waiting} {verb} for the next."
     if figures.board_is_stale:
         limit = duration(figures.stale_after_seconds)
         remedy = f"The policy allows {limit}. Refit, and look at how it ends; then at the worker."
@@ -184,7 +208,11 @@ def _imports(figures: ServiceFigures) -> Check:
 def _webhooks(figures: ServiceFigures) -> Check:
     waiting, lost = figures.deliveries.get("waiting", 0), figures.deliveries.get("given_up", 0)
     words = f"{plural(waiting, 'message')} on the way, {count(lost)} given up."
-    if lost:
+    late = [delay for delay in figures.webhook_delays if delay.seconds > _LATE_MESSAGE]
+    if late:
+        behind = [f"{delay.receiver} ({delay.webhook}) by {duration(delay.seconds)}" for delay in late]
+        words = f"{words} Behind: {listed(behind)}."
+    if lost or late:
         remedy = "Look at the answers of the receiver, mend it, and send a test message."
         return Check("Webhooks", "warn", words, remedy, "/console/webhooks")
     return Check("Webhooks", "good", words, address="/console/webhooks")

@@ -47,7 +47,8 @@ def _refits(figures: ServiceFigures) -> Iterator[Metric]:
         yield _gauge("refit_last_state", "1 for how the refit that ended last did", is_last, "state")
         yield _gauge("refit_last_ended_age_seconds", "Since a refit ended, however it did", last[1])
     yield _gauge("refits_waiting", "Refits asked for and not begun", figures.refits_waiting)
-    yield _gauge("refit_waiting_seconds", "For how long the first of them waits", figures.refit_waiting_seconds)
+    waiting = max(figures.refit_waiting_seconds, 0.0)
+    yield _gauge("refit_waiting_seconds", "For how long the first of them waits", waiting)
     yield _gauge("refits_running", "Refits on record as running", figures.refits_running)
     yield _gauge("refit_running_seconds", "For how long the first of them runs", figures.refit_running_seconds)
     yield _gauge("refit_interval_seconds", "The policy's interval of scheduled refits", figures.refit_interval_seconds)
@@ -63,6 +64,14 @@ def _queues(figures: ServiceFigures) -> Iterator[Metric]:
     yield _counter("imported_votes", "Records of imported files, by what became of them", "status", imported)
     deliveries = figures.deliveries
     yield _gauge("webhook_deliveries_waiting", "Messages to webhooks on their way", deliveries.get("waiting", 0))
+    delays = GaugeMetricFamily(
+        "stable_arena_webhook_oldest_waiting_seconds",
+        "For how long a webhook's oldest message waits",
+        labels=["webhook", "receiver"],
+    )
+    for delay in figures.webhook_delays:
+        delays.add_metric([delay.webhook, delay.receiver], delay.seconds)
+    yield delays
     ended_deliveries = {status: deliveries.get(status, 0) for status in ("delivered", "given_up")}
     yield _counter("webhook_deliveries", "Messages to webhooks, by how they ended", "status", ended_deliveries)
 
@@ -71,9 +80,8 @@ def _leaderboard(figures: ServiceFigures) -> Iterator[Metric]:
     yield _gauge(
         "votes_not_in_board", "Votes on record that are not in the newest snapshot", figures.votes_not_in_board
     )
-    yield _gauge(
-        "board_stale", "Whether votes wait and the leaderboard is older than the policy allows", figures.board_is_stale
-    )
+    stale = "Whether votes wait and the leaderboard is older than the policy allows, or is from the future"
+    yield _gauge("board_stale", stale, figures.board_is_stale)
     if figures.newest is not None:
         yield from _snapshot(figures.newest)
 
@@ -81,7 +89,9 @@ def _leaderboard(figures: ServiceFigures) -> Iterator[Metric]:
 def _snapshot(newest: SnapshotFigures) -> Iterator[Metric]:
     yield _gauge("snapshot_number", "Number of the newest snapshot", newest.number)
     yield _gauge("snapshot_published_timestamp_seconds", "When it was published", newest.published_at)
-    yield _gauge("snapshot_age_seconds", "For how long it has been the newest", newest.age_seconds)
+    age, ahead = max(newest.age_seconds, 0.0), max(-newest.age_seconds, 0.0)
+    yield _gauge("snapshot_age_seconds", "For how long it has been the newest", age)
+    yield _gauge("snapshot_ahead_seconds", "How far in the future it was published: the clock was ahead", ahead)
     yield _gauge("board_votes", "Votes it read, by what became of them", newest.votes, "status")
     annotators = {rule: annotators for rule, (annotators, _) in newest.rules.items()}
     yield _gauge("rule_annotators", "Annotators that a rule flags or excludes", annotators, "rule")

@@ -17,8 +17,9 @@ from sqlalchemy import (
 
 from app.annotators.standings import standing_of
 from app.auth.queries import is_valid
-from app.database.tables import annotators, api_keys, imports, leases, refits, snapshots, webhook_deliveries
+from app.database.tables import annotators, api_keys, imports, leases, refits, snapshots, webhook_deliveries, webhooks
 from app.refits.queries import RUNNING
+from app.webhooks.queries import RECEIVER
 
 
 def limit_statements(conn: Connection, limit: timedelta) -> None:
@@ -29,7 +30,7 @@ def limit_statements(conn: Connection, limit: timedelta) -> None:
 
 def count_ended_refits(conn: Connection) -> dict[str, tuple[int, float]]:
     """Return, by how refits ended, their number and their seconds together."""
-    took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
+    took = func.greatest(func.extract("epoch", refits.c.finished_at - refits.c.started_at), 0)
     columns = refits.c.state, func.count(), func.coalesce(func.sum(took), 0)
     rows = conn.execute(select(*columns).where(refits.c.finished_at.is_not(None)).group_by(refits.c.state))
     return {state: (count, float(seconds)) for state, count, seconds in rows}
@@ -44,15 +45,28 @@ def sum_stages(conn: Connection) -> dict[str, tuple[int, float]]:
     return {stage: (count, float(total)) for stage, count, total in rows}
 
 
+def sum_compilations(conn: Connection, *, refits_read: int) -> tuple[int, float]:
+    """Return how many of the refits that published last compiled kernels, and for how many seconds together."""
+    took = refits.c.seconds["compile"].as_float().label("took")
+    last = select(took).where(refits.c.state == "done").order_by(refits.c.requested_at.desc()).limit(refits_read)
+    row = last.subquery()
+    number, seconds = conn.execute(select(func.count(row.c.took), func.coalesce(func.sum(row.c.took), 0))).one()
+    return number, float(seconds)
+
+
 def last_ended_refit(conn: Connection) -> RowMapping | None:
-    """Return the refit that ended last: its `id`, `state` and `seconds_ago`."""
-    ago = func.extract("epoch", func.clock_timestamp() - refits.c.finished_at).label("seconds_ago")
-    statement = select(refits.c.id, refits.c.state, ago).where(refits.c.finished_at.is_not(None))
-    return conn.execute(statement.order_by(refits.c.finished_at.desc()).limit(1)).mappings().one_or_none()
+    """Return the refit that ended last, if possible not in the future: its `id`, `state` and `seconds_ago`."""
+    ago = func.extract("epoch", func.clock_timestamp() - refits.c.finished_at)
+    statement = select(refits.c.id, refits.c.state, func.greatest(ago, 0).label("seconds_ago"))
+    statement = statement.where(refits.c.finished_at.is_not(None)).order_by(ago < 0, refits.c.finished_at.desc())
+    return conn.execute(statement.limit(1)).mappings().one_or_none()
 
 
 def open_refits(conn: Connection) -> RowMapping:
-    """Return how many refits are `waiting` and `running`, and the `…_seconds` of the first of each."""
+    """Return how many refits are `waiting` and `running`, and the `…_seconds` of the first of each.
+
+    `waiting_seconds` is below 0 for a refit that was requested while the clock was ahead.
+    """
     waits, runs = refits.c.state == "queued", refits.c.state.in_(RUNNING)
     oldest = func.extract("epoch", func.clock_timestamp() - func.min(refits.c.requested_at).filter(waits))
     longest = func.extract("epoch", func.clock_timestamp() - func.min(refits.c.started_at).filter(runs))
@@ -60,7 +74,7 @@ def open_refits(conn: Connection) -> RowMapping:
         func.count().filter(waits).label("waiting"),
         func.coalesce(oldest, 0).label("waiting_seconds"),
         func.count().filter(runs).label("running"),
-        func.coalesce(longest, 0).label("running_seconds"),
+        func.greatest(longest, 0).label("running_seconds"),
     )
     return conn.execute(select(*columns).where(refits.c.finished_at.is_(None))).mappings().one()
 
@@ -84,6 +98,21 @@ def count_deliveries(conn: Connection) -> dict[str, int]:
     c = webhook_deliveries.c
     rows = conn.execute(select(c.status, func.count()).group_by(c.status))
     return {row[0]: row[1] for row in rows}
+
+
+def webhook_delays(conn: Connection) -> list[tuple[str, str, float]]:
+    """Return each webhook's id, its receiver, and for how many seconds its oldest message waits, the longest first.
+
+    Those that are paused or deleted are left out: their messages wait on purpose.
+    """
+    d, w = webhook_deliveries.c, webhooks.c
+    waits = func.extract("epoch", func.clock_timestamp() - func.min(d.created_at))
+    seconds = func.greatest(waits, 0).label("seconds")
+    waiting = (d.webhook_id == w.id) & (d.status == "waiting")
+    statement = select(w.id, RECEIVER, seconds).select_from(webhooks.outerjoin(webhook_deliveries, waiting))
+    statement = statement.where(w.deleted_at.is_(None), w.paused_at.is_(None)).group_by(w.id)
+    rows = conn.execute(statement.order_by(seconds.desc(), w.created_at))
+    return [(str(webhook), receiver, float(late)) for webhook, receiver, late in rows]
 
 
 def newest_snapshot(conn: Connection) -> RowMapping | None:

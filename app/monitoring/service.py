@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping
 from app.monitoring import queries as store
 from app.policy.service import current_policy
 from app.refits.schedule import REFIT_LEASE
-from app.snapshots.freshness import CountNewVotes, first_leaderboard_is_late
+from app.snapshots.freshness import CountNewVotes, first_leaderboard_is_late, is_from_future
 from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 
 Sums = Mapping[str, tuple[int, float]]
@@ -18,6 +18,9 @@ Sums = Mapping[str, tuple[int, float]]
 
 KEY_NOTICE = timedelta(days=14)
 """How long before its end a key is pointed out."""
+
+REFITS_READ = 20
+"""How many of the last refits are looked at for kernels that were compiled at run time."""
 
 SumEndedRefits = Callable[[Connection, UUID | None], tuple[Sums, Sums]]
 
@@ -28,7 +31,7 @@ class SnapshotFigures:
 
     Attributes
     ----------
-    published_at, age_seconds : by the database's clock
+    published_at, age_seconds : by the database's clock; below 0 where that was ahead at publication
     votes : votes read, by what became of them: used, pending, excluded, retracted, unsealed, over_quota,
         same_model
     rules : rule → annotators that it flags or excludes, and their share of the votes read
@@ -53,6 +56,15 @@ class EndingKey:
 
 
 @dataclass(frozen=True)
+class WebhookDelay:
+    """For how long a webhook's oldest message waits; its receiver is the URL's host and port."""
+
+    webhook: str
+    receiver: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class LeaseFigures:
     """Which process took the lease of refits last, and for how much longer it holds it; below 0 it has run out."""
 
@@ -68,7 +80,10 @@ class ServiceFigures:
     ----------
     refits : how refits ended → how many, and their seconds together
     stages : stage → how many published refits went through it, and their seconds in it together
+    compilations : how many of the last `REFITS_READ` refits compiled kernels, and their seconds together
     last_refit : how the refit that ended last ended, and how many seconds ago
+    webhook_delays : the longest first, without those that are paused
+    refit_waiting_seconds : below 0 for one that was requested while the database's clock was ahead
     votes_not_in_board : counted only up to `MOST_COUNTED` before the first snapshot
     first_leaderboard_is_late : whether no snapshot exists although the votes have been enough for long
     imported : what became of the records of all imports
@@ -79,6 +94,7 @@ class ServiceFigures:
 
     refits: Sums
     stages: Sums
+    compilations: tuple[int, float]
     last_refit: tuple[str, float] | None
     refits_waiting: int
     refit_waiting_seconds: float
@@ -89,6 +105,7 @@ class ServiceFigures:
     imports: Mapping[str, int]
     imported: Mapping[str, int]
     deliveries: Mapping[str, int]
+    webhook_delays: tuple[WebhookDelay, ...]
     votes_not_in_board: int
     first_leaderboard_is_late: bool
     standings: Mapping[str, int]
@@ -98,10 +115,14 @@ class ServiceFigures:
 
     @property
     def board_is_stale(self) -> bool:
-        """Whether new votes wait and the newest snapshot is older than the policy allows, or is still missing."""
+        """Whether new votes wait and the newest snapshot is older than the policy allows, or is still missing.
+
+        One from the future is stale too: its age is not known.
+        """
         if self.newest is None:
             return self.first_leaderboard_is_late
-        return self.newest.age_seconds > self.stale_after_seconds and self.votes_not_in_board > 0
+        too_old = self.newest.age_seconds > self.stale_after_seconds and self.votes_not_in_board > 0
+        return too_old or is_from_future(self.newest.age_seconds)
 
 
 def sum_ended_refits(conn: Connection, _last: UUID | None) -> tuple[Sums, Sums]:
@@ -126,6 +147,7 @@ def read_figures(
     return ServiceFigures(
         refits=refits,
         stages=stages,
+        compilations=store.sum_compilations(conn, refits_read=REFITS_READ),
         last_refit=None if last is None else (last["state"], float(last["seconds_ago"])),
         refits_waiting=waiting["waiting"],
         refit_waiting_seconds=float(waiting["waiting_seconds"]),
@@ -136,6 +158,7 @@ def read_figures(
         imports=store.count_imports(conn),
         imported=store.sum_imported(conn),
         deliveries=store.count_deliveries(conn),
+        webhook_delays=tuple(WebhookDelay(*row) for row in store.webhook_delays(conn)),
         votes_not_in_board=(
             count_votes(conn, at_most=MOST_COUNTED) if newest is None else count_new_votes(conn, newest["vote_set"])
         ),

@@ -53,6 +53,10 @@ class Naming:
     raw_beside: bool = False
     keys_fit: Event = field(default_factory=Event, init=False, repr=False, compare=False)
 
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        """Pickle it for another process, which looks at the keys on record itself."""
+        return type(self), (self.unknown_models, self.pseudonyms, self.raw_beside)
+
     @classmethod
     def chosen(
         cls,

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from app.http.blanks import Blank, leave_blank, may_have_blanks
 from app.pages import addresses, formatting
 from app.pages.assets import asset
 from app.pages.navigation import NAVIGATION
@@ -27,6 +28,13 @@ templates = Environment(
 )
 templates.filters |= {function.__name__: function for function in (*formatting.FILTERS, *addresses.FILTERS)}
 templates.globals |= {"asset": asset, "navigation": NAVIGATION}
+
+
+def _new_nonce() -> str:
+    return secrets.token_urlsafe(16)
+
+
+_NONCE = Blank(lambda _state: _new_nonce().encode())
 
 
 class Page(HTMLResponse):
@@ -68,7 +76,7 @@ def render(
     template : its path below app/pages, such as `board/page.html`
     headers : in place of the usual ones, or beside them
     """
-    nonce = secrets.token_urlsafe(16)
+    nonce = leave_blank(request.scope, _NONCE) if may_have_blanks(request.scope) else _new_nonce()
     content = templates.get_template(template).render(request=request, nonce=nonce, **values)
     public = request.app.state.settings.public_leaderboard
     usual = {

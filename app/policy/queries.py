@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import Connection, RowMapping, insert, select, text
 
 from app.database.tables import policies
 
@@ -34,6 +34,11 @@ def policy_before(conn: Connection, version: int) -> RowMapping | None:
     """Return the version before this one, None for the first."""
     statement = select(policies).where(policies.c.version < version).order_by(policies.c.version.desc()).limit(1)
     return conn.execute(statement).mappings().one_or_none()
+
+
+def lock_policies(conn: Connection) -> None:
+    """Wait until no other transaction adds a version; the newest one stays so until this transaction ends."""
+    conn.execute(text("LOCK TABLE policies IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def add_policy(conn: Connection, settings: dict[str, Any], reason: str, created_by: str) -> RowMapping:

@@ -59,12 +59,9 @@ class Policy(BaseModel):
     flag_rule: FlagRule = Field(
         "evidence",
         description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the "
-        "paper's rule). probability: those whose ability is at or below ε with at least flag_probability. evidence: "
-        "those that a test on the votes finds, and then those whose adjusted ability is more likely than not at or "
-        "below ε. The tests favour, against and mimic are about a model: they flag, and never exclude.",
-    )
-    flag_probability: _Number = Field(
-        0.95, gt=0, lt=1, description="Probability of an ability at or below ε from which the rule probability flags."
+        "paper's rule). evidence: those that a test on the votes finds, and then those whose adjusted ability is more "
+        "likely than not at or below ε. The tests favour, against and mimic are about a model: they flag, and never "
+        "exclude.",
     )
     evidence_ratio: _Number = Field(
         EVIDENCE_RATIO,
@@ -198,13 +195,6 @@ class Policy(BaseModel):
             raise ValueError("an ability_cap needs a prior_sd")
         return self
 
-    @model_validator(mode="after")
-    def probability_needs_interval(self) -> Self:
-        """Refuse the rule probability without intervals: it needs the standard errors of the abilities."""
-        if self.flag_rule == "probability" and self.interval == "none":
-            raise ValueError("flag_rule probability needs an interval other than none")
-        return self
-
     def decision_rule(self) -> DecisionRule:
         """Return what the verdict on the leaderboard asks for."""
         return DecisionRule(self.decision_confidence, self.equal_margin)
@@ -216,7 +206,6 @@ class Policy(BaseModel):
             min_votes=self.min_votes,
             min_ability=self.min_ability,
             flag_rule=self.flag_rule,
-            flag_probability=self.flag_probability,
             evidence_ratio=self.evidence_ratio,
             evidence_tests=self.evidence_tests,
             release_margin=self.release_margin,
@@ -267,6 +256,9 @@ class PolicySettings(BaseModel):
 
 
 class PolicyChange(PolicySettings):
-    """A policy to put in force, and why."""
+    """A policy to put in force, and why. What `GET /policy` answers is one: its other fields are ignored."""
 
     reason: Reason
+    version: int | None = Field(None, description="Ignored. `If-Match` says which version is to be replaced.")
+    created_by: str | None = Field(None, description="Ignored.")
+    created_at: datetime | None = Field(None, description="Ignored.")

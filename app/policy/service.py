@@ -1,14 +1,14 @@
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping
 
 from app.audit import service as audit
-from app.errors import NotFoundError
+from app.errors import NotFoundError, PreconditionFailedError
 from app.policy import queries as store
 from app.policy.schemas import Policy, PolicyVersion
-from app.rating.settings import EVIDENCE_TESTS
+from app.rating.settings import EVIDENCE_TESTS, FlagRule
 
 
 def current_policy(conn: Connection) -> PolicyVersion:
@@ -45,9 +45,30 @@ def policy_before(conn: Connection, version: int) -> PolicyVersion | None:
     return None if row is None else _version(row)
 
 
-def set_policy(conn: Connection, settings: Policy, *, reason: str, created_by: str) -> PolicyVersion:
-    """Put another policy in force, from the next refit on; earlier versions stay on record."""
-    before, after = current_policy(conn).settings.model_dump(mode="json"), settings.model_dump(mode="json")
+def set_policy(
+    conn: Connection,
+    settings: Policy,
+    *,
+    reason: str,
+    created_by: str,
+    may_replace: Callable[[PolicyVersion], bool] = lambda _: True,
+) -> PolicyVersion:
+    """Put another policy in force, from the next refit on; earlier versions stay on record.
+
+    Needs a READ COMMITTED transaction.
+
+    Raises
+    ------
+    PreconditionFailedError
+        The policy in force is not one that the caller wants to replace.
+    """
+    store.lock_policies(conn)
+    replaced = current_policy(conn)
+    if not may_replace(replaced):
+        raise PreconditionFailedError(
+            f"version {replaced.version} of the policy is in force", extensions={"version": replaced.version}
+        )
+    before, after = replaced.settings.model_dump(mode="json"), settings.model_dump(mode="json")
     row = store.add_policy(conn, after, reason, created_by)
     changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
     detail = {"reason": reason, "changes": changes}
@@ -59,8 +80,12 @@ def stored_policy(settings: Mapping[str, Any]) -> Policy:
     """Return a policy that is on record, even where today's rules would refuse it.
 
     An earlier version of the service may have had wider bounds. Its policies can still be read and replaced. It may
-    also have had tests that no longer exist: they are left out.
+    also have had settings and tests that no longer exist: they are left out. In place of a flag rule that no longer
+    exists stands the default.
     """
+    settings = {name: value for name, value in settings.items() if name in Policy.model_fields}
+    if settings.get("flag_rule") not in get_args(FlagRule):
+        settings.pop("flag_rule", None)
     tests = settings.get("evidence_tests", EVIDENCE_TESTS)
     known = tuple(test for test in EVIDENCE_TESTS if test in tests) or EVIDENCE_TESTS
     settings = {**settings, "evidence_tests": known}

@@ -36,7 +36,9 @@ def compile_kernels(progress: Callable[[str], None] | None = None) -> None:
 
 def _steps() -> Iterator[str]:
     yield "votes"
-    cells, sparse = aggregate(*draw_votes(30, 8, 20), n_annotators=30, n_models=8), draw_sparse()
+    annotator, model_a, model_b, outcome = draw_votes(30, 8, 20)
+    wide = annotator.astype(np.int64)  # the sparse ones have 32 bits
+    cells, sparse = aggregate(wide, model_a, model_b, outcome, n_annotators=30, n_models=8), draw_sparse()
     yield "m-ELO"
     publish(run_round(sparse, replace(SETTINGS, method="m-elo")))
     yield "am-ELO"

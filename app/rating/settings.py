@@ -9,7 +9,7 @@ from typing import Literal, get_args
 Method = Literal["am-elo", "m-elo"]
 Interval = Literal["clustered", "sandwich", "information", "none"]
 Standing = Literal["pending", "active", "flagged", "excluded", "trusted"]
-FlagRule = Literal["threshold", "probability", "evidence"]
+FlagRule = Literal["threshold", "evidence"]
 PairPolicy = Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"]
 
 LEAST_CAP = 1.1
@@ -19,7 +19,7 @@ TASTE_TESTS = ("favour", "against", "mimic")
 """The tests about a model. They flag and never exclude: an opinion of a model is for a reviewer to judge."""
 EVIDENCE_RATIO = 100.0
 NUMBERS = (
-    "min_votes", "min_ability", "flag_probability", "evidence_ratio", "release_margin", "confidence", "base",
+    "min_votes", "min_ability", "evidence_ratio", "release_margin", "confidence", "base",
 )  # fmt: skip
 """The settings that are always numbers."""
 
@@ -36,9 +36,7 @@ class LoopSettings:
     flag_rule : how annotators are flagged (am-elo only; m-elo has no abilities). "evidence": a test of
         `app.rating.detection` flags first; then annotators whose adjusted ability is more likely than not at or below
         ε, with `exclude` on the leaderboard fitted without the annotators that tests exclude. "threshold" is the
-        paper's rule: abilities at or below ε. "probability": P(a ≤ ε) is at least `flag_probability` (needs an
-        interval).
-    flag_probability : in (0, 1).
+        paper's rule: abilities at or below ε.
     evidence_ratio : likelihood ratio from which a test flags, above 1.
     evidence_tests : the tests that flag.
     release_margin : an annotator who was flagged or excluded stays so until the ability is this much above ε and the
@@ -69,7 +67,6 @@ class LoopSettings:
     min_votes: int = 50
     min_ability: float = 0.2
     flag_rule: FlagRule = "evidence"
-    flag_probability: float = 0.95
     evidence_ratio: float = EVIDENCE_RATIO
     evidence_tests: tuple[str, ...] = EVIDENCE_TESTS
     release_margin: float = 0.0
@@ -173,10 +170,6 @@ def _check_prior(settings: LoopSettings) -> None:
 def _check_rule(settings: LoopSettings) -> None:
     if math.isnan(settings.min_ability):
         raise ValueError("min_ability must be a number")
-    if not 0 < settings.flag_probability < 1:
-        raise ValueError("flag_probability must lie between 0 and 1")
-    if settings.flag_rule == "probability" and settings.interval == "none":
-        raise ValueError("flag_rule 'probability' needs an interval: without one abilities have no standard errors")
     if not settings.evidence_ratio > 1:
         raise ValueError("evidence_ratio must be greater than 1")
     if unknown := set(settings.evidence_tests) - set(EVIDENCE_TESTS):

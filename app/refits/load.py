@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from app.models.queries import read_model_ids
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, past_policy
 from app.rating.arrays import OUTCOME_VALUES, TABLE_SIZE, Mask
-from app.rating.settings import EVIDENCE_TESTS, LoopSettings
+from app.rating.settings import EVIDENCE_TESTS, FlagRule, LoopSettings
 from app.refits.fit.interface import FitInput, Ids
 from app.snapshots.queries import list_leaderboards, read_held
 from app.snapshots.schemas import Snapshot
@@ -195,13 +195,14 @@ def _sealed(votes: VoteArrays) -> Mask:
 
 
 def _past_settings(snapshot: Snapshot) -> LoopSettings:
-    known = {*(field.name for field in fields(LoopSettings)), *EVIDENCE_TESTS}
-    given = {*snapshot.settings, *snapshot.settings.get("evidence_tests", ())}
+    # A setting that the version did not know yet does what the version did.
+    past = {"flag_rule": "threshold", "influence_limit": None, "seek_higher": False, **snapshot.settings}
+    past.pop("flag_probability", None)  # it mattered to the rule probability alone
+    known = {*(field.name for field in fields(LoopSettings)), *EVIDENCE_TESTS, *get_args(FlagRule)}
+    given = {*past, *past.get("evidence_tests", ()), past["flag_rule"]}
     if not given <= known:
         named = ", ".join(sorted(given - known))
         raise NotReproducibleError(f"version {snapshot.code_version} made it, with settings unknown now: {named}")
-    # A setting that the version did not know yet does what the version did.
-    past = {"flag_rule": "threshold", "influence_limit": None, "seek_higher": False, **snapshot.settings}
     values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in past.items()}
     return LoopSettings(**values)
 

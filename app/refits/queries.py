@@ -1,16 +1,16 @@
 """The record of refits: requests, runs, and how each ended."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, Interval, RowMapping, func, insert, literal, select, tuple_, update
+from sqlalchemy import Connection, RowMapping, func, insert, literal_column, select, tuple_, update
 from sqlalchemy.sql import Select
 
 from app.database.ids import new_id
 from app.database.leases import MOMENT_SECONDS, end_when_silent
-from app.database.tables import refits, snapshots
+from app.database.tables import imports, refits, snapshots
 
 RUNNING = ("reading", "fitting", "publishing")
 
@@ -86,7 +86,7 @@ def cancel_is_requested(conn: Connection, refit_id: UUID) -> bool:
 
 def typical_seconds(conn: Connection) -> float | None:
     """Return how long the last refit that published took, None if none has."""
-    took = func.extract("epoch", refits.c.finished_at - refits.c.started_at)
+    took = func.greatest(func.extract("epoch", refits.c.finished_at - refits.c.started_at), 0)
     statement = select(took).where(refits.c.state == "done").order_by(refits.c.finished_at.desc()).limit(1)
     seconds = conn.execute(statement).scalar_one_or_none()
     return None if seconds is None else float(seconds)
@@ -123,23 +123,60 @@ def list_rules(conn: Connection, *, limit: int) -> Sequence[tuple[Mapping[str, A
 
 
 class Ended(NamedTuple):
-    """How a refit ended, and whether that was only recently."""
+    """How and when a refit ended."""
 
     state: str
-    recently: bool
+    at: datetime
 
 
-def last_ended(conn: Connection, within: timedelta) -> Ended | None:
-    """Return how the last refit ended; `recently` means less than `within` ago. None if none has ended."""
-    recent = refits.c.finished_at > func.clock_timestamp() - literal(within, Interval)
+def database_time(conn: Connection) -> datetime:
+    """Return the time by the database's clock."""
+    now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
+    return now
+
+
+def last_ended(conn: Connection) -> Ended | None:
+    """Return how the last refit ended; None if none has ended.
+
+    Refits that ended in the future are left out: the clock was ahead, and what is due does not wait for it.
+    """
     statement = (
-        select(refits.c.state, recent)
-        .where(refits.c.finished_at.is_not(None))
+        select(refits.c.state, refits.c.finished_at)
+        .where(refits.c.finished_at <= func.clock_timestamp())
         .order_by(refits.c.finished_at.desc())
         .limit(1)
     )
     row = conn.execute(statement).one_or_none()
     return None if row is None else Ended(row[0], row[1])
+
+
+class ImportsSince(NamedTuple):
+    """The imports of votes that ran since a refit began last.
+
+    Attributes
+    ----------
+    began : when the first of them began; None if there are none
+    running, ended : whether any is on record as running, and whether any has ended
+    """
+
+    began: datetime | None
+    running: bool
+    ended: bool
+
+
+def imports_since_refit(conn: Connection) -> ImportsSince:
+    """Return what ran since a refit began last. Times in the future, when the clock was ahead, are left out."""
+    now, c = func.clock_timestamp(), imports.c
+    last = select(func.max(refits.c.started_at)).where(refits.c.started_at <= now).scalar_subquery()
+    began, running = func.coalesce(c.started_at, c.created_at), c.state == "running"
+    ended = c.finished_at.between(func.coalesce(last, literal_column("'-infinity'::timestamptz")), now) & (
+        c.rows_done > 0
+    )
+    tried = func.coalesce(c.options["dry_run"].as_boolean(), False)
+    statement = select(
+        func.min(began), func.coalesce(func.bool_or(running), False), func.coalesce(func.bool_or(ended), False)
+    )
+    return ImportsSince(*conn.execute(statement.where(running | ended, ~tried, began <= now)).one())
 
 
 def get_refit(conn: Connection, refit_id: UUID) -> RowMapping | None:
@@ -157,8 +194,10 @@ def list_refits(conn: Connection, *, limit: int, before: tuple[datetime, UUID] |
 
 def _refits() -> Select[Any]:
     columns = (snapshots.c.id.label("snapshot_id"), snapshots.c.number.label("snapshot_number"))
-    running = func.extract("epoch", func.clock_timestamp() - refits.c.started_at).label("running_seconds")
-    return select(refits, running, *columns).outerjoin(snapshots, snapshots.c.refit_id == refits.c.id)
+    running = func.greatest(func.extract("epoch", func.clock_timestamp() - refits.c.started_at), 0)
+    return select(refits, running.label("running_seconds"), *columns).outerjoin(
+        snapshots, snapshots.c.refit_id == refits.c.id
+    )
 
 
 def _any(conn: Connection, rows: Select[Any]) -> bool:

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.annotators.standings import HABITS
-from app.rating.arrays import Floats
 from app.rating.detection.evidence import Evidence
-from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import TASTE_TESTS
 from app.rating.uncertainty.results import AnnotatorEstimates, ModelEstimates
+from app.rating.verdict.rows import habit_columns
 from app.refits.fit.interface import FitInput, FitOutput, Ids, MatchupTable
 
 WORTH_KEEPING = 1.0
@@ -92,22 +90,6 @@ def annotator_columns(fit_input: FitInput, output: FitOutput, model_names: Seque
         "strength": [row and row["strength"] for row in evidence],
         "evidence": [row and json.dumps(row) for row in evidence],
     }
-
-
-def habit_columns(evidence: Evidence | None, n_annotators: int) -> dict[str, Floats]:
-    """Return the adjusted ability, the log tie propensity and the lean in Elo points, each with its standard error.
-
-    NaN where there is none: of annotators who were not judged, and of habits that the crowd does not have.
-    """
-    none = np.full(n_annotators, np.nan)
-    if evidence is None:
-        return dict.fromkeys(HABITS, none)
-    habits = evidence.habits
-    tie_se = np.where(np.isfinite(habits.tie_log), habits.tie_se, np.nan)
-    points = ELO_PER_NATURAL / habits.typical
-    leans = (points * habits.lean, points * habits.lean_se) if habits.leans.sd else (none, none)
-    columns = (habits.ability, habits.ability_se, habits.tie_log, tie_se, *leans)
-    return dict(zip(HABITS, columns, strict=True))
 
 
 def evidence_rows(

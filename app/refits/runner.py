@@ -173,6 +173,8 @@ class RefitRunner:
         self._advance(run, "fitting")
         output = self._process.fit(fit_input, comparisons=self._comparisons, cancelled=lambda: self._is_cancelled(run))
         run.seconds.update(output.seconds)
+        if "compile" in output.seconds:
+            log.warning("kernels_compiled", seconds=round(output.seconds["compile"], 1), ahead="stable-arena compile")
         reason = None if run.accept_exclusions else reason_to_hold(fit_input, output)
         if reason is not None:
             raise NeedsReviewError(f"{reason}; {_REMEDY}")

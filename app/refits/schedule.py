@@ -1,16 +1,29 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from sqlalchemy import Connection
 
 from app.database.leases import lease_is_free
 from app.policy.service import current_policy
-from app.refits.queries import last_ended, refit_is_queued, refit_is_running
+from app.refits.queries import (
+    ImportsSince,
+    database_time,
+    imports_since_refit,
+    last_ended,
+    refit_is_queued,
+    refit_is_running,
+)
 from app.snapshots.first_leaderboard import read_first_leaderboard_needs
+from app.snapshots.freshness import next_refit_due_at
 from app.snapshots.queries import newest_snapshot
-from app.snapshots.vote_sets import anything_new_since, new_votes_since
+from app.snapshots.vote_sets import new_votes_since
 
 REFIT_LEASE = "refit"
+IMPORT_LEASE = "imports"
+"""Held by the process that imports votes."""
+
+_LONGEST_WAIT = timedelta(minutes=30)
+"""How long a refit that is due waits for imports, from when the first of them began."""
 
 
 def work_waits(conn: Connection) -> bool:
@@ -33,22 +46,34 @@ def refit_is_due(conn: Connection) -> bool:
     return due_trigger(conn) is not None
 
 
-def due_trigger(conn: Connection) -> Literal["schedule", "votes"] | None:
+def due_trigger(conn: Connection) -> Literal["schedule", "import", "votes"] | None:
     """Return why a refit is due now, None if it is not.
 
     schedule: the last refit ended `refit_interval_seconds` ago or longer, and there is something new that the newest
-    snapshot has not seen (a vote, a decision, a policy). votes: the last refit published, and `refit_after_votes` new
-    votes have come in since. Before the first snapshot: there are the annotators and votes that it needs.
+    snapshot has not seen (a vote, a decision, a policy). import: an import has ended since the last refit began. votes:
+    the last refit published, and `refit_after_votes` new votes have come in since. Before the first snapshot: there are
+    the annotators and votes that it needs. While an import runs, half an hour at most, nothing is due.
     """
     policy = current_policy(conn).settings
-    ended = last_ended(conn, timedelta(seconds=policy.refit_interval_seconds))
-    resting = ended is not None and ended.recently
-    snapshot = newest_snapshot(conn)
+    ended, now, snapshot = last_ended(conn), database_time(conn), newest_snapshot(conn)
+    imported = imports_since_refit(conn)
+    if imported.running and not lease_is_free(conn, IMPORT_LEASE) and _is_patient(imported, now):
+        return None
     if snapshot is None:
-        due = not resting and read_first_leaderboard_needs(conn, policy).met
-        return "schedule" if due else None
-    if not resting:
-        return "schedule" if anything_new_since(conn, snapshot["vote_set"]) else None
+        resting = ended is not None and ended.at + timedelta(seconds=policy.refit_interval_seconds) > now
+        due = (imported.ended or not resting) and read_first_leaderboard_needs(conn, policy).met
+        return ("import" if resting else "schedule") if due else None
+    due_at = next_refit_due_at(
+        conn, policy, snapshot["vote_set"], last_ended_at=None if ended is None else ended.at, now=now
+    )
+    if due_at is None or due_at <= now:
+        return None if due_at is None else "schedule"
+    if imported.ended:
+        return "import"
     if ended is None or ended.state != "done" or policy.refit_after_votes is None:
         return None
     return "votes" if new_votes_since(conn, snapshot["vote_set"]) >= policy.refit_after_votes else None
+
+
+def _is_patient(imported: ImportsSince, now: datetime) -> bool:
+    return imported.began is not None and now - imported.began < _LONGEST_WAIT

@@ -20,13 +20,17 @@ class Refit(BaseModel):
     state: RefitState = Field(
         description="superseded: another worker took over before it could publish. needs_review: an admin must decide."
     )
-    trigger: str = Field(description="schedule, votes (refit_after_votes new votes came in), request or command.")
+    trigger: str = Field(
+        description="schedule, import (one has ended), votes (refit_after_votes new votes came in), request or command."
+    )
     requested_by: str = Field(description="Name of the API key, or of the part of the service that requested it.")
     accept_exclusions: bool = Field(description="Whether it publishes however many votes it excludes.")
     requested_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    seconds: dict[str, float] = Field(description="Time taken per stage.")
+    seconds: dict[str, float] = Field(
+        description="Time taken per stage. `compile` is a part of others: kernels that had to be compiled at run time."
+    )
     progress: float = Field(description="Share done, 0 to 1, estimated from the time that the last refit took.")
     cancel_requested_at: datetime | None
     detail: str | None = Field(description="Why it did not publish, in one line.")

@@ -61,15 +61,6 @@ class ServerSettings(Group):
         ge=1024 * 1024,
         description="Bytes of request bodies that a process may hold; further requests get 503 at once.",
     )
-    body_seconds: float = Field(
-        30.0,
-        gt=0,
-        le=3600,
-        description="Time that a request's body may take, plus a second for every 16 KiB of it.",
-    )
-    head_seconds: float = Field(
-        10.0, gt=0, le=3600, description="Time that the line and the headers of a request may take."
-    )
     connections_per_address: Annotated[int | None, NO_LIMIT] = Field(
         200,
         ge=1,
@@ -82,15 +73,15 @@ class ServerSettings(Group):
         description="Limit of every API key without a limit of its own, per process; unset or `none` for no limit.",
     )
     anonymous_requests_per_minute: Annotated[int | None, NO_LIMIT] = Field(
-        None,
+        600,
         ge=1,
-        description="Limit of every address without a valid key, per process; unset or `none` for no limit.",
+        description="Limit of every address without a valid key, per process; `none` for no limit.",
     )
     unread_bodies_per_minute: Annotated[int | None, NO_LIMIT] = Field(
         60,
         ge=1,
-        description="Requests of an address whose bodies are refused unread, per process; the answers to more of them "
-        "come some five seconds late. `none` for no limit.",
+        description="Requests of an address that are refused with their bodies unread, or as reads past its limit, per "
+        "process; the answers to more of them come some five seconds late. `none` for no limit.",
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Origins (https://host), separated by commas, whose pages may call the service from a browser."
@@ -139,13 +130,6 @@ class PageSettings(Group):
         ("*",),
         description="Origins (https://host), separated by commas, whose pages may show /embed in a frame; * for all.",
     )
-    event_listeners: int = Field(
-        1000,
-        ge=0,
-        le=100_000,
-        description="Open pages and programs that may wait for news at once, per process; more get 503.",
-    )
-
     docs_dir: Path | None = Field(
         None, description="Folder of the documentation that `make site` built, served at /docs/; unset for none."
     )
@@ -207,12 +191,8 @@ class IngestSettings(Group):
     """Limits of the queue for single votes and of batches, and what happens to unknown models."""
 
     queue_size: int = Field(10_000, ge=1, description="Single votes that may wait; further requests get 503 at once.")
-    commit_size: int = Field(1_000, ge=1, le=10_000, description="Most single votes that share one commit.")
     batch_bytes: int = Field(
         64 * 1024 * 1024, ge=1024, description="Bytes of batches that may be in work; further requests get 503 at once."
-    )
-    idempotency_hours: int = Field(
-        24, ge=24, le=8760, description="Shortest time that the answer to a request with an Idempotency-Key is kept."
     )
     unknown_models: Literal["create", "refuse"] = Field(
         "create",
@@ -248,6 +228,11 @@ class ImportSettings(Group):
     max_expanded_bytes: int = Field(
         8 * 1024**3, ge=1024, description="Largest size of a compressed or Parquet upload once it is unpacked."
     )
+    memory_bytes: Annotated[int | None, NO_LIMIT] = Field(
+        2 * 1024**3,
+        ge=1024**3,
+        description="An upload that needs more memory to be read fails (at least 1 GiB); `none` for no limit.",
+    )
 
 
 class ExportSettings(Group):
@@ -263,7 +248,6 @@ class WorkerSettings(Group):
         True,
         description="Whether `serve` starts a worker process for refits, imports and exports; off where others run.",
     )
-    tick_seconds: float = Field(1.0, gt=0, le=3600, description="Time between two looks for a due refit.")
     lease_seconds: float = Field(
         30.0, ge=1, le=3600, description="Time that a silent worker keeps the right to publish."
     )

@@ -112,16 +112,6 @@ class Settings(BaseSettings):
         return value
 
     @model_validator(mode="after")
-    def commit_fits_queue(self) -> Self:
-        """Refuse a commit larger than the queue: no commit could be full."""
-        if self.ingest.commit_size > self.ingest.queue_size:
-            raise ValueError(
-                f"{PREFIX}INGEST__COMMIT_SIZE: is {self.ingest.commit_size}, more than "
-                f"{PREFIX}INGEST__QUEUE_SIZE, which is {self.ingest.queue_size}"
-            )
-        return self
-
-    @model_validator(mode="after")
     def previous_keys_have_a_successor(self) -> Self:
         """Refuse previous keys without a current key, and a current key with the version of a previous one."""
         if self.pseudonym_previous_keys and self.pseudonym_key is None:

@@ -9,10 +9,11 @@ from app.http.dependencies import OptionalReader, ProcessServices, ReadView
 from app.http.listening import RECONNECT_MILLISECONDS, ListenerPlace
 from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
+from app.http.public_route import PublicRoute
 from app.snapshots import service as snapshots
 from app.snapshots.schemas import Snapshot, SnapshotDetail, SnapshotNews
 
-router = APIRouter(prefix="/snapshots", tags=["leaderboard"])
+router = APIRouter(prefix="/snapshots", tags=["leaderboard"], route_class=PublicRoute)
 
 _Position = TypeAdapter(tuple[Number])
 

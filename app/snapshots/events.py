@@ -8,6 +8,9 @@ from app.database.engine import Database
 from app.errors import UnavailableError
 from app.snapshots.queries import newest_number
 
+MOST_LISTENERS = 1000
+"""Pages and programs that may wait for news in one process."""
+
 
 class TooManyListenersError(UnavailableError):
     """As many readers listen to this process as it allows."""
@@ -23,7 +26,7 @@ class SnapshotEvents:
     comes later learns the present number first.
     """
 
-    def __init__(self, database: Database, *, most: int = 1000, seconds: float = 1.0) -> None:
+    def __init__(self, database: Database, *, most: int = MOST_LISTENERS, seconds: float = 1.0) -> None:
         self._database = database
         self._most = most
         self._seconds = seconds

@@ -92,5 +92,6 @@ def describe_wait(conn: Connection) -> str:
 def _describe_due(conn: Connection, policy: Policy) -> str:
     interval = literal(timedelta(seconds=policy.refit_interval_seconds), Interval)
     due = func.max(refits.c.finished_at) + interval
-    at, waits = conn.execute(select(due, due > func.now())).one()
+    statement = select(due, due > func.now()).where(refits.c.finished_at <= func.clock_timestamp())
+    at, waits = conn.execute(statement).one()
     return f"the next refit is due at {at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if waits else "a refit is due now"

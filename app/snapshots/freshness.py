@@ -1,5 +1,6 @@
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping
 
@@ -9,6 +10,7 @@ from app.snapshots.first_leaderboard import read_first_leaderboard_needs
 from app.snapshots.schemas import Freshness
 from app.snapshots.vote_sets import (
     MOST_COUNTED,
+    anything_new_since,
     count_votes,
     new_votes_since,
     seconds_since_first_vote,
@@ -17,6 +19,13 @@ from app.snapshots.vote_sets import (
 
 CountNewVotes = Callable[[Connection, str], int]
 """Counts the votes on record that are not in a vote set."""
+CLOCK_TOLERANCE_SECONDS = 30.0
+"""How far ahead something may be dated without a word: clocks of a primary and its replica differ by less."""
+
+
+def is_from_future(age_seconds: float) -> bool:
+    """Whether something of this age, by the database's clock, was dated while that clock was ahead."""
+    return age_seconds < -CLOCK_TOLERANCE_SECONDS
 
 
 def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNewVotes = new_votes_since) -> Freshness:
@@ -28,14 +37,46 @@ def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNe
     """
     policy = stored_policy(head["policy"])
     waiting = count_new_votes(conn, head["vote_set"])
-    last, interval = head["last_refit_at"], timedelta(seconds=policy.refit_interval_seconds)
+    now = head["published_at"] + timedelta(seconds=head["age_seconds"])
+    due_at = next_refit_due_at(conn, policy, head["vote_set"], last_ended_at=head["last_refit_at"], now=now)
+    rhythm = RefitRhythm(due_at, policy.stale_after_seconds)
+    return freshness_of(head["published_at"], head["age_seconds"], waiting, rhythm)
+
+
+@dataclass(frozen=True)
+class RefitRhythm:
+    """When the next refit by schedule is due, and how old a leaderboard may be while votes wait."""
+
+    due_at: datetime | None
+    stale_after_seconds: float
+
+
+def freshness_of(published_at: datetime, age_seconds: float, waiting: int, rhythm: RefitRhythm) -> Freshness:
+    """Return how fresh a leaderboard of this age is; `waiting` votes are not in it."""
+    too_old = waiting > 0 and age_seconds > rhythm.stale_after_seconds
     return Freshness(
-        published_at=head["published_at"],
-        age_seconds=head["age_seconds"],
+        published_at=published_at,
+        age_seconds=max(age_seconds, 0.0),
         votes_not_in_board=waiting,
-        stale=waiting > 0 and head["age_seconds"] > policy.stale_after_seconds,
-        next_refit_due_at=last + interval if waiting and last is not None else None,
+        stale=too_old or is_from_future(age_seconds),
+        next_refit_due_at=rhythm.due_at,
     )
+
+
+def next_refit_due_at(
+    conn: Connection, policy: Policy, vote_set: str, *, last_ended_at: datetime | None, now: datetime
+) -> datetime | None:
+    """Return when the next refit by schedule is due, None where there is nothing that `vote_set` did not see.
+
+    The time may have passed. New is all that refits read: votes, retractions, merges, decisions and policies.
+
+    Parameters
+    ----------
+    last_ended_at : when the last refit ended, however it ended
+    """
+    if not anything_new_since(conn, vote_set):
+        return None
+    return now if last_ended_at is None else last_ended_at + timedelta(seconds=policy.refit_interval_seconds)
 
 
 def first_leaderboard_is_late(conn: Connection, policy: Policy) -> bool:

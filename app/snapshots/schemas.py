@@ -66,8 +66,10 @@ class Freshness(BaseModel):
     age_seconds: float = Field(description="Since it was published, by the database's clock.")
     votes_not_in_board: int = Field(description="Votes recorded since; the next refit reads them.")
     stale: bool = Field(
-        description="Whether votes wait and the leaderboard is older than the policy's stale_after_seconds."
+        description="Whether votes wait and the leaderboard is older than the policy's stale_after_seconds. "
+        "Also true while published_at lies in the future: the database's clock was ahead, and the age is not known."
     )
     next_refit_due_at: datetime | None = Field(
-        description="Time of the next scheduled refit; in the past while it runs. Null while no new votes wait."
+        description="Time of the next scheduled refit; in the past while it runs. Null while nothing is new: no vote, "
+        "retraction, merge, decision or policy."
     )

@@ -83,8 +83,7 @@ def record_batch(
         return StoredResponse(200, to_json({"results": results, "counts": VoteCounts.model_validate(counts)}))
 
     with services.database.begin() as conn:
-        keep_hours = services.settings.ingest.idempotency_hours
-        return run_once(conn, claim, lambda: record(conn), keep_hours=keep_hours), counts
+        return run_once(conn, claim, lambda: record(conn)), counts
 
 
 def _result(index: int, receipt: VoteReceipt) -> dict[str, object]:

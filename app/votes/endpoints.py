@@ -29,9 +29,9 @@ from app.http.openapi import documented_body
 from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.http.problems import problem_response, problem_responses
 from app.http.token_requests import WITHOUT_KEY, OptionalIngest, refuse_anonymous, verify_battle_token
-from app.votes import retractions
 from app.votes.batches import record_batch, reserve_memory
 from app.votes.receipts import Status, VoteConflictError, VoteReceipt
+from app.votes.retractions import service as retractions
 from app.votes.rules import MAX_VOTE_BYTES
 from app.votes.schemas import (
     BatchAnswer,
@@ -48,7 +48,6 @@ from app.votes.schemas import (
 from app.votes.sealed.schemas import SealedVoteBody, parse_sealed_vote
 from app.votes.sealed.service import SealedVote
 from app.votes.service import Submission
-from app.votes.withdrawals import service as withdrawals
 
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
 
@@ -79,7 +78,8 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     is safe to send again only with an `Idempotency-Key`: the same key and body get the first answer again.
 
     A vote on a sealed battle (`POST /battles`) has the battle's `token` in place of models and annotator, and the
-    answer reveals the models, `left` and `right`. The token counts once. The same verdict again answers 200.
+    answer reveals the models, `left` and `right`. The token counts once, also if the vote is retracted later. The same
+    verdict again answers 200.
 
     Needs scope `ingest`, an ingest token or the token of a battle. Problems: `not-authenticated`, `scope-missing`;
     `foreign-annotator` if the token is bound to another annotator; `malformed-body`, `media-type`, `body-too-large`,
@@ -247,7 +247,7 @@ def withdraw_retraction(
     changes nothing. Needs scope `review`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `battle-taken`,
     with the `id` of the vote, if the annotator has voted anew on a battle; `invalid` for a blank reason.
     """
-    return withdrawals.withdraw_retraction(conn, retraction_id, reason=body.reason, withdrawn_by=caller.name)
+    return retractions.withdraw_retraction(conn, retraction_id, reason=body.reason, withdrawn_by=caller.name)
 
 
 @retractions_router.get(

@@ -5,7 +5,7 @@ from sqlalchemy import Connection
 
 from app.database.engine import Database
 from app.errors import StableArenaError
-from app.http.group_commit import GroupCommit
+from app.http.group_commit import COMMIT_SIZE, GroupCommit
 from app.http.problems import invalid_input
 from app.naming.known_names import Known, KnownNames
 from app.votes.receipts import VoteReceipt
@@ -24,9 +24,8 @@ class VoteQueue(GroupCommit[Queued, VoteReceipt]):
         database: Database,
         *,
         queue_size: int,
-        commit_size: int,
+        commit_size: int = COMMIT_SIZE,
         names: KnownNames | None = None,
-        idempotency_hours: int = 24,
     ) -> None:
         self._names = names or KnownNames(database)
         super().__init__(
@@ -35,7 +34,6 @@ class VoteQueue(GroupCommit[Queued, VoteReceipt]):
             what="votes",
             queue_size=queue_size,
             commit_size=commit_size,
-            idempotency_hours=idempotency_hours,
         )
 
     def _look_up(self, group: Sequence[Queued]) -> "partial[Sequence[VoteReceipt | StableArenaError]]":

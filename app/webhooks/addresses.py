@@ -14,7 +14,8 @@ _REMEDY = (
     "webhooks go to public addresses by https; in a closed network, "
     "STABLE_ARENA_WEBHOOKS__ALLOW_PRIVATE_ADDRESSES=true allows private ones"
 )
-_EMBEDDING = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # all that IANA gives out
 
 
 class ForbiddenAddressError(BadInputError):
@@ -108,12 +109,12 @@ def resolve(url: str, *, allow_private: bool) -> Target:
 def _require_public(address: str) -> None:
     one = ipaddress.ip_address(address)
     if isinstance(one, ipaddress.IPv6Address):
-        # An IPv4 address inside an IPv6 address counts as the IPv4 address.
-        inner = one.ipv4_mapped or one.sixtofour or (one.teredo and one.teredo[1])
-        if any(one in network for network in _EMBEDDING):  # NAT64 (RFC 6052), and the old compatible form
-            inner = ipaddress.IPv4Address(int(one) & 0xFFFFFFFF)
-        if inner:
-            one = inner
+        # An IPv4 address inside an IPv6 address counts as the IPv4 address. Forms of translation that are for use
+        # inside a network, and site-local addresses, lie outside the addresses that are given out.
+        inner = ipaddress.IPv4Address(int(one) & 0xFFFFFFFF) if one in _NAT64 else one.ipv4_mapped or one.sixtofour
+        if inner is None and one not in _GLOBAL_UNICAST:
+            raise _forbidden(f"{address} is not a public address")
+        one = inner or one
     if not one.is_global or one.is_multicast:
         raise _forbidden(f"{address} is not a public address")
 

@@ -33,10 +33,10 @@ def post_webhook(
     """Send messages about events to a URL from now on.
 
     Messages are signed as Standard Webhooks defines it, with the `secret` that is shown here and never again. A message
-    is sent up to ten times over three days, until the answer is 2xx; after a 410 it is not sent again. Redirects are
-    not followed. Posting twice makes two webhooks. Needs scope `admin`. Problems: `not-authenticated`,
-    `scope-missing`; `invalid` for an unknown event or a URL that cannot be used, `forbidden-address` for a URL that is
-    not public.
+    is sent up to ten times over three days, until the answer is 2xx within 15 seconds; after a 410 it is not sent
+    again. Redirects are not followed. Posting twice makes two webhooks. Needs scope `admin`. Problems:
+    `not-authenticated`, `scope-missing`; `invalid` for an unknown event or a URL that cannot be used,
+    `forbidden-address` for a URL that is not public.
     """
     return webhooks.create_webhook(
         conn,

@@ -2,22 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping
 
-from app.policy.schemas import Policy
-from app.snapshots.freshness import first_leaderboard_is_late
-from app.snapshots.queries import newest_snapshot, snapshot_is_older
-from app.snapshots.vote_sets import MOST_COUNTED, count_votes, new_votes_since
 from app.webhooks import queries as store
 from app.webhooks.schemas import Event
 
 MAX_LISTED = 1_000
 _STANDING_EVENTS: dict[Event, str] = {"annotators.flagged": "flagged", "annotators.excluded": "excluded"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def announce(conn: Connection, event: Event, data: Mapping[str, Any]) -> None:
@@ -45,29 +40,6 @@ def announce_standings(conn: Connection, snapshot_id: UUID, changes: Sequence[Ro
 def wants_standings(conn: Connection) -> bool:
     """Whether a webhook subscribed to flags or exclusions: to find them, every annotator has to be looked at."""
     return any(store.list_subscribers(conn, event) for event in _STANDING_EVENTS)
-
-
-def announce_stale_leaderboard(conn: Connection, policy: Policy) -> bool:
-    """Send one message when the leaderboard is older than the policy allows while votes wait that are not in it.
-
-    A first leaderboard that is as late counts too. Return whether a message was sent.
-    """
-    snapshot = newest_snapshot(conn)
-    if snapshot is None:
-        if store.was_announced(conn, "board.stale", since=_EPOCH) or not first_leaderboard_is_late(conn, policy):
-            return False
-        waiting = count_votes(conn, at_most=MOST_COUNTED)
-        announce(conn, "board.stale", {"snapshot": None, "published_at": None, "votes_not_in_board": waiting})
-        return True
-    if not snapshot_is_older(conn, snapshot["id"], timedelta(seconds=policy.stale_after_seconds)):
-        return False
-    waiting = new_votes_since(conn, snapshot["vote_set"])
-    if not waiting or store.was_announced(conn, "board.stale", since=snapshot["published_at"]):
-        return False
-    published = snapshot["published_at"].isoformat()
-    data = {"snapshot": str(snapshot["id"]), "published_at": published, "votes_not_in_board": waiting}
-    announce(conn, "board.stale", data)
-    return True
 
 
 def _payload(event: str, data: Mapping[str, Any]) -> str:

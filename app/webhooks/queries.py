@@ -5,10 +5,18 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Interval, RowMapping, case, exists, func, insert, literal, select, update
+from sqlalchemy import Connection, Interval, RowMapping, case, exists, func, insert, literal, or_, select, update
 
 from app.database.ids import new_id
 from app.database.tables import webhook_deliveries, webhooks
+
+RECEIVER = func.lower(func.substring(webhooks.c.url, "//([^/?]*)")).label("receiver")
+"""The host and port that a webhook's messages go to. The rest of the URL may have a secret in it."""
+
+FIRST_PAUSE_SECONDS = 5.0  # then four times as long each time, at most a day: about three days in all
+LONGEST_PAUSE_SECONDS = 86_400.0
+MOST_STRETCHED = 1.1  # by chance, so that not all receivers are tried again at once
+_LONGEST_CLAIM_SECONDS = 60.0
 
 _PUBLIC = [webhooks.c[name] for name in ("id", "url", "events", "created_by", "created_at", "paused_at")]
 
@@ -73,13 +81,22 @@ def insert_deliveries(conn: Connection, webhook_ids: Collection[UUID], event: st
     return ids
 
 
-def claim_due(conn: Connection, *, seconds: float) -> RowMapping | None:
-    """Take the message that is due first, with its webhook's `url` and `secret`; no other takes it for `seconds`."""
+def claim_due(conn: Connection, *, seconds: float, except_receivers: Collection[str] = ()) -> RowMapping | None:
+    """Take the message that is due first, with its webhook's `url`, `receiver` and `secret`.
+
+    No other process takes it for `seconds`. A message whose time is further away than it was made to wait is due too:
+    the clock was ahead.
+    """
     c = webhook_deliveries.c
+    now = func.clock_timestamp()
+    pause = func.least(FIRST_PAUSE_SECONDS * func.power(4.0, c.attempts - 1), LONGEST_PAUSE_SECONDS)
+    longest = func.make_interval(0, 0, 0, 0, 0, 0, func.greatest(MOST_STRETCHED * pause, _LONGEST_CLAIM_SECONDS))
     due = (
         select(c.id)
         .join(webhooks, webhooks.c.id == c.webhook_id)
-        .where(c.status == "waiting", c.next_attempt_at <= func.clock_timestamp(), webhooks.c.paused_at.is_(None))
+        .where(c.status == "waiting", webhooks.c.paused_at.is_(None))
+        .where(or_(c.next_attempt_at <= now, c.next_attempt_at > now + longest))
+        .where(RECEIVER.not_in(except_receivers))
         .order_by(c.next_attempt_at)
         .limit(1)
         .with_for_update(skip_locked=True, of=webhook_deliveries)
@@ -89,7 +106,7 @@ def claim_due(conn: Connection, *, seconds: float) -> RowMapping | None:
         update(webhook_deliveries)
         .where(c.id == due.scalar_subquery(), webhooks.c.id == c.webhook_id)
         .values(next_attempt_at=later, attempts=c.attempts + 1)
-        .returning(c.id, c.event, c.payload, c.attempts, webhooks.c.url, webhooks.c.secret)
+        .returning(c.id, c.event, c.payload, c.attempts, webhooks.c.url, RECEIVER, webhooks.c.secret)
     )
     return conn.execute(statement).mappings().one_or_none()
 

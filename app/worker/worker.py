@@ -1,7 +1,8 @@
 import logging
+import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -12,7 +13,7 @@ from app.database.engine import Database
 from app.database.interruption import InterruptedWorkError, Interruption
 from app.errors import UnavailableError
 from app.exports.runner import ExportRunner
-from app.imports.runner import ImportRunner
+from app.imports.runner import ImportProcess, ImportRunner
 from app.leaderboard.charts.service import draw_newest
 from app.policy.service import current_policy
 from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
@@ -21,22 +22,35 @@ from app.refits.runner import RefitRunner
 from app.refits.schedule import refit_can_begin, work_waits
 from app.settings import Settings
 from app.snapshots.retention.service import Pruner, Retention
+from app.snapshots.stale_alert import announce_stale_leaderboard
 from app.webhooks.delivery import Deliverer
-from app.webhooks.events import announce_stale_leaderboard
 
 log = structlog.get_logger()
 
+TICK_SECONDS = 1.0
 _PRUNE_SECONDS = 300.0
+_THREADS = ("refits", "charts", "alerts", "webhooks", "files", "pruning")
 
 
 class Worker:
     """Does the background work: refits and what follows them, webhooks, imports, exports, pruning of old snapshots.
 
-    Each kind of work has a thread, which looks at every tick whether there is something to do. Any number of workers
-    may share one database.
+    Each kind of work has a thread, which looks at every tick whether there is something to do. APScheduler gives the
+    ticks. Any number of workers may share one database.
+
+    Parameters
+    ----------
+    prepare_child : called in the process that reads uploaded files, to configure its log
     """
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        tick_seconds: float = TICK_SECONDS,
+        prepare_child: Callable[[], None] | None = None,
+    ) -> None:
         worker, lease_seconds = settings.worker, settings.worker.lease_seconds
         self._database = database
         self._lease_seconds = lease_seconds
@@ -44,7 +58,10 @@ class Worker:
         self._refits = RefitRunner(database, lease_seconds=lease_seconds, process=self._process)
         self._webhooks = Deliverer(database, allow_private=settings.webhooks.allow_private_addresses)
         self._imports = ImportRunner(
-            database, lease_seconds=lease_seconds, max_expanded_bytes=settings.imports.max_expanded_bytes
+            database,
+            lease_seconds=lease_seconds,
+            max_expanded_bytes=settings.imports.max_expanded_bytes,
+            process=ImportProcess(memory_bytes=settings.imports.memory_bytes, priority=0, prepare=prepare_child),
         )
         self._exports = ExportRunner(database, lease_seconds=lease_seconds, keep_days=settings.exports.keep_days)
         retention = Retention(
@@ -54,21 +71,27 @@ class Worker:
         self._unavailable = False
         self._interrupted = False
         self._drawing = Interruption()
-        self._scheduler = BackgroundScheduler(timezone=UTC)
+        self._stopping = threading.Event()
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, executors={name: ThreadPoolExecutor(1) for name in _THREADS}
+        )
         # APScheduler warns of a tick that finds the last one still at work: a refit may take many ticks.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
-        self._run_every(worker.tick_seconds, self.run_refit)
-        # In the refits' thread, so that the two take turns with the one process that fits.
-        self._run_every(worker.tick_seconds, self.measure_fragility, thread="run_refit")
-        self._run_every(worker.tick_seconds, self.draw_charts)
-        self._run_every(worker.tick_seconds, self.deliver_webhooks)
-        self._run_every(worker.tick_seconds, self.run_files)
-        self._run_every(_PRUNE_SECONDS, self.prune_snapshots)
+        self._clock_watch = threading.Thread(target=self._watch_clock, args=[tick_seconds], daemon=True)
+        # In one thread, so that the two take turns with the one process that fits.
+        self._run_every(tick_seconds, self.run_refit, "refits")
+        self._run_every(tick_seconds, self.measure_fragility, "refits")
+        self._run_every(tick_seconds, self.draw_charts, "charts")
+        self._run_every(tick_seconds, self.announce_stale, "alerts")
+        self._run_every(tick_seconds, self.deliver_webhooks, "webhooks")
+        self._run_every(tick_seconds, self.run_files, "files")
+        self._run_every(_PRUNE_SECONDS, self.prune_snapshots, "pruning")
 
     def start(self) -> None:
         """Begin to tick, in threads of its own."""
         self._refits.start()
         self._scheduler.start()
+        self._clock_watch.start()
 
     def stop(self) -> None:
         """Stop ticking, and interrupt what is under way.
@@ -76,6 +99,7 @@ class Worker:
         A fit is killed and its refit recorded as failed. Another worker goes on with the import and the pruning, and
         begins the export and the charts again.
         """
+        self._stopping.set()
         self._refits.stop()
         self._webhooks.stop()
         self._imports.stop()
@@ -83,6 +107,7 @@ class Worker:
         self._drawing.interrupt()
         self._pruner.stop()
         if self._scheduler.running:
+            self._clock_watch.join()
             self._scheduler.shutdown(wait=True)
 
     def run_refit(self) -> UUID | None:
@@ -128,13 +153,15 @@ class Worker:
             return draw_newest(self._database, self._drawing)
         return False
 
-    def deliver_webhooks(self) -> int:
-        """Send the messages that are due to webhooks; return how many were tried."""
+    def announce_stale(self) -> None:
+        """Send webhooks a message if the leaderboard has become stale."""
+        with suppress(UnavailableError), self._database.begin() as conn:
+            announce_stale_leaderboard(conn, current_policy(conn).settings)
+
+    def deliver_webhooks(self) -> None:
+        """Send the messages that are due to webhooks, and those that become due meanwhile."""
         with suppress(UnavailableError):
-            with self._database.begin() as conn:
-                announce_stale_leaderboard(conn, current_policy(conn).settings)
-            return self._webhooks.deliver_due()
-        return 0
+            self._webhooks.deliver_due()
 
     def run_files(self) -> None:
         """Run the imports and exports that wait, after dropping files that are no longer needed."""
@@ -153,14 +180,16 @@ class Worker:
         with self._database.read() as conn:
             return refit_can_begin(conn, scheduled=not self._interrupted)
 
-    def _run_every(self, seconds: float, job: Callable[[], object], *, thread: str | None = None) -> None:
-        """Run a job every so many seconds; where it takes longer, ticks are left out.
-
-        It has a thread of its own, or that of another job, after which it runs.
-        """
-        if thread is None:
-            self._scheduler.add_executor(ThreadPoolExecutor(1), job.__name__)
+    def _run_every(self, seconds: float, job: Callable[[], object], thread: str) -> None:
+        """Run a job every so many seconds; where it takes longer, ticks are left out."""
         self._scheduler.add_job(
-            job, "interval", seconds=seconds, executor=thread or job.__name__, coalesce=True, max_instances=1,
-            misfire_grace_time=None,
-        )  # fmt: skip
+            job, "interval", seconds=seconds, executor=thread, coalesce=True, max_instances=1, misfire_grace_time=None
+        )
+
+    def _watch_clock(self, seconds: float) -> None:
+        """Bring forward what a clock that was set back would hold up: APScheduler follows the machine's clock."""
+        while not self._stopping.wait(seconds):
+            now = datetime.now(UTC)
+            for job in self._scheduler.get_jobs():
+                if job.next_run_time > now + 2 * job.trigger.interval:
+                    job.modify(next_run_time=now)

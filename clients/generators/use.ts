@@ -39,7 +39,7 @@ const imported = await arena.POST("/api/v1/imports", {
   params: { query: { filename: "votes.csv" } },
   headers: { "Content-Type": "application/octet-stream" },
   body: "annotator,model_a,model_b,winner\nworker-58,GPT 4,Claude v1,model_b\n",
-  bodySerializer: (body: string) => body,
+  bodySerializer: (body) => body as string,
 });
 if (imported.error) throw new Error(imported.error.detail);
 console.log("import", imported.data.state);

@@ -30,7 +30,8 @@ class SiteError(Exception):
 
 def stage_pages(pages: Path) -> None:
     """Copy everything that the site shows, with the links as they are there."""
-    beside = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/arena/README.md", "clients/python/README.md")
+    beside = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+    beside += ("examples/arena/README.md", "clients/python/README.md")
     sources = [ROOT / name for name in beside]
     sources += [path for path in sorted((ROOT / "docs").rglob("*.md")) if HERE not in path.parents]
     for source in sources:

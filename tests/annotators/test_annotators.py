@@ -6,7 +6,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from app.lab.defences.habits import Crowd, draw
+from stable_arena_lab.defences.habits import Crowd, draw
 from tests.fixtures.crowds import WINNERS
 
 Ask = Callable[..., Any]

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from typer.testing import CliRunner
 
-from app.backups.archive import DamagedBackupError
+from app.backups.archive import DamagedBackupError, open_archive
 from app.backups.backup import drop_old_backups, write_backup
 from app.backups.restore import DatabaseNotEmptyError, ServerOccupiedError, restore_backup
+from app.cli.command import application
 from app.database.engine import Database
 from app.database.opening import open_database
 from app.database.schema import SchemaBehindError, downgrade, needed_revision, require_current, upgrade
@@ -64,6 +66,43 @@ def test_damaged_files_change_nothing(backup_file: Path, another: Database) -> N
         with pytest.raises(DamagedBackupError, match=r"is damaged|not those that were written"):
             restore_backup(another, path)
         assert_empty(another)
+
+
+@pytest.mark.usefixtures("some_rows")
+def test_one_damaged_byte_anywhere(backup_file: Path) -> None:
+    content = backup_file.read_bytes()
+    damaged = backup_file.with_name("damaged.zip")
+    refused = 0
+    for place in range(0, len(content), 7):
+        for bit in (1, 8, 128):
+            damaged.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
+            try:
+                with open_archive(damaged) as archive:
+                    archive.check()
+            except DamagedBackupError:
+                refused += 1
+    assert refused > 500
+
+
+@pytest.mark.usefixtures("some_rows")
+@pytest.mark.parametrize(
+    ("offset", "bit"),
+    [
+        (8, 1),  # says that the manifest is encrypted
+        (10, 14),  # says that it is compressed with LZMA
+        (45, 128),  # says that it begins after the end of the file
+    ],
+)
+def test_a_damaged_directory_is_bad_input(
+    backup_file: Path, another: Database, another_url: str, monkeypatch: pytest.MonkeyPatch, offset: int, bit: int
+) -> None:
+    content = bytearray(backup_file.read_bytes())
+    content[content.rindex(b"PK\x01\x02") + offset] ^= bit
+    backup_file.write_bytes(content)
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", another_url)
+    done = CliRunner().invoke(application, ["restore", str(backup_file)])
+    assert (done.exit_code, "is not a backup, or is damaged" in done.stderr) == (2, True)
+    assert_empty(another)
 
 
 @pytest.mark.usefixtures("some_rows")

@@ -15,8 +15,8 @@ from app.backups.restore import refit_newest, restore_backup
 from app.database.engine import Database
 from app.database.schema import require_current
 from app.database.tables import metadata
-from app.merges.schemas import Merge
-from app.merges.service import merge_model
+from app.models.merges import merge_model
+from app.models.schemas import Merge
 from app.models.service import find_model
 from app.refits.reproduce import reproduce
 from app.refits.schedule import refit_is_due

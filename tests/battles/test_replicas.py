@@ -23,8 +23,7 @@ REPLICAS = 3
 
 def battle_queue(database: Database) -> BattleQueue:
     names = KnownNames(database)
-    sizes = {"queue_size": 1000, "commit_size": 7, "idempotency_hours": 24}
-    return BattleQueue(database, token_seconds=3600, names=names, **sizes)
+    return BattleQueue(database, token_seconds=3600, queue_size=1000, commit_size=7, names=names)
 
 
 async def draw(database: Database, count: int) -> list[BattleReceipt]:

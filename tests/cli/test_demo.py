@@ -11,8 +11,8 @@ import psutil  # type: ignore[import-untyped]  # its stubs are a package of thei
 import pytest
 
 from app.cli.demo.command import read_duration
-from app.lab.simulate import simulate_votes
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
 

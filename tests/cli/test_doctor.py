@@ -49,6 +49,31 @@ def test_an_empty_service_wants_a_look_and_no_act(examine: Examine) -> None:
     assert found["Annotators"]["words"] == "None has voted yet."
 
 
+def test_a_receiver_that_is_behind_is_named(examine: Examine, database: Database) -> None:
+    with database.begin() as conn:
+        conn.execute(
+            text("""
+                INSERT INTO webhooks (id, url, events, secret, created_by, paused_at)
+                SELECT md5(host)::uuid, 'https://' || host || '/token', '{}', 'whsec_', 'a test', paused_at
+                FROM (VALUES
+                    ('Slow.example.org:8443', NULL), ('quick.example.org', NULL), ('paused.example.org', now())
+                ) AS hooks (host, paused_at)
+            """)
+        )
+        conn.execute(
+            text("""
+                INSERT INTO webhook_deliveries (id, webhook_id, event, payload, status, created_at)
+                SELECT gen_random_uuid(), id, 'board.stale', '{}',
+                    CASE WHEN url LIKE '%quick%' THEN 'delivered' ELSE 'waiting' END, now() - interval '5 minutes'
+                FROM webhooks
+            """)
+        )
+        webhook = conn.execute(text("SELECT id FROM webhooks WHERE url LIKE '%Slow%'")).scalar_one()
+    check = examine()["Webhooks"]
+    assert check["tone"] == "warn"
+    assert check["words"].endswith(f" Behind: slow.example.org:8443 ({webhook}) by 5 minutes.")
+
+
 def test_a_key_that_ends_soon(examine: Examine, database: Database) -> None:
     with database.begin() as conn:
         conn.execute(

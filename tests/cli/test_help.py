@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.command import COMMANDS, Listed, load_command
-from app.cli.lab import EXPERIMENTS
+from app.cli.command import COMMANDS, Listed, application, load_command
+from stable_arena_lab.commands import EXPERIMENTS
 
 ENTER = "from app.cli.command import run; run()"
 
@@ -95,13 +95,22 @@ def test_the_help_imports_no_command(arguments: list[str]) -> None:
         "app.cli.command",
         "app.cli.failures",
         "app.cli.importing",
-        "app.cli.lab",
         "app.cli.texts",
         "app.errors",
         "app.rating",
         "app.rating.errors",
     }
     assert not modules & {"numpy", "numba", "scipy", "polars", "sqlalchemy", "fastapi"}
+
+
+def test_without_the_laboratory_its_command_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("app.cli.command.entry_points", lambda **_: ())  # as on a machine that has the service alone
+    with pytest.raises(SystemExit) as end:
+        application(["lab", "prediction"])
+    assert end.value.code == 2
+    assert "pip install ./lab" in " ".join(capsys.readouterr().err.split())
 
 
 def test_rate_imports_what_rating_needs(vote_file: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from app.database.engine import Database
-from app.refits.fit import process
+from app.refits.fit import work_process
 
 RunCli = Callable[..., Any]
 
@@ -50,7 +50,7 @@ def test_nothing_published_yet(arena: None, run_cli: RunCli) -> None:
 def test_fits_obey_the_worker_s_limits(
     arena: None, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr(process, "_LOOK_UP_SECONDS", 0.001)
+    monkeypatch.setattr(work_process, "_LOOK_UP_SECONDS", 0.001)
     monkeypatch.setenv("STABLE_ARENA_WORKER__FIT_SECONDS", "0.001")
     result = run_cli(*command)
     assert result.exit_code == 1

@@ -100,11 +100,6 @@ def test_variables_that_are_no_error() -> None:
         ("SERVER", "hush", "SERVER: is not valid JSON"),
         ("SERVER", '{"prot": 1}', "SERVER__PROT: "),
         ("SERVER__PORT", "70000", "SERVER__PORT: input should be less than or equal to 65535"),
-        (
-            "INGEST__QUEUE_SIZE",
-            "10",
-            "INGEST__COMMIT_SIZE: is 1000, more than STABLE_ARENA_INGEST__QUEUE_SIZE, which is 10",
-        ),
     ],
 )
 def test_values_that_are_refused(refused: Callable[..., str], name: str, value: str, message: str) -> None:

@@ -26,7 +26,6 @@ def start_worker(
 ) -> Iterator[StartWorker]:
     """Start `stable-arena worker` on a database with the vote file in it."""
     monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
-    monkeypatch.setenv("STABLE_ARENA_WORKER__TICK_SECONDS", "0.02")
     monkeypatch.setenv("STABLE_ARENA_WORKER__LEASE_SECONDS", "3")  # less is lost where processes wait for processors
     assert run_cli("import", vote_file).exit_code == 0
     started = []

@@ -1,5 +1,7 @@
+from datetime import timedelta
+
 import pytest
-from sqlalchemy import Connection, func, text, update
+from sqlalchemy import Connection, func, select, text, update
 
 from app.database.engine import Database
 from app.database.errors import DatabaseBusyError
@@ -9,6 +11,16 @@ from app.database.tables import leases
 
 def expire(conn: Connection) -> None:
     conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
+
+
+def set_the_clock_back(conn: Connection) -> None:
+    """Let everything on record be an hour ahead of the clock."""
+    conn.execute(update(leases).values(expires_at=leases.c.expires_at + timedelta(hours=1)))
+
+
+def seconds_left(conn: Connection) -> float:
+    left = func.extract("epoch", leases.c.expires_at - func.clock_timestamp())
+    return float(conn.execute(select(left)).scalar_one())
 
 
 def take_over_impatiently(database: Database) -> None:
@@ -33,6 +45,34 @@ def test_every_taking_has_its_own_epoch(connection: Connection) -> None:
     assert acquire_lease(connection, "refit", "a", 60) == 2
     expire(connection)
     assert acquire_lease(connection, "refit", "b", 60) == 3
+
+
+def test_a_lease_given_back_is_free_whatever_the_clock_says(connection: Connection) -> None:
+    acquire_lease(connection, "refit", "a", 60)
+    release_lease(connection, "refit", 1)
+    set_the_clock_back(connection)
+    assert lease_is_free(connection, "refit")
+    assert acquire_lease(connection, "refit", "b", 60) == 2
+
+
+def test_a_lease_from_the_future_runs_for_its_length_from_when_another_wants_it(connection: Connection) -> None:
+    acquire_lease(connection, "refit", "a", 60)
+    set_the_clock_back(connection)
+    assert lease_is_free(connection, "refit")  # worth an attempt
+    assert acquire_lease(connection, "refit", "b", 10) is None
+    assert 50 < seconds_left(connection) <= 60
+    assert not lease_is_free(connection, "refit")
+    assert renew_lease(connection, "refit", 1, 60)
+    expire(connection)
+    assert acquire_lease(connection, "refit", "b", 10) == 2
+
+
+def test_a_publication_under_a_lease_from_the_future_may_be_silent_for_its_length(connection: Connection) -> None:
+    acquire_lease(connection, "refit", "a", 60)
+    set_the_clock_back(connection)
+    assert lock_lease(connection, "refit", 1)
+    silent = connection.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one()
+    assert silent == "1min"
 
 
 def test_an_expired_lease_is_lost_for_good(connection: Connection) -> None:

@@ -4,7 +4,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.exc import DatabaseError
 
@@ -17,7 +17,7 @@ from app.database.schema import (
     require_current,
     upgrade,
 )
-from app.database.tables import Xid8, metadata
+from app.database.tables import Xid8, metadata, policies
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
 
@@ -98,3 +98,22 @@ def test_what_votes_name_cannot_be_deleted(connection: Connection, table: str, h
     connection.execute(text(f"INSERT INTO imports (id, state, file_name, sha256, counts, requested_by) {job}"))
     with pytest.raises(DatabaseError, match=r"never deleted: votes name them|cannot truncate"):
         connection.execute(text(f"{how} {table}"))
+
+
+@pytest.mark.parametrize(("rule", "versions"), [("probability", 3), ("threshold", 2)])
+def test_a_policy_in_force_with_the_removed_rule_gets_a_new_version(
+    empty_database_url: str, rule: str, versions: int
+) -> None:
+    settings = {"min_votes": 20, "flag_rule": rule, "flag_probability": 0.9}
+    upgrade(empty_database_url, "0026")
+    with Database(empty_database_url) as database:
+        with database.begin() as conn:
+            conn.execute(insert(policies).values(settings=settings, reason="a test", created_by="a test"))
+        upgrade(empty_database_url)
+        downgrade(empty_database_url, "0026")
+        upgrade(empty_database_url)
+        with database.read() as conn:
+            stored = conn.execute(select(policies.c.settings).order_by(policies.c.version)).scalars().all()
+    assert len(stored) == versions
+    assert stored[1] == settings
+    assert rule == "threshold" or stored[2] == {"min_votes": 20, "flag_rule": "evidence"}

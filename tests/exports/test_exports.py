@@ -24,7 +24,7 @@ VOTES = [
     {"annotator": "=k", "model_a": "-a", "model_b": "b%b", "winner": "model_a", "battle_id": "'1"},
     {"annotator": "'=k", "model_a": "b%b", "model_b": "@c,\"", "winner": "tie (bothbad)"},
     {
-        "annotator": "l", "model_a": "-a", "model_b": "'quoted", "winner": "tie", "battle_id": "2",
+        "annotator": "＝l", "model_a": "-a", "model_b": "'quoted", "winner": "tie", "battle_id": "2",
         "voted_at": "2026-01-02T03:04:05.000006+01:00", "tags": ["x", "=y;z"], "metadata": {"turn": 1, "é": "\\\"\n"},
     },
 ]  # fmt: skip
@@ -68,7 +68,17 @@ def test_votes_as_csv_are_safe_for_spreadsheets(export: Callable[..., Path], rec
     assert [row["vote_id"] for row in rows] == recorded
     assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
     assert (rows[0]["annotator"], rows[0]["model_a"], rows[0]["battle_id"]) == ("'=k", "'-a", "''1")
+    assert rows[2]["annotator"] == "'＝l"
     assert rows[2]["timestamp"] == "2026-01-02T02:04:05.000006Z"
+
+
+def test_full_width_signs_are_safe_too(ask: Ask, export: Callable[..., Path]) -> None:
+    vote = {"annotator": "\uff20k", "model_a": "\uff1da", "model_b": "\uff0bb", "battle_id": "\uff0d1"}
+    assert ask("POST", "/votes", json={**vote, "winner": "tie"}).status_code == 201
+    path = export("votes", "csv")
+    (row,) = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    assert {name: row[name] for name in vote} == {name: f"'{text}" for name, text in vote.items()}
+    assert read_vote_file(path).frame.select(*vote).row(0, named=True) == vote
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])

@@ -1,15 +1,19 @@
 """A worker that is stopped in the middle of an export leaves nothing of it, and the next one makes it."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import polars as pl
 import pytest
-from polars.lazyframe.in_process import InProcessQuery
 from sqlalchemy import Connection, text
 
 from app.database.engine import Database
+from app.exports import files as exports_files
 from app.exports import runner as exports_runner
 from app.exports.runner import ExportRunner
 from app.settings import Settings
@@ -68,15 +72,42 @@ def _waits_for_a_lock(database: Database) -> bool:
 def test_a_conversion_is_not_waited_for(
     ask: Ask, database: Database, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner = new_runner(database)
+    runner, copy = new_runner(database), exports_files.store.copy_rows
 
-    def never(_: InProcessQuery) -> None:
+    def stop_after(*arguments: Any) -> int:
+        copied = copy(*arguments)
         runner.stop()
+        return copied
 
-    with monkeypatch.context() as slow:
-        slow.setattr(InProcessQuery, "fetch", never)
+    with monkeypatch.context() as stopping:
+        stopping.setattr(exports_files.store, "copy_rows", stop_after)
         runner.run_next()
     assert_made_later(ask, database, asked)
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from app.database.interruption import InterruptedWorkError, Interruption
+from app.exports.files import _write_parquet
+raw, typed = Path(sys.argv[1], "raw.csv"), Path(sys.argv[1], "typed.parquet")
+raw.write_text("ability\\n" + "0.5\\n" * 1_000_000)
+stopped = Interruption()
+stopped.interrupt()
+try:
+    _write_parquet(raw, typed, stopped)
+except InterruptedWorkError:
+    print("interrupted")
+_write_parquet(raw, typed, Interruption())  # takes as long as one that goes on in the background
+"""
+
+
+def test_an_interrupted_conversion_does_not_abort_the_process(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    assert pl.scan_parquet(tmp_path / "typed.parquet").select(pl.len()).collect().item() == 1_000_000
 
 
 def test_what_was_stored_is_dropped(ask: Ask, database: Database, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,10 +137,10 @@ def test_a_stopped_runner_begins_none(ask: Ask, database: Database, asked: str) 
 def test_a_conversion_that_fails_ends_the_export(
     ask: Ask, database: Database, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: InProcessQuery) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(InProcessQuery, "fetch", full)
+    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", full)
     new_runner(database).run_next()
     ended = ask("GET", f"/exports/{asked}").json()
     assert (ended["state"], "No space left" in ended["detail"], chunks(database)) == ("failed", True, 0)

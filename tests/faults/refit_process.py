@@ -20,7 +20,8 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from app.database.engine import Database
 from app.refits.fit.fit import fit_snapshot
-from app.refits.fit.process import FitProcess, _RememberingContext
+from app.refits.fit.process import FitProcess
+from app.refits.fit.work_process import RememberingContext
 from app.refits.load import load_fit_input
 from app.refits.runner import RefitRunner
 
@@ -67,7 +68,7 @@ class Countdown:
         self.around(FitProcess, "fit")
 
 
-def fork_process(context: _RememberingContext, *arguments: Any, **named: Any) -> ForkProcess:
+def fork_process(context: RememberingContext, *arguments: Any, **named: Any) -> ForkProcess:
     context.child = ForkProcess(*arguments, **named)
     return context.child
 
@@ -76,7 +77,7 @@ def run_refit(url: str, last: int, first: str, report: int) -> None:
     os.setpgid(0, 0)
     os.setsid = lambda: None  # a fit in a session of its own would not be killed with the group
     # Nothing runs in this process yet that a fork could cut in two, and the kernels are compiled.
-    _RememberingContext.Process = fork_process
+    RememberingContext.Process = fork_process
     Countdown(last, first, report).watch()
     with Database(url) as database:
         runner = RefitRunner(database, lease_seconds=LEASE_SECONDS)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from httpx import Client
 
-from app.lab.attacks.strategies import Scene, Strategy, coin, flip, mimic
-from app.lab.simulate import World, draw_pairs, simulate_votes
+from app.rating.simulation.worlds import World, draw_pairs, simulate_votes
 from app.refits.runner import RefitRunner
+from stable_arena_lab.attacks.strategies import Scene, Strategy, coin, flip, mimic
 
 pytestmark = pytest.mark.campaign
 

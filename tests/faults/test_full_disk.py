@@ -91,7 +91,7 @@ def scene(disk: Disk, cluster_folder: Path, start_service: Callable[..., Any], r
     settings = Settings(
         data_dir=data,
         database=DatabaseSettings(pool_size=4, connect_timeout_seconds=1),
-        worker=WorkerSettings(tick_seconds=0.1, lease_seconds=2),
+        worker=WorkerSettings(lease_seconds=2),
     )
     with start_service(server.url, settings) as service:
         yield Scene(place, service, disk)

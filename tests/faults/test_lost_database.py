@@ -46,7 +46,7 @@ def service(server: EmbeddedServer, cluster_folder: Path, start_service: Callabl
         database_url=SecretStr(server.url),
         data_dir=cluster_folder,
         database=DatabaseSettings(pool_size=4, connect_timeout_seconds=1),
-        worker=WorkerSettings(tick_seconds=0.1, lease_seconds=2),
+        worker=WorkerSettings(lease_seconds=2),
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(store_database._TIMEOUTS, "lock_timeout", "1s")

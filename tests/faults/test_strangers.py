@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import httpx
-import psutil
 import pytest
 
 from app.auth.keys import create_key
@@ -93,11 +92,6 @@ def status_of(stranger: socket.socket) -> int:
     return int(answer.split()[1]) if answer else 0
 
 
-def memory_of(service: Service) -> int:
-    """Bytes that the process which answers has in memory."""
-    return max(process.memory_info().rss for process in psutil.Process(service.pid).children(recursive=True))
-
-
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     ("unread_bodies_per_minute", "attacks"), [("none", 10), ("60", 2)], ids=["answered at once", "answered late"]
@@ -116,15 +110,10 @@ def test_strangers_cost_no_vote(
     try:
         with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=120) as client:
             assert {client.post("/votes", json=vote).status_code for _ in range(VOTES)} == {201}
-            before = memory_of(service)
-            with ThreadPoolExecutor(SENDERS) as pool, strangers.holding():
+            with service.peak_memory() as memory, ThreadPoolExecutor(SENDERS) as pool, strangers.holding():
                 sending = [pool.submit(strangers.send, number) for number in range(SENDERS)]
                 try:
-                    statuses, most = Counter[int](), before
-                    for number in range(VOTES):
-                        statuses[client.post("/votes", json=vote).status_code] += 1
-                        if number % 10 == 0:
-                            most = max(most, memory_of(service))
+                    statuses = Counter(client.post("/votes", json=vote).status_code for _ in range(VOTES))
                 finally:
                     strangers.ended.set()
                 for sender in sending:
@@ -133,8 +122,8 @@ def test_strangers_cost_no_vote(
     finally:
         service.kill()
     assert statuses == {201: VOTES}
-    assert most - before <= MOST_MEMORY
+    assert memory.grown <= MOST_MEMORY
     assert strangers.answered.keys() <= CUT_OFF | {0}
     assert strangers.answered.keys() & CUT_OFF
     assert strangers.answered.total() >= SENDERS * attacks
-    print(f"memory +{(most - before) / 1024**2:.0f} MiB; strangers: {dict(strangers.answered)}")
+    print(f"memory +{memory.grown / 1024**2:.0f} MiB; strangers: {dict(strangers.answered)}")

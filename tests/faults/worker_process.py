@@ -26,9 +26,8 @@ def main(url: str, lease_seconds: float, tick_seconds: float) -> None:
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     with Database(url) as database:
-        worker = CountingWorker(
-            database, Settings(worker=WorkerSettings(lease_seconds=lease_seconds, tick_seconds=tick_seconds))
-        )
+        settings = Settings(worker=WorkerSettings(lease_seconds=lease_seconds))
+        worker = CountingWorker(database, settings, tick_seconds=tick_seconds)
         worker.start()
         wait_awake(stopped)
         worker.stop()

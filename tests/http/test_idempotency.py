@@ -114,7 +114,7 @@ def test_fifty_at_once_are_one_request(ask: Ask, database: Database, assert_prob
 def test_a_key_in_use_by_another_replica(ask: Ask, database: Database, assert_problem: Ask) -> None:
     with database.begin() as conn:
         key_id = conn.execute(text("SELECT id FROM api_keys WHERE name = 'admin key'")).scalar_one()
-        run_once(conn, IdempotencyClaim(key_id, "k", b"other"), lambda: StoredResponse(200, b"{}"), keep_hours=24)
+        run_once(conn, IdempotencyClaim(key_id, "k", b"other"), lambda: StoredResponse(200, b"{}"))
         for path, body in BODIES.items():
             assert_problem(send(ask, path, body, "k"), 409, "idempotency-in-flight")
         # A request with another key does not wait.
@@ -131,11 +131,9 @@ def test_work_that_fails_leaves_its_key_free(database: Database) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), database.begin() as conn:
-        run_once(conn, claim, fail, keep_hours=24)
+        run_once(conn, claim, fail)
     with database.begin() as conn:
-        assert run_once(conn, claim, lambda: StoredResponse(201, b"done"), keep_hours=24) == StoredResponse(
-            201, b"done"
-        )
+        assert run_once(conn, claim, lambda: StoredResponse(201, b"done")) == StoredResponse(201, b"done")
 
 
 def test_a_race_of_transactions_does_the_work_once(database: Database) -> None:
@@ -151,7 +149,7 @@ def test_a_race_of_transactions_does_the_work_once(database: Database) -> None:
         with database.begin() as conn:
             barrier.wait()
             try:
-                return run_once(conn, IdempotencyClaim(record.id, "k", b"1"), work, keep_hours=24)
+                return run_once(conn, IdempotencyClaim(record.id, "k", b"1"), work)
             except IdempotencyInFlightError:
                 return None
 

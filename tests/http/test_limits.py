@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from sqlalchemy import text
 
 from app.database.engine import Database
+from app.http.bodies import BodyGate
 from app.main import create_app
 from app.settings import ServerSettings, Settings
 
@@ -119,8 +120,10 @@ def test_forms_in_utf8_are_read(client: Client, charset: str) -> None:
 @pytest.fixture
 def impatient(settings: Settings, serving: Callable[[FastAPI], Any]) -> Iterator[str]:
     """The service with half a second for a body."""
-    server = ServerSettings(body_seconds=0.5)
-    with serving(create_app(settings.model_copy(update={"server": server}))) as url:
+    app = create_app(settings)
+    gate = next(each for each in app.user_middleware if each.cls is BodyGate)
+    gate.kwargs["body_seconds"] = 0.5
+    with serving(app) as url:
         yield url
 
 

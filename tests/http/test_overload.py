@@ -20,7 +20,7 @@ VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "judge"}
 @pytest.fixture
 def client(settings: Settings, serving: Ask) -> Iterator[Client]:
     """A service that holds two votes in its queue and one batch at a time."""
-    tight = IngestSettings(queue_size=2, commit_size=1, batch_bytes=20_000)
+    tight = IngestSettings(queue_size=2, batch_bytes=20_000)
     app = create_app(settings.model_copy(update={"ingest": tight}))
     with serving(app) as url, Client(base_url=url, timeout=120) as client:
         yield client

@@ -156,6 +156,26 @@ def test_the_methods_that_are_there_are_named_whole(client: Client, assert_probl
     assert client.head("/api/v1/votes").headers["allow"] == "POST"
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/models/a/aliases", "POST"),
+        ("/models/a/aliases/1", "DELETE"),
+        ("/models/a/merge", "POST"),
+        ("/models/a/changed", "POST"),
+        ("/models/a/other", "GET, HEAD, PATCH"),
+        ("/annotators/a/erase", "POST"),
+        ("/annotators/a/history", "GET, HEAD"),
+        ("/votes/batch", "POST"),
+        ("/snapshots/events", "GET, HEAD"),
+    ],
+)
+def test_the_methods_of_a_neighbour_are_not_named(client: Client, assert_problem: Ask, path: str, methods: str) -> None:
+    response = client.put(f"/api/v1{path}")
+    assert_problem(response, 405, "method-not-allowed")
+    assert response.headers["allow"] == methods
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/api/v1/leaderboard", "/api/v1/refits", "/nothing"])
 def test_head_is_get_without_the_body(client: Client, keys: dict[str, str], path: str) -> None:
     headers = {"Authorization": f"Bearer {keys['admin']}", "X-Request-ID": "mine"}

@@ -134,6 +134,25 @@ def test_whoever_shows_no_key_or_a_wrong_one(limited: Client, assert_problem: As
     assert limited.get("../../healthz").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        ("zz:zz", "::g", True),
+        ("zz:zz", "somebody", True),
+        ('"[2001:db8::1]:4711"', "2001:db8::2", True),
+        ("[2001:db8::1]:4711", '"[2001:db8:1::1]"', False),
+        ('"192.0.2.1:4711"', "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+    ],
+)
+def test_addresses_that_a_proxy_forwards(limited: Client, clock: Clock, first: str, second: str, shared: bool) -> None:
+    statuses = [
+        limited.get("/leaderboard", headers={"X-Forwarded-For": host}).status_code for host in (first, first, second)
+    ]
+    assert statuses == [404, 404, 429 if shared else 404]
+
+
 def test_single_votes_and_tokens_draw_on_the_key(
     limited: Client, database: Database, assert_problem: Ask, clock: Clock
 ) -> None:

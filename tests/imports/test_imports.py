@@ -156,7 +156,7 @@ def test_a_dry_run(post: Ask, ask: Ask, import_runner: ImportRunner, database: D
         (b"\x28\xb5\x2f\xfd" + b"\x00" * 9, "cannot be decompressed"),
         (b"\x00" * 5000, "not UTF-8"),
         ((HEADER + "k,a,b,tie,\n").encode("utf-16"), "not UTF-8"),
-        (gzip.compress(b"0" * 70_000_000, mtime=0), "has a line of more than 67,108,864 bytes"),
+        (gzip.compress(b"0" * 70_000_000, mtime=0), "has a record of more than 16,777,216 bytes"),
     ],
 )
 def test_what_is_no_vote_file_fails_with_a_line(
@@ -239,6 +239,9 @@ def test_uploads_have_a_limit_of_their_own(
         assert_problem(whole, 413, "body-too-large")
         piecewise = client.post("/api/v1/imports", content=(b"x" * 10_000 for _ in range(11)), headers=headers)
         assert_problem(piecewise, 413, "body-too-large")
+        form = {"file": ("v.csv", b"x" * 100_001)}
+        headers.pop("Content-Type")
+        assert_problem(client.post("/api/v1/imports", files=form, headers=headers), 413, "body-too-large")
     assert [count(database, table) for table in TABLES[1:3]] == [1, 1]
 
 
@@ -285,9 +288,7 @@ def test_a_moment_that_cannot_be_stored_is_found_before_anything_is_written(
 def test_with_pseudonyms_raw_keys_are_nowhere_afterwards(
     settings: Settings, keys: dict[str, str], serving: Any, database: Database, tmp_path: Path
 ) -> None:
-    working = settings.model_copy(
-        update={"worker": WorkerSettings(tick_seconds=0.05), "pseudonym_key": SecretStr("s" * 40)}
-    )
+    working = settings.model_copy(update={"worker": WorkerSettings(), "pseudonym_key": SecretStr("s" * 40)})
     headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
     body = HEADER + "raw-key,a,b,tie,1\nraw-key,a,b,model_a,1\nraw-key,a,a,tie,\n"
     with serving(create_app(working)) as url, Client(base_url=url, timeout=120) as client:

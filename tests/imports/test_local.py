@@ -17,7 +17,7 @@ from app.imports.service import ImportOptions, every_fault
 from app.naming.service import Naming
 from app.policy.service import current_policy, set_policy
 from app.votes import bulk as vote_loading
-from app.votes.retractions import retract_votes
+from app.votes.retractions.service import retract_votes
 from app.votes.rules import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH, MAX_TAGS
 
 Load = Callable[..., ImportReceipt]

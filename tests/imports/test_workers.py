@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from httpx import Client
 from sqlalchemy import text
@@ -14,7 +16,7 @@ from sqlalchemy import text
 from app.database.engine import Database
 from app.database.leases import acquire_lease
 from app.imports.formats import csv as csv_source
-from app.imports.runner import ImportRunner
+from app.imports.runner import ImportProcess, ImportRunner
 from app.main import create_app
 from app.settings import Settings, WorkerSettings
 from app.votes import bulk as vote_loading
@@ -72,7 +74,7 @@ def test_what_kills_every_worker_is_not_begun_for_ever(
     content = HEADER + "k,a,b,tie,\n"
     import_id = post(content).json()["id"]
     with monkeypatch.context() as deadly:
-        deadly.setattr("app.imports.runner.survey_file", dying)
+        deadly.setattr("app.imports.reading.survey_file", dying)
         for _ in range(3):
             run_to_death(database)
             assert ask("GET", f"/imports/{import_id}").json()["state"] == "running"
@@ -118,7 +120,7 @@ def test_a_worker_that_is_stopped_has_not_died(
 ) -> None:
     post(HEADER + "k,a,b,tie,\n")
     with monkeypatch.context() as stopping:
-        stopping.setattr("app.imports.runner.survey_file", lambda *_, **__: None)  # as where it is told to stop
+        stopping.setattr("app.imports.reading.survey_file", lambda *_, **__: None)  # as where it is told to stop
         for _ in range(5):
             assert import_runner.run_next() is not None
     assert count(database) == 0
@@ -146,7 +148,7 @@ def test_a_stopped_runner_lets_go_and_the_next_goes_on(post: Ask, database: Data
 def test_the_service_runs_imports_by_itself(
     settings: Settings, keys: dict[str, str], serving: Any, database: Database
 ) -> None:
-    working = settings.model_copy(update={"worker": WorkerSettings(tick_seconds=0.05)})
+    working = settings.model_copy(update={"worker": WorkerSettings()})
     headers = {"Authorization": f"Bearer {keys['ingest']}", "Content-Type": "text/csv"}
     with serving(create_app(working)) as url, Client(base_url=url, timeout=120) as client:
         posted = client.post("/api/v1/imports", content=(HEADER + "k,a,b,tie,\n").encode(), headers=headers)
@@ -154,14 +156,70 @@ def test_the_service_runs_imports_by_itself(
         wait_until(lambda: count(database) == 1)
 
 
+def in_a_process(database: Database, memory_bytes: int | None = None) -> ImportRunner:
+    process = ImportProcess(memory_bytes=memory_bytes, priority=0)
+    return ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9, process=process)
+
+
+@pytest.mark.campaign
+def test_what_needs_too_much_memory_ends_its_process_alone(
+    post: Ask, ask: Ask, database: Database, tmp_path: Path
+) -> None:
+    path = tmp_path / "v.parquet"
+    votes = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": ["k" * (100 << 20)] + ["k"] * 200}
+    pl.DataFrame(votes).write_parquet(path, statistics=False)
+    large = post(path.read_bytes(), filename="v.parquet").json()["id"]
+    small = post(HEADER + "k,a,b,tie,\n").json()["id"]
+    runner = in_a_process(database, memory_bytes=450_000_000)
+    while runner.run_next() is not None:
+        pass
+    failed, done = (ask("GET", f"/imports/{one}").json() for one in (large, small))
+    assert (failed["state"], done["state"], count(database)) == ("failed", "done", 1)
+    assert "memory" in failed["detail"]
+    assert "smaller files" in failed["detail"]
+
+
+def test_an_import_in_a_process_of_its_own_fails_by_the_same_words(post: Ask, ask: Ask, database: Database) -> None:
+    runner = in_a_process(database)
+    import_id = post(HEADER + "k,a,b,never,\n", filename="some.csv").json()["id"]
+    runner.run_next()
+    failed = ask("GET", f"/imports/{import_id}").json()
+    assert (failed["state"], failed["n_faults"]) == ("failed", 1)
+    assert failed["detail"] == "some.csv: 1 of 1 records are not valid votes"
+
+
+@pytest.mark.campaign
+def test_a_stopped_runner_kills_the_process_that_reads(post: Ask, ask: Ask, database: Database) -> None:
+    import_id = post(HEADER + "k,a,b,tie,\n").json()["id"]
+    runner = in_a_process(database)
+    reading = threading.Thread(target=runner.run_next)
+    with database.begin() as lock:
+        lock.execute(text("LOCK TABLE models IN ACCESS EXCLUSIVE MODE"))  # the child waits for this
+        reading.start()
+        wait_until(lambda: _waits_for_a_lock(database))
+        runner.stop()
+        reading.join(60)
+        assert not reading.is_alive(), "it waits for its child"
+    stopped = ask("GET", f"/imports/{import_id}").json()
+    assert (stopped["state"], "claims" in stopped["counts"], count(database)) == ("running", False, 0)
+    assert str(in_a_process(database).run_next()) == import_id
+    assert count(database) == 1
+
+
+def _waits_for_a_lock(database: Database) -> bool:
+    with database.read() as conn:
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'models'::regclass")
+        return bool(conn.execute(waiting).scalar_one())
+
+
 KILLED = """
 import sys, time
 from app.database.engine import Database
-from app.imports import runner
+from app.imports import reading, runner
 def read_for_long(*_, **__):
     print("reading", flush=True)
     time.sleep(600)
-runner.survey_file = read_for_long
+reading.survey_file = read_for_long
 with Database(sys.argv[1]) as database:
     runner.ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
 """

@@ -57,7 +57,7 @@ def test_an_answer_is_known_by_its_tag(ask: Ask, crowd: list[str], refit: Ask) -
     again = {"If-None-Match": first.headers["etag"]}
     assert ask("GET", "/leaderboard/confidence", scope=None, headers=again).status_code == 304
     assert ask("GET", "/leaderboard/confidence", scope=None, headers=again, params={"k": 2}).status_code == 200
-    assert ask("PATCH", "/models/model%202", json={"organization": "Acme"}).status_code == 200
+    assert ask("PATCH", "/models/model%202", json={"name": "model two"}).status_code == 200
     assert ask("GET", "/leaderboard/confidence", scope=None, headers=again).status_code == 200
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.lab.simulate import simulate_votes
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
 from tests.fixtures.crowds import RANK_EVERYTHING

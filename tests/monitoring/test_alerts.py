@@ -33,6 +33,9 @@ def exposed(
         "/api/v1/votes/batch", json={"votes": [vote]}, headers={"Authorization": f"Bearer {keys['ingest']}"}
     )
     assert sent.status_code == 200
+    hook = {"url": "https://hooks.example.org/", "events": ["board.stale"]}
+    made = client.post("/api/v1/webhooks", json=hook, headers={"Authorization": f"Bearer {keys['admin']}"})
+    assert made.status_code == 201
     refit()
     with database.begin() as conn:  # as any refit with a rule that flags an annotator
         rules = '{"rules": {"ability": {"annotators": 1, "votes": 60}}}'

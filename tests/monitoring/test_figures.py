@@ -8,7 +8,8 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.monitoring.cache import FiguresCache
-from app.monitoring.service import ServiceFigures
+from app.monitoring.checks import Check, check_service
+from app.monitoring.service import ServiceFigures, read_figures
 from app.refits.schemas import Refit
 from app.refits.service import cancel_refit, request_refit
 
@@ -89,3 +90,20 @@ def test_ended_refits_are_summed_again_when_another_ends(
     assert figures().last_refit is not None
     assert figures().last_refit[0] == "cancelled"
     cache.close()
+
+
+def test_kernels_that_refits_had_to_compile_are_pointed_out(
+    database: Database, stored_crowd: None, run_refit: Callable[..., Refit]
+) -> None:
+    def kernels() -> Check:
+        with database.read() as conn:
+            return {check.name: check for check in check_service(read_figures(conn))}["Kernels"]
+
+    for _ in range(2):
+        run_refit()
+    with database.begin() as conn:
+        conn.execute(text("UPDATE refits SET seconds = seconds - 'compile'"))
+    assert kernels().tone == "good"
+    with database.begin() as conn:
+        conn.execute(text("UPDATE refits SET seconds = seconds || '{\"compile\": 40.0}'"))
+    assert (kernels().tone, kernels().words.split(",")[0]) == ("warn", "2 refits of the last 20 compiled kernels")

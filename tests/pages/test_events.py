@@ -11,7 +11,7 @@ from httpx import Client, Response
 
 from app.database.engine import Database
 from app.main import create_app
-from app.settings import PageSettings, Settings
+from app.settings import Settings
 from app.snapshots.events import SnapshotEvents, TooManyListenersError
 
 Publish = Callable[..., int]
@@ -57,12 +57,14 @@ def test_listeners_are_bounded(
     settings: Settings, serving: Callable[[FastAPI], Any], publish: Publish, assert_problem: Callable[..., Any]
 ) -> None:
     publish(BOARD)
-    few = settings.model_copy(update={"pages": PageSettings(event_listeners=1)})
-    with serving(create_app(few)) as url, Client(base_url=url) as client, listening(client) as (_, numbers):
-        next(numbers)
-        for path in ("/events", "/api/v1/snapshots/events"):
-            assert_problem(client.get(path), 503, "too-many-listeners")
-        assert client.get("/").status_code == 200
+    app = create_app(settings)
+    with serving(app) as url, Client(base_url=url) as client:
+        app.state.services.snapshot_events = SnapshotEvents(app.state.services.database, most=1)
+        with listening(client) as (_, numbers):
+            next(numbers)
+            for path in ("/events", "/api/v1/snapshots/events"):
+                assert_problem(client.get(path), 503, "too-many-listeners")
+            assert client.get("/").status_code == 200
 
 
 def test_all_listeners_share_one_look_and_end_when_the_server_stops(database: Database, publish: Publish) -> None:

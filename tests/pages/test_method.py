@@ -71,7 +71,7 @@ def test_the_charts_come_with_the_worker(client: Client, database: Database) -> 
     ("policy", "words"),
     [
         ({"flag_rule": "threshold", "on_low_ability": "exclude"}, ["A rule finds", "are excluded from the scores"]),
-        ({"flag_rule": "probability"}, ["with a probability of 95% or more", "flagged, and an admin decides"]),
+        ({"flag_rule": "threshold"}, ["A rule finds", "flagged, and an admin decides"]),
     ],
 )
 def test_by_the_policy_of_the_snapshot(

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ DEFAULTS = {
     "influence_limit": 1.25,
     "bias_correction": True,
     "flag_rule": "evidence",
-    "flag_probability": 0.95,
     "evidence_ratio": 100.0,
     "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
     "release_margin": 0.1,
@@ -66,6 +66,36 @@ def test_a_change_is_a_new_version(ask: Ask) -> None:
     assert ask("GET", "/policy").json() == changed.json()
 
 
+def test_what_is_read_can_be_changed_and_put_back(ask: Ask) -> None:
+    read = ask("GET", "/policy", scope="read")
+    body = {**read.json(), "reason": "a smaller arena"}
+    body["settings"]["min_votes"] = 20
+    put = ask("PUT", "/policy", json=body, headers={"If-Match": read.headers["ETag"]})
+    assert put.status_code == 200
+    assert (put.json()["version"], put.json()["settings"]["min_votes"]) == (2, 20)
+    assert put.json()["created_by"] != read.json()["created_by"]
+    assert put.headers["ETag"] == ask("GET", "/policy").headers["ETag"] != read.headers["ETag"]
+
+
+def test_a_policy_that_changed_meanwhile_is_not_replaced(ask: Ask, assert_problem: Ask) -> None:
+    first = ask("GET", "/policy")
+    body, tag = {**first.json(), "reason": "a test"}, first.headers["ETag"]
+    second = ask("PUT", "/policy", json=body, headers={"If-Match": f'"0", W/{tag}'})
+    assert second.status_code == 200
+    refused = ask("PUT", "/policy", json=body, headers={"If-Match": tag})
+    assert assert_problem(refused, 412, "precondition-failed")["version"] == 2
+    assert ask("GET", "/policy").json() == second.json()
+    assert ask("PUT", "/policy", json=body, headers={"If-Match": "*"}).status_code == 200
+
+
+def test_of_two_who_replace_the_same_version_one_does(ask: Ask) -> None:
+    first = ask("GET", "/policy")
+    body, headers = {**first.json(), "reason": "a test"}, {"If-Match": first.headers["ETag"]}
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: ask("PUT", "/policy", json=body, headers=headers).status_code, range(8)))
+    assert sorted(answers) == [200] + [412] * 7
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -80,7 +110,7 @@ def test_a_change_is_a_new_version(ask: Ask) -> None:
         {"settings": {**DEFAULTS, "evidence_tests": []}},
         {"settings": {**DEFAULTS, "max_tag_boards": 32}},
         {"settings": {**DEFAULTS, "interval": "wide"}},
-        {"settings": {**DEFAULTS, "flag_rule": "probability", "interval": "none"}},
+        {"settings": {**DEFAULTS, "flag_rule": "probability"}},
         {"settings": {**DEFAULTS, "refit_interval_seconds": 0}},
         {"settings": {**DEFAULTS, "base": 1e308}},
         {"settings": {**DEFAULTS, "prior_sd": 1e-300}},
@@ -133,13 +163,11 @@ def test_half_a_surrogate_pair_is_no_reason(ask: Ask, assert_problem: Ask) -> No
     assert_problem(ask("PUT", "/policy", content=body, headers={"Content-Type": "application/json"}), 422, "invalid")
 
 
-def test_a_rule_that_needs_intervals_is_refused_without_them(ask: Ask, assert_problem: Ask) -> None:
-    settings = {**DEFAULTS, "flag_rule": "probability", "interval": "none"}
+def test_a_removed_setting_and_a_removed_rule_are_refused(ask: Ask, assert_problem: Ask) -> None:
+    settings = {**DEFAULTS, "flag_rule": "probability", "flag_probability": 0.95}
     answer = ask("PUT", "/policy", json={"settings": settings, "reason": "a test"})
-    assert_problem(answer, 422, "invalid")
-    assert "flag_rule probability needs an interval" in str(answer.json()["errors"])
-    settings["interval"] = "sandwich"
-    assert ask("PUT", "/policy", json={"settings": settings, "reason": "a test"}).status_code == 200
+    errors = assert_problem(answer, 422, "invalid")["errors"]
+    assert {error["pointer"] for error in errors} == {"/settings/flag_rule", "/settings/flag_probability"}
 
 
 def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
@@ -147,7 +175,7 @@ def test_a_policy_of_an_earlier_version_s_rules_can_be_read_and_replaced(
 ) -> None:
     refit()
     tests = [*DEFAULTS["evidence_tests"], "group"]  # a test that no longer exists
-    stored = {**DEFAULTS, "evidence_tests": tests, "flag_rule": "probability", "interval": "none", "ability_cap": 1.01}
+    stored = {**DEFAULTS, "evidence_tests": tests, "flag_rule": "threshold", "ability_cap": 1.01}
     del stored["max_tag_boards"]  # which it did not have
     with database.begin() as conn:
         conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
@@ -170,3 +198,13 @@ def test_a_policy_with_a_test_that_no_longer_exists_is_in_force_without_it(
             conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
         assert ask("GET", "/policy").json()["settings"] == {**DEFAULTS, "evidence_tests": left}
         assert refit()["state"] == "done"
+
+
+@pytest.mark.parametrize("bounds", [{}, {"ability_cap": 1.01}])
+def test_a_policy_with_a_rule_that_no_longer_exists_is_read_with_the_default(
+    ask: Ask, database: Database, bounds: dict[str, float]
+) -> None:
+    stored = {**DEFAULTS, **bounds, "flag_rule": "probability", "flag_probability": 0.9}
+    with database.begin() as conn:
+        conn.execute(insert(policies).values(settings=stored, reason="long ago", created_by="somebody"))
+    assert ask("GET", "/policy").json()["settings"] == {**DEFAULTS, **bounds}

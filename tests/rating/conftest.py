@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes
+from app.rating.simulation.worlds import SimulatedVotes
 from app.rating.votes.cells import Cells, aggregate
 
 OUTCOME = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}

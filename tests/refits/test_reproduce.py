@@ -117,7 +117,21 @@ def test_votes_of_another_cluster_are_told_apart(database: Database, stored_crow
         reproduce(database, "1")
 
 
-@pytest.mark.parametrize(("settings", "named"), [({"tilt": 1}, "tilt"), ({"evidence_tests": ["coin", "copy"]}, "copy")])
+def test_a_removed_setting_that_had_no_effect(database: Database, stored_crowd: None, run_refit: DoRefit) -> None:
+    run_refit()
+    with database.begin() as conn:
+        conn.execute(update(snapshots).values(settings=snapshots.c.settings.concat({"flag_probability": 0.95})))
+    assert reproduce(database, "1").reproduced
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"tilt": 1}, "tilt"),
+        ({"evidence_tests": ["coin", "copy"]}, "copy"),
+        ({"flag_rule": "probability", "flag_probability": 0.95}, "probability"),
+    ],
+)
 def test_settings_of_another_version(
     database: Database, stored_crowd: None, run_refit: DoRefit, settings: dict[str, object], named: str
 ) -> None:

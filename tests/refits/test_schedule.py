@@ -8,7 +8,7 @@ from app.annotators.service import decide
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.database.leases import acquire_lease
-from app.database.tables import leases, refits, votes
+from app.database.tables import imports, leases, refits, votes
 from app.refits.runner import RefitRunner
 from app.refits.schedule import refit_is_due, work_waits
 from app.refits.schemas import Refit
@@ -16,6 +16,8 @@ from app.refits.service import find_refit, request_refit
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]
+
+ENDS = ("started_at", "finished_at")
 
 
 def add_votes(database: Database, count: int) -> None:
@@ -141,3 +143,75 @@ def test_what_a_dead_worker_left_waits_for_a_living_one(
         conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
         assert conn.execute(select(func.count()).select_from(refits)).scalar_one() == 1
     assert waits(database)
+
+
+@pytest.fixture
+def add_import(database: Database) -> Callable[..., None]:
+    """Put an import on record, by default one that runs, began a minute ago, and has recorded a vote."""
+
+    def add(**values: object) -> None:
+        began = func.clock_timestamp() - timedelta(minutes=1)
+        row = {"id": new_id(), "state": "running", "started_at": began, "rows_done": 1, **values}
+        with database.begin() as conn:
+            acquire_lease(conn, "imports", "an importing process", 60)
+            conn.execute(insert(imports).values(file_name="votes.csv", sha256=b"", counts={}, requested_by="", **row))
+        add_votes(database, 1)
+
+    return add
+
+
+def test_a_scheduled_refit_waits_for_an_import_and_one_on_demand_does_not(
+    database: Database, stored_crowd: None, run_refit: DoRefit, add_import: Callable[..., None]
+) -> None:
+    add_import()
+    assert not is_due(database)  # not the first one either
+    assert run_refit().state == "done"
+    add_votes(database, 1)
+    let_the_interval_pass(database)
+    assert not is_due(database)
+    with database.begin() as conn:
+        conn.execute(update(imports).values(state="done", finished_at=func.clock_timestamp()))
+    assert is_due(database)
+
+
+@pytest.mark.parametrize("over", ["limit", "process", "dry run"])
+def test_what_no_scheduled_refit_waits_for(
+    database: Database, stored_crowd: None, run_refit: DoRefit, add_import: Callable[..., None], over: str
+) -> None:
+    run_refit()
+    add_import(options={"dry_run": over == "dry run"})
+    let_the_interval_pass(database)
+    with database.begin() as conn:
+        if over == "process":
+            conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
+        elif over == "limit":
+            conn.execute(update(imports).values(started_at=imports.c.started_at - timedelta(minutes=30)))
+    assert is_due(database)
+
+
+def test_the_wait_for_one_import_after_the_other_ends_too(
+    database: Database, stored_crowd: None, run_refit: DoRefit, add_import: Callable[..., None]
+) -> None:
+    run_refit()
+    with database.begin() as conn:
+        conn.execute(update(refits).values({name: refits.c[name] - timedelta(hours=1) for name in ENDS}))
+    long_ago = func.clock_timestamp() - timedelta(minutes=31)
+    add_import(state="done", started_at=long_ago, finished_at=func.clock_timestamp())
+    add_import()
+    assert is_due(database)
+
+
+def test_the_end_of_an_import_makes_a_refit_due(
+    database: Database, stored_crowd: None, run_refit: DoRefit, add_import: Callable[..., None], runner: RefitRunner
+) -> None:
+    run_refit()
+    add_import()
+    assert not is_due(database)
+    with database.begin() as conn:
+        conn.execute(update(imports).values(state="done", finished_at=func.clock_timestamp()))
+    refit_id = runner.run_next(scheduled=True)
+    assert refit_id is not None
+    with database.read() as conn:
+        assert find_refit(conn, refit_id).trigger == "import"
+    add_votes(database, 1)
+    assert not is_due(database)

@@ -25,7 +25,7 @@ from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
 from app.votes.queries import most_voted_tags
-from app.votes.retractions import retract_votes
+from app.votes.retractions.service import retract_votes
 from tests.fixtures.crowds import RANK_EVERYTHING
 
 DoRefit = Callable[..., Refit]

@@ -9,9 +9,9 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from app.lab.simulate import simulate_votes
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import EVIDENCE_TESTS
+from app.rating.simulation.worlds import simulate_votes
 from app.review.evidence.annotator_votes import AnnotatorVotes
 from app.review.evidence.drift import measure_drift
 from app.review.evidence.expectations import PublishedScores, expect, find_tie_weight

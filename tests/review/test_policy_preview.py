@@ -6,7 +6,7 @@ import pytest
 from httpx import Client
 
 from app.main import create_app
-from app.refits.fit import process
+from app.refits.fit import work_process
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitProcess
 from app.settings import Settings, WorkerSettings
@@ -161,7 +161,7 @@ def test_it_obeys_the_worker_s_limits(
     assert_problem: Ask,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(process, "_LOOK_UP_SECONDS", 0.001)
+    monkeypatch.setattr(work_process, "_LOOK_UP_SECONDS", 0.001)
     hurried = settings.model_copy(update={"worker": WorkerSettings(run_in_server=False, fit_seconds=0.001)})
     headers = {"Authorization": f"Bearer {keys['admin']}"}
     with serving(create_app(hurried)) as url, Client(base_url=f"{url}/api/v1", timeout=120, headers=headers) as client:

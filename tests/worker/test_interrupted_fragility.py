@@ -15,7 +15,7 @@ from app.refits.fit.fragility import measure_fragility
 from app.refits.fit.process import FitCancelledError, FitProcess
 from app.refits.schedule import REFIT_LEASE
 from app.refits.service import find_refit, request_refit
-from app.settings import Settings, WorkerSettings
+from app.settings import Settings
 from app.snapshots.service import find_snapshot
 from app.worker.worker import Worker
 from tests.fixtures.waiting import wait_until
@@ -24,7 +24,7 @@ from tests.fixtures.waiting import wait_until
 @pytest.fixture
 def worker(database: Database, stored_crowd: None) -> Iterator[Worker]:
     """A worker that has published a snapshot as soon as it runs."""
-    worker = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.2)))
+    worker = Worker(database, Settings(), tick_seconds=0.2)
     yield worker
     worker.stop()
 

@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from app.leaderboard.service import choose_leaderboard
 from app.refits.fit.interface import FitInput, FitOutput
 from app.refits.fit.process import FitProcess
 from app.refits.service import find_refit, list_refits, request_refit
-from app.settings import Settings, WorkerSettings
+from app.settings import Settings
 from app.snapshots.service import NoSnapshotError
 from app.worker.worker import Worker
 from tests.fixtures.waiting import wait_until
@@ -20,7 +21,7 @@ from tests.fixtures.waiting import wait_until
 
 @pytest.fixture
 def worker(database: Database) -> Iterator[Worker]:
-    worker = Worker(database, Settings(worker=WorkerSettings(tick_seconds=0.2)))
+    worker = Worker(database, Settings(), tick_seconds=0.2)
     yield worker
     worker.stop()
 
@@ -61,6 +62,45 @@ def test_a_dead_database_is_logged_once_and_outlived(
         assert worker.run_refit() is not None
     events = [entry["event"] for entry in logs if entry["event"].startswith("database")]
     assert events == ["database_unavailable", "database_available_again"]
+
+
+def test_a_bug_in_one_tick_does_not_end_the_ticks(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks: list[Worker] = []
+
+    def tick(worker: Worker) -> None:
+        ticks.append(worker)
+
+    def break_down(worker: Worker) -> None:
+        tick(worker)
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(Worker, "run_refit", break_down)
+    monkeypatch.setattr(Worker, "measure_fragility", tick)
+    broken = Worker(database, Settings(), tick_seconds=0.01)
+    monkeypatch.setattr(FitProcess, "start", lambda _: None)
+    broken.start()
+    wait_until(lambda: len(ticks) > 4)
+    broken.stop()
+
+
+def test_ticks_go_on_at_once_when_the_machines_clock_is_set_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks: list[Worker] = []
+
+    def tick(worker: Worker) -> None:
+        ticks.append(worker)
+
+    for job in ("run_refit", "measure_fragility", "draw_charts", "deliver_webhooks", "run_files", "announce_stale"):
+        monkeypatch.setattr(Worker, job, tick)
+    moved = Worker(database, Settings(), tick_seconds=0.05)
+    monkeypatch.setattr(FitProcess, "start", lambda _: None)
+    moved.start()
+    for job in moved._scheduler.get_jobs():  # what an hour back does to what is due
+        job.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
+    seen = len(ticks)
+    wait_until(lambda: len(ticks) > seen + 10)
+    moved.stop()
 
 
 @pytest.mark.campaign

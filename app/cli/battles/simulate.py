@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.lab.charts import Spec, axis, category, colours, layer, panel, side_by_side
-from app.cli.lab.options import FigureOption, FileArgument, FormatOption, ProcessesOption, SeedOption
-from app.cli.lab.report import Report, Row, Rows, Table, check_figure, publish, table, word
-from app.cli.lab.sources import open_named
+from app.cli.experiments.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from app.cli.experiments.options import FigureOption, FileArgument, FormatOption, ProcessesOption, SeedOption
+from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, publish, table, word
+from app.cli.experiments.vote_files import open_named
 from app.cli.progress import Stages, showing_stages
 from app.errors import BadInputError
-from app.lab.battles.comparison import PolicyRow, compare_policies
-from app.lab.battles.policies import COMPARED
-from app.lab.battles.pooled_arena import PooledArena, fitted_arena, simulated_arena
-from app.lab.parallel import Progress
+from app.rating.simulation.compared_policies import COMPARED
+from app.rating.simulation.parallel import Progress
+from app.rating.simulation.policy_comparison import PolicyRow, compare_policies
+from app.rating.simulation.pooled_arena import PooledArena, fitted_arena, simulated_arena
 
 FEWEST_MODELS = 4  # more than are to be decided
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from app.lab.simulate import Role, World, make_world
+from app.rating.simulation.worlds import Role, World, make_world
 
 SENDERS = 8
 MODEL_NAMES = (

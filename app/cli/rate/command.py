@@ -59,7 +59,7 @@ def rate(
         FlagRule,
         typer.Option(
             help="How annotators are flagged: by tests on their votes, then by --min-ability (evidence); by "
-            "--min-ability alone, the paper's rule (threshold); by how probable such an ability is (probability)."
+            "--min-ability alone, the paper's rule (threshold)."
         ),
     ] = DEFAULTS.flag_rule,
     exclude: Annotated[bool, typer.Option("--exclude", help="Rate again without the flagged annotators.")] = False,
@@ -139,7 +139,7 @@ def rate(
             method="m-elo" if method == "m-elo" else "am-elo",
             min_votes=min_votes,
             min_ability=_finite("--min-ability", min_ability),
-            flag_rule=_possible_rule(flag_rule, interval),
+            flag_rule=flag_rule,
             exclude=exclude,
             prior_sd=prior,
             ability_cap=cap,
@@ -212,14 +212,6 @@ def _of_likelihood(inverse_propensity: bool, method: OfflineMethod, interval: In
     if inverse_propensity and interval not in ("clustered", "none"):
         raise BadInputError(f"--inverse-propensity needs --interval clustered or none, not {interval}")
     return inverse_propensity
-
-
-def _possible_rule(rule: FlagRule, interval: Interval) -> FlagRule:
-    if rule == "probability" and interval == "none":
-        raise BadInputError(
-            "--flag-rule probability needs an --interval: without one abilities have no standard errors"
-        )
-    return rule
 
 
 def _robustness(

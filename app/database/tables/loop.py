@@ -37,6 +37,7 @@ leases = Table(
     Column("holder", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("seconds", Double, nullable=False, server_default="30"),
 )
 
 refits = Table(

@@ -9,6 +9,9 @@ from sqlalchemy import Connection
 KeyPair = tuple[UUID, str]
 """An API key, and an idempotency key that its holder chose."""
 
+KEEP_HOURS = 24
+"""Shortest time for which a response is kept."""
+
 _LOCK = """
 SELECT pg_try_advisory_xact_lock(hashtextextended(wanted.api_key_id || ' ' || wanted.key, 0))
 FROM unnest(%(api_keys)b::uuid[], %(keys)b::text[]) WITH ORDINALITY AS wanted(api_key_id, key, place)
@@ -57,8 +60,8 @@ def find_responses(conn: Connection, keys: Sequence[KeyPair]) -> dict[KeyPair, R
     }
 
 
-def add_responses(conn: Connection, responses: Sequence[tuple[KeyPair, ResponseRow]], *, keep_hours: int) -> None:
-    """Store responses under keys that have none, and delete some that are older than `keep_hours`."""
+def add_responses(conn: Connection, responses: Sequence[tuple[KeyPair, ResponseRow]]) -> None:
+    """Store responses under keys that have none, and delete some that are older than `KEEP_HOURS`."""
     values = {
         **_columns([key for key, _ in responses]),
         "fingerprints": [row.fingerprint for _, row in responses],
@@ -66,7 +69,7 @@ def add_responses(conn: Connection, responses: Sequence[tuple[KeyPair, ResponseR
         "answers": [row.body for _, row in responses],
     }
     conn.exec_driver_sql(_ADD, values)
-    conn.exec_driver_sql(_PURGE, {"hours": keep_hours, "most": 2 * len(responses)})
+    conn.exec_driver_sql(_PURGE, {"hours": KEEP_HOURS, "most": 2 * len(responses)})
 
 
 def _columns(keys: Sequence[KeyPair]) -> dict[str, object]:

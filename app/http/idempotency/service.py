@@ -76,20 +76,16 @@ def resolve_claims(conn: Connection, claims: Sequence[IdempotencyClaim]) -> dict
     return resolved
 
 
-def store_responses(
-    conn: Connection, responses: Sequence[tuple[IdempotencyClaim, StoredResponse]], *, keep_hours: int
-) -> None:
-    """Store the responses to claims that this transaction has locked. They are given again for `keep_hours` or more."""
+def store_responses(conn: Connection, responses: Sequence[tuple[IdempotencyClaim, StoredResponse]]) -> None:
+    """Store the responses to claims that this transaction has locked; they are kept for `store.KEEP_HOURS` or more."""
     rows = [
         (claim.pair, store.ResponseRow(claim.fingerprint, response.status, response.body))
         for claim, response in responses
     ]
-    store.add_responses(conn, rows, keep_hours=keep_hours)
+    store.add_responses(conn, rows)
 
 
-def run_once(
-    conn: Connection, claim: IdempotencyClaim | None, work: Callable[[], StoredResponse], *, keep_hours: int
-) -> StoredResponse:
+def run_once(conn: Connection, claim: IdempotencyClaim | None, work: Callable[[], StoredResponse]) -> StoredResponse:
     """Do the work and store its response, or return the response that is stored. Without a claim only do the work.
 
     If `work` raises, nothing is stored: its transaction is rolled back.
@@ -106,7 +102,7 @@ def run_once(
     if resolved is not None:
         return resolved
     response = work()
-    store_responses(conn, [(claim, response)], keep_hours=keep_hours)
+    store_responses(conn, [(claim, response)])
     return response
 
 

@@ -1,4 +1,4 @@
-"""Limits how much a file may grow by decompression, and how long its lines may be, before it is read."""
+"""Limits how much a file may grow by decompression, and how long its lines and records may be, before it is read."""
 
 import zlib
 from collections.abc import Iterator
@@ -9,7 +9,9 @@ from app.errors import BadInputError
 
 MAX_EXPANDED_BYTES = 8 * 1024**3
 MAX_LINE_BYTES = 64 * 1024**2
-"""Longest line; arena logs have whole conversations in a line."""
+"""Longest line; a JSON list may stand on one line."""
+MAX_RECORD_BYTES = 16 * 1024**2
+"""Longest record; arena logs have whole conversations in a record."""
 
 _PIECE = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -18,12 +20,13 @@ _PLAUSIBLE_RATIO = 200
 """Largest compression ratio of zstd for large files; decompression bombs reach thousands."""
 
 
-def check_expansion(path: Path, *, max_bytes: int | None = None) -> None:
-    """Refuse a text file that would expand too much, or has too long lines, in bounded memory.
+def check_expansion(path: Path, *, max_bytes: int | None = None, quoted: bool = False) -> None:
+    """Refuse a text file that would expand too much, or has too long lines or records, in bounded memory.
 
     Parameters
     ----------
     max_bytes : largest size of the text; by default 8 GiB.
+    quoted : each line begins a record, which goes on in the next line while a quote is open (CSV).
 
     Raises
     ------
@@ -38,20 +41,45 @@ def check_expansion(path: Path, *, max_bytes: int | None = None) -> None:
                 _check_size(path, _zstd_bound(file, limit), limit)
             else:
                 pieces = _gunzipped(file) if start.startswith(_GZIP) else iter(lambda: file.read(_PIECE), b"")
-                _check_lines(path, pieces, limit)
+                _check_lines(path, pieces, limit, quoted=quoted)
     except (zlib.error, EOFError, ValueError) as error:
         raise BadInputError(f"{path} cannot be decompressed: {error}") from None
 
 
-def _check_lines(path: Path, pieces: Iterator[bytes], limit: int) -> None:
-    size = line = 0
+def check_record(place: str, text: str) -> None:
+    """Refuse a record, or the beginning of one, that is too long.
+
+    Raises
+    ------
+    BadInputError
+    """
+    if 4 * len(text) > MAX_RECORD_BYTES and len(text.encode()) > MAX_RECORD_BYTES:
+        raise BadInputError(f"{place}: a record of more than {MAX_RECORD_BYTES:,} bytes")
+
+
+def _check_lines(path: Path, pieces: Iterator[bytes], limit: int, *, quoted: bool) -> None:
+    size = held = 0
+    is_open = False
+    called, most = ("record", MAX_RECORD_BYTES) if quoted else ("line", MAX_LINE_BYTES)
     for piece in pieces:
         size += len(piece)
         _check_size(path, size, limit)
-        first = piece.find(b"\n")
-        line = line + len(piece) if first < 0 else len(piece) - piece.rfind(b"\n") - 1
-        if line > MAX_LINE_BYTES:
-            raise BadInputError(f"{path} has a line of more than {MAX_LINE_BYTES:,} bytes")
+        is_open ^= quoted and piece.count(b'"') % 2 == 1
+        end = _last_end(piece, is_open=is_open, quoted=quoted)
+        held = held + len(piece) if end < 0 else len(piece) - end - 1
+        if held > most:
+            raise BadInputError(f"{path} has a {called} of more than {most:,} bytes")
+
+
+def _last_end(piece: bytes, *, is_open: bool, quoted: bool) -> int:
+    """Return where the last record in a piece ends, -1 where none does; `is_open` says whether a quote is, after it."""
+    end, before = piece.rfind(b"\n"), len(piece)
+    while quoted and end >= 0:
+        is_open ^= piece.count(b'"', end, before) % 2 == 1
+        if not is_open:
+            break
+        end, before = piece.rfind(b"\n", 0, end), end
+    return end
 
 
 def _check_size(path: Path, size: int, limit: int) -> None:

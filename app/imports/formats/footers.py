@@ -26,10 +26,14 @@ class RowGroup:
     ----------
     rows : number of rows.
     size : approximate bytes of the wanted columns once decoded.
+    value_size : mean bytes of a value, of that wanted column where it is largest.
+    columns : number of columns, those inside others among them.
     """
 
     rows: int
     size: int
+    value_size: int
+    columns: int
 
 
 def read_row_groups(path: Path, columns: Collection[str]) -> list[RowGroup]:
@@ -68,20 +72,21 @@ def _footer(file: BinaryIO) -> bytes:
 
 
 def _row_group(footer: "_Compact", columns: Collection[str]) -> RowGroup:
-    rows = size = 0
+    rows, sizes = 0, list[tuple[int, int]]()
     for field, kind in footer.fields():
         if (field, kind) == (1, _LIST):
-            size = sum(_column_size(footer, columns) for _ in footer.structs())
+            sizes = [_column_size(footer, columns) for _ in footer.structs()]
         elif field == 3 and kind in _INTEGERS:  # noqa: PLR2004  num_rows
             rows = footer.count()
         else:
             footer.skip(kind)
-    return RowGroup(rows, size)
+    value_size = max((stored // max(1, values) for values, stored in sizes), default=0)
+    return RowGroup(rows, sum(BYTES_PER_VALUE * values + stored for values, stored in sizes), value_size, len(sizes))
 
 
-def _column_size(footer: "_Compact", columns: Collection[str]) -> int:
-    """Return the decoded size of a column chunk, 0 where it is not among the columns."""
-    size = 0
+def _column_size(footer: "_Compact", columns: Collection[str]) -> tuple[int, int]:
+    """Return the values and the uncompressed bytes of a column chunk, 0 where it is not among the columns."""
+    size = (0, 0)
     for field, kind in footer.fields():
         if (field, kind) == (3, _STRUCT):  # meta_data
             size = _decoded_size(footer, columns)
@@ -90,7 +95,7 @@ def _column_size(footer: "_Compact", columns: Collection[str]) -> int:
     return size
 
 
-def _decoded_size(footer: "_Compact", columns: Collection[str]) -> int:
+def _decoded_size(footer: "_Compact", columns: Collection[str]) -> tuple[int, int]:
     path, values, stored = list[bytes](), 0, 0
     for field, kind in footer.fields():
         if (field, kind) == (3, _LIST):  # path_in_schema
@@ -102,7 +107,7 @@ def _decoded_size(footer: "_Compact", columns: Collection[str]) -> int:
         else:
             footer.skip(kind)
     wanted = path[:1] and path[0].decode(errors="replace") in columns
-    return BYTES_PER_VALUE * values + stored if wanted else 0
+    return (values, stored) if wanted else (0, 0)
 
 
 class _Compact:

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from app.errors import BadInputError
+from app.imports.formats.expansion import check_record
 from app.imports.formats.records import LINES_PER_BATCH, scan_lines
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8
@@ -120,6 +121,7 @@ class JsonlSource:
                 else:
                     raise BadInputError(f"{self._path}, line {line}: not a list of JSON objects after item {items}")
             held = held[place:]
+            check_record(f"{self._path}, line {line}, item {items + 1}", held)
         if state != "end":
             raise BadInputError(f"{self._path}: the list ends in the middle, after item {items}")
 
@@ -134,6 +136,7 @@ class JsonlSource:
             if error.pos >= len(text.rstrip()):  # no JSON text goes on in the next line but between two signs
                 return None
             raise BadInputError(f"{called}: not JSON: {error.msg}") from None
+        check_record(called, text[place:end])
         return record, self._repeated, end
 
     def _lines(self) -> Iterator[tuple[int, str]]:
@@ -146,6 +149,7 @@ class JsonlSource:
 
     def _decoded(self, line: int, text: str) -> tuple[dict[str, Any], str | None]:
         """Return the object of a line, and a name that is repeated in it or in an object inside it."""
+        check_record(f"{self._path}, line {line}", text)
         self._repeated = None
         try:
             record = self._decoder.decode(text)

@@ -9,6 +9,7 @@ import polars as pl
 
 from app.errors import BadInputError
 from app.imports.formats.footers import RowGroup, read_row_groups
+from app.imports.formats.limits import MAX_VALUE_BYTES, check_columns
 from app.imports.formats.schemas import Input
 from app.imports.formats.sources import UNREADABLE, RawBatch, first_line
 from app.imports.formats.timestamps import storable_timestamps
@@ -17,7 +18,7 @@ from app.imports.formats.values import text_of
 ROWS_PER_BATCH = 50_000
 MAX_GROUP_ROWS = 2 * 1024**2
 """Most rows of a row group, which is decoded as a whole. Writers make groups of 120,000 to a million rows."""
-MAX_GROUP_BYTES = 1024**3
+MAX_GROUP_BYTES = 512 * 1024**2
 """Most bytes of the columns of a vote in a decoded row group."""
 
 _INEXPRESSIBLE = object()
@@ -34,7 +35,8 @@ class ParquetSource:
 
     @property
     def columns(self) -> list[str]:
-        """The columns' names."""
+        """The columns' names; raises BadInputError where there are too many, inside other columns too."""
+        check_columns(self._path, max((group.columns for group in self._row_groups({})), default=0))
         return self._schema.names()
 
     def has(self, column: str) -> bool:
@@ -53,7 +55,7 @@ class ParquetSource:
 
         Raises
         ------
-        BadInputError : a row group, or the whole file, is too large.
+        BadInputError : a row group, a value, or the whole file is too large.
         """
         groups = self._row_groups(wanted)
         rows, size = (
@@ -67,6 +69,8 @@ class ParquetSource:
                 f"{self._path} has a row group of {held}, at most {most} are read at once: write it again with smaller "
                 "row groups (row_group_size=100_000 in most libraries)"
             )
+        if any(group.value_size > MAX_VALUE_BYTES for group in groups):
+            raise BadInputError(f"{self._path} has a value of more than {MAX_VALUE_BYTES:,} bytes")
         if sum(group.size for group in groups) > max_bytes:
             raise BadInputError(f"{self._path} expands to more than {max_bytes:,} bytes: write it as several files")
 

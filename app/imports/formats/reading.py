@@ -12,6 +12,7 @@ from app.imports.formats.csv import CsvSource
 from app.imports.formats.days import DatesError, DayOrder, describe_order, epoch_unit, find_order, has_slashed
 from app.imports.formats.expansion import MAX_EXPANDED_BYTES, check_expansion
 from app.imports.formats.jsonl import JsonlSource
+from app.imports.formats.limits import check_columns, refuse_long_values
 from app.imports.formats.parquet import ParquetSource
 from app.imports.formats.schemas import Form, Input, choose_form
 from app.imports.formats.schemas.choosing import ColumnsError
@@ -83,8 +84,9 @@ class VoteReader:
         self._source = _source(path, ending)
         limit = MAX_EXPANDED_BYTES if max_expanded_bytes is None else max_expanded_bytes
         if not isinstance(self._source, ParquetSource | XlsxSource):
-            check_expansion(path, max_bytes=limit)
+            check_expansion(path, max_bytes=limit, quoted=self._source.kind == "csv")
         columns = self._source.columns  # names the file itself where it cannot be read
+        check_columns(path, len(columns))
         try:
             self._form = choose_form(
                 columns,
@@ -127,7 +129,7 @@ class VoteReader:
         BadInputError : see the class; also for a file without a record.
         """
         read = listed = 0
-        for raw in self._source.batches(self._form.columns):
+        for raw in map(refuse_long_values, self._source.batches(self._form.columns)):
             left, order = max_faults - listed, self._day_order(raw)
             checked = check_batch(raw, self._form, first_row=read, max_faults=left, now=self._opened_at, order=order)
             if checked.votes["voted_at"].count():
@@ -148,7 +150,9 @@ class VoteReader:
         if self._order is None and "voted_at" in raw.frame.columns and has_slashed(raw.frame["voted_at"]):
             column: dict[Input, str] = {"voted_at": self._form.columns["voted_at"]}
             try:
-                self._order, shown_by = find_order(one.frame["voted_at"] for one in self._source.batches(column))
+                self._order, shown_by = find_order(
+                    one.frame["voted_at"] for one in map(refuse_long_values, self._source.batches(column))
+                )
             except DatesError as error:
                 raise BadInputError(f"{self.path}: {error.detail}") from error
             self._notes.append(describe_order(self._order, shown_by))

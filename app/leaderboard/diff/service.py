@@ -1,7 +1,8 @@
 """What moved between two snapshots, model by model."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import Connection
@@ -38,6 +39,17 @@ def compare_snapshots(
         causes=causes,
         models=models,
     )
+
+
+def list_moves(conn: Connection, snapshots: Sequence[SnapshotHead]) -> list[list[str]]:
+    """Say in sentences what each snapshot moved, on the am-elo leaderboard, against the next of the sequence.
+
+    Parameters
+    ----------
+    snapshots : the newest first; the last is compared with nothing
+    """
+    models = [read_models(conn, snapshot) for snapshot in snapshots]
+    return [list(describe_moves(list(compare_leaderboards(old, new)))) for new, old in pairwise(models)]
 
 
 def read_models(

@@ -1,8 +1,6 @@
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
-from uuid import UUID
+from typing import Literal
 
 from sqlalchemy import Connection, RowMapping
 
@@ -10,7 +8,6 @@ from app.errors import NotFoundError
 from app.leaderboard import queries as store
 from app.leaderboard.matchups.schemas import Matchup
 from app.leaderboard.row_files import rows_csv, rows_parquet
-from app.leaderboard.service import find_row
 from app.snapshots.schemas import SnapshotHead
 
 Position = tuple[int, int]
@@ -32,27 +29,6 @@ class PlacedMatchup:
     position: Position
 
 
-@dataclass(frozen=True)
-class MatchupVersion:
-    """A snapshot and a hash of what is known of its models: two answers with the same version agree."""
-
-    snapshot: SnapshotHead
-    models_hash: str
-
-
-def choose_matchups(
-    conn: Connection, snapshot: str | UUID | None = None, as_of: datetime | None = None
-) -> MatchupVersion:
-    """Return which snapshot's matchups are meant: by id or number, the newest at a time, or the newest.
-
-    Raises
-    ------
-    NotFoundError, NoSnapshotError
-    """
-    row = find_row(conn, snapshot, as_of)
-    return MatchupVersion(SnapshotHead.model_validate(dict(row)), row["models_hash"])
-
-
 def list_matchups(
     conn: Connection,
     snapshot: SnapshotHead,
@@ -71,12 +47,18 @@ def list_matchups(
     NoMatchupsError
     """
     rows = store.list_matchups(conn, snapshot.id, model_id=model_id, among=among, after=after, limit=limit)
-    if not rows and not store.has_matchups(conn, snapshot.id):
+    found = [PlacedMatchup(_seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
+    if not found:
+        _require_matchups(conn, snapshot)
+    return found
+
+
+def _require_matchups(conn: Connection, snapshot: SnapshotHead) -> None:
+    if not store.has_matchups(conn, snapshot.id):
         raise NoMatchupsError(
             f"snapshot {snapshot.number} has no matchups: old snapshots drop them, and early versions of the service "
             "kept none"
         )
-    return [PlacedMatchup(_seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
 
 
 def write_matchups(
@@ -88,10 +70,11 @@ def write_matchups(
     ------
     NoMatchupsError
     """
-    rows: list[dict[str, Any]] = [
-        {**one.matchup.model_dump(), "snapshot": snapshot.number}
-        for one in list_matchups(conn, snapshot, model_id=model_id)
-    ]
+    _require_matchups(conn, snapshot)
+    rows = (
+        {**_seen_by(model_id, row).model_dump(), "snapshot": snapshot.number}
+        for row in store.list_matchups(conn, snapshot.id, model_id=model_id)
+    )
     columns = [*Matchup.model_fields, "snapshot"]
     return rows_csv(rows, columns) if form == "csv" else rows_parquet(rows, columns)
 

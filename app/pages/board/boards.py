@@ -1,13 +1,12 @@
 """Leaderboards ready to be shown: each is read and drawn once for all readers of a process."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 
 from cachetools import LRUCache
 from sqlalchemy import Connection
 
-from app.database.engine import Database
 from app.leaderboard.confidence.service import find_sentence
 from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.diff.service import compare_leaderboards
@@ -23,7 +22,7 @@ from app.pages.rendering import templates
 from app.snapshots.queries import list_leaderboards, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
 
-_KEPT = 32
+_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -55,35 +54,29 @@ class Board:
 
 
 class Boards:
-    """The boards that were shown last. Belongs to one event loop.
+    """The boards that were shown last. They may be sorted and searched in many ways, each a page of its own.
 
-    A kept board is never out of date: its key names everything in it.
+    A kept board is never out of date: its key names everything in it. May be used by several threads.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._kept: LRUCache[object, Board] = LRUCache(_KEPT)
-        self._making = asyncio.Lock()
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: LRUCache[Hashable, Board] = LRUCache(_KEPT)
 
-    async def find(self, version: LeaderboardVersion) -> Board:
+    def find(self, conn: Connection, version: LeaderboardVersion) -> Board:
         """Return a leaderboard, made now if it is not kept.
 
         Raises
         ------
-        NoSuchLeaderboardError, UnavailableError
+        NoSuchLeaderboardError
         """
-        key = version.key("json")
-        board = self._kept.get(key)
+        with self._lock:
+            board = self._kept.get(version.key)
         if board is None:
-            async with self._making:  # readers who wait here for the same board find it then
-                board = self._kept.get(key)
-                if board is None:
-                    board = self._kept[key] = await asyncio.to_thread(self._make, version)
+            board = make_board(conn, version)
+            with self._lock:
+                self._kept[version.key] = board
         return board
-
-    def _make(self, version: LeaderboardVersion) -> Board:
-        with self._database.read() as conn:
-            return make_board(conn, version)
 
 
 def make_board(conn: Connection, version: LeaderboardVersion) -> Board:

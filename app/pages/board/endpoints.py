@@ -1,30 +1,31 @@
 """The leaderboard that people look at, and its bare form for other people's pages."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from functools import partial
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from markupsafe import Markup
+from sqlalchemy import Connection
 
-from app.http.dependencies import ProcessServices, database_turn
+from app.http.blanks import Blank, leave_blank
+from app.http.dependencies import ProcessServices, ReadView
 from app.http.listening import RECONNECT_MILLISECONDS, ListenerPlace
+from app.http.public_route import PublicRoute
 from app.http.sessions import PageReader
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.pages.board.boards import Board
 from app.pages.board.methods import ABOUT
-from app.pages.board.rows import Row
 from app.pages.board.selection import Order, Selection, Sort
 from app.pages.empty import render_nothing_published
-from app.pages.rendering import render
+from app.pages.rendering import render, templates
 from app.pages.security import ContentPolicy
 from app.services import Services
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
 
 _MOST_EMBEDDED = 500
 
@@ -44,19 +45,43 @@ Chosen = Annotated[Selection, Depends(_selection)]
 
 
 @router.get("/")
-async def get_board(request: Request, _reader: PageReader, services: ProcessServices, selection: Chosen) -> Response:
+def get_board(
+    request: Request, _reader: PageReader, conn: ReadView, services: ProcessServices, selection: Chosen
+) -> Response:
     """Show the leaderboard, or what to do before there is one."""
     try:
-        state, board = await _find(request, services, selection)
+        state, board = _find(conn, services, selection)
     except NoSnapshotError:
-        return await asyncio.to_thread(_show_nothing, request, services)
-    return await _show(request, "board/page.html", state, board, selection, selection.choose(board.rows))
+        return render_nothing_published(request, conn, "Leaderboard")
+    newest = state if selection.snapshot is None else services.newest_state.find(conn)
+    return render(
+        request,
+        "board/page.html",
+        board=board,
+        selection=selection,
+        rows=selection.choose(board.rows),
+        about=ABOUT,
+        freshness=Markup(leave_blank(request.scope, _freshness(state, newest))),  # noqa: S704  our own text
+    )
+
+
+def _freshness(state: SnapshotState, newest: SnapshotState) -> Blank:
+    """Say how fresh a leaderboard is, to every reader anew."""
+    between = state.freshness.votes_not_in_board - newest.freshness.votes_not_in_board
+    template, is_newest = templates.get_template("board/freshness.html"), state is newest
+
+    def fill(now: SnapshotState) -> bytes:
+        fresh = now.freshness_of(state, between)
+        return template.render(snapshot=state.snapshot, fresh=fresh, is_newest=is_newest).encode()
+
+    return Blank(fill)
 
 
 @router.get("/embed")
-async def get_embedded_board(
+def get_embedded_board(
     request: Request,
     _reader: PageReader,
+    conn: ReadView,
     services: ProcessServices,
     theme: Literal["light", "dark"] | None = None,
     method: LeaderboardMethod = "am-elo",
@@ -68,11 +93,11 @@ async def get_embedded_board(
     ancestors = " ".join(services.settings.pages.embed_ancestors) or "'none'"
     policy = ContentPolicy(form_action="'none'", frame_ancestors=ancestors)
     try:
-        state, board = await _find(request, services, selection)
+        board = _find(conn, services, selection)[1]
     except NoSnapshotError:
-        return await _show(request, "board/embed.html", None, None, selection, (), policy=policy, theme=theme)
-    rows = board.rows[:limit]
-    return await _show(request, "board/embed.html", state, board, selection, rows, policy=policy, theme=theme)
+        board = None
+    rows = board.rows[:limit] if board else ()
+    return render(request, "board/embed.html", policy=policy, board=board, selection=selection, rows=rows, theme=theme)
 
 
 @router.get("/events", response_class=EventSourceResponse)
@@ -85,35 +110,12 @@ async def stream_events(
         yield ServerSentEvent(event="snapshot", data=number)
 
 
-async def _find(request: Request, services: Services, selection: Selection) -> tuple[SnapshotState, Board]:
+def _find(conn: Connection, services: Services, selection: Selection) -> tuple[SnapshotState, Board]:
     """Return the chosen snapshot's state and leaderboard.
 
     Raises
     ------
-    NoSnapshotError, NotFoundError, NoSuchLeaderboardError, UnavailableError
+    NoSnapshotError, NotFoundError, NoSuchLeaderboardError
     """
-    if selection.snapshot is None:
-        state = await services.leaderboards.newest()
-    else:
-        async with database_turn(request):
-            state = await services.leaderboards.past(selection.snapshot, None)
-    return state, await services.boards.find(LeaderboardVersion(state, selection.method, selection.tag))
-
-
-async def _show(
-    request: Request,
-    template: str,
-    state: SnapshotState | None,
-    board: Board | None,
-    selection: Selection,
-    rows: Sequence[Row],
-    **rest: Any,
-) -> Response:
-    """Render a leaderboard in a thread: a large one takes milliseconds."""
-    values = {"state": state, "board": board, "selection": selection, "rows": rows, "about": ABOUT, **rest}
-    return await asyncio.to_thread(partial(render, request, template, **values))
-
-
-def _show_nothing(request: Request, services: Services) -> Response:
-    with services.database.read() as conn:
-        return render_nothing_published(request, conn, "Leaderboard")
+    state = services.newest_state.find(conn, selection.snapshot)
+    return state, services.boards.find(conn, LeaderboardVersion(state, selection.method, selection.tag))

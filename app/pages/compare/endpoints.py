@@ -6,10 +6,10 @@ from sqlalchemy import Connection
 
 from app.errors import NotFoundError
 from app.http.dependencies import ReadView
+from app.http.public_route import PublicRoute
 from app.http.sessions import PageReader
 from app.leaderboard.comparison import compare_models
-from app.leaderboard.matchups.service import choose_matchups
-from app.leaderboard.service import list_ranked
+from app.leaderboard.service import find_head, list_ranked
 from app.models.schemas import FoundModel
 from app.models.service import find_contestant
 from app.pages.compare.view import view_comparison
@@ -17,7 +17,7 @@ from app.pages.empty import render_nothing_published
 from app.pages.rendering import render
 from app.snapshots.service import NoSnapshotError
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
 
 _UNKNOWN = 404
 
@@ -28,7 +28,7 @@ def get_comparison(
 ) -> Response:
     """Compare two models, by default the first two of the leaderboard."""
     try:
-        snapshot = choose_matchups(conn).snapshot
+        snapshot = find_head(conn)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Compare")
     known = list_ranked(conn, snapshot)

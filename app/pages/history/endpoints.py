@@ -5,16 +5,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ProcessServices, ReadView
+from app.http.dependencies import ReadView
+from app.http.public_route import PublicRoute
 from app.http.sessions import PageReader
-from app.leaderboard.diff.kept import kept_comparison, kept_moves
+from app.leaderboard.diff.service import compare_snapshots, list_moves
 from app.pages.empty import render_nothing_published
 from app.pages.history.view import view_changes, view_difference
 from app.pages.rendering import render
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import find_snapshot, list_snapshots
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
 
 _SIZE = 10
 _LARGEST = 2**31 - 1
@@ -24,7 +25,6 @@ _LARGEST = 2**31 - 1
 def get_history(
     request: Request,
     _reader: PageReader,
-    services: ProcessServices,
     conn: ReadView,
     before: Annotated[int | None, Query(ge=1, le=_LARGEST)] = None,
 ) -> Response:
@@ -32,7 +32,7 @@ def get_history(
     found = list_snapshots(conn, limit=_SIZE + 1, before=before)
     if not found and before is None:
         return render_nothing_published(request, conn, "History")
-    changes = view_changes(found, kept_moves(conn, services.leaderboards, found))
+    changes = view_changes(found, list_moves(conn, found))
     return render(
         request,
         "history/page.html",
@@ -46,7 +46,6 @@ def get_history(
 def get_difference(
     request: Request,
     _reader: PageReader,
-    services: ProcessServices,
     conn: ReadView,
     before: str,
     after: str,
@@ -54,5 +53,5 @@ def get_difference(
 ) -> Response:
     """Show what moved between two snapshots, and what had changed between their refits."""
     old, new = sorted((find_snapshot(conn, before), find_snapshot(conn, after)), key=lambda one: one.number)
-    difference = kept_comparison(conn, services.leaderboards, old, new, method=method)
+    difference = compare_snapshots(conn, str(old.id), str(new.id), method=method)
     return render(request, "history/difference.html", method=method, **view_difference(difference))

@@ -6,16 +6,17 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from app.http.dependencies import ReadView
+from app.http.public_route import PublicRoute
 from app.http.sessions import PageReader
 from app.leaderboard.charts.queries import read_charts
 from app.leaderboard.matchups.grid import read_grid
-from app.leaderboard.matchups.service import choose_matchups
+from app.leaderboard.service import find_head
 from app.pages.empty import render_nothing_published
 from app.pages.matchups.view import SIZE, view_grid
 from app.pages.rendering import render
 from app.snapshots.service import NoSnapshotError
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
 
 
 @router.get("/matchups")
@@ -30,7 +31,7 @@ def get_matchups(
 ) -> Response:
     """Show the observed or the predicted win rate of each of some models against each other, with counts."""
     try:
-        chosen = choose_matchups(conn, snapshot or None).snapshot
+        chosen = find_head(conn, snapshot or None)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Matchups")
     grid = read_grid(conn, chosen, names=model, start=start, size=SIZE)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.leaderboard.method import MethodFigures
-from app.monitoring.wording import count, percent, plural
+from app.monitoring.wording import count, plural
 from app.rating.settings import Standing
 
 _STANDINGS: Mapping[Standing, str] = {
@@ -51,9 +51,7 @@ def describe_flag_rule(figures: MethodFigures) -> str:
     policy = figures.policy
     low = f"an ability at or below ε = {policy.min_ability:g}"
     rule = f"A rule finds annotators with {low}."
-    if policy.flag_rule == "probability":
-        rule = f"A rule finds annotators with a probability of {percent(policy.flag_probability)} or more of {low}."
-    elif policy.flag_rule == "evidence":
+    if policy.flag_rule == "evidence":
         tests, odds = plural(len(policy.evidence_tests), "test"), count(policy.evidence_ratio)
         rule = (
             f"First, {tests} of each annotator's votes look for behaviour that honest annotators hardly show, at odds "

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from app.http.dependencies import ReadView
+from app.http.public_route import PublicRoute
 from app.http.sessions import PageReader
 from app.leaderboard.model_page.service import describe_model
 from app.models.service import find_contestant, find_model
@@ -14,7 +15,7 @@ from app.pages.model.view import view_model
 from app.pages.rendering import render
 from app.snapshots.schemas import LeaderboardMethod
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
 
 
 # Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.

@@ -30,8 +30,7 @@ class AmElo(JointEstimator):
     bias_correction : take the first-order bias out of scores and abilities
     min_votes : δ; only annotators with more votes than this count
     min_ability : ε; annotators at or below this ability are flagged
-    flag_rule : "evidence" (tests on the votes, then ε), "threshold" (the paper's, ε alone) or "probability"
-    flag_probability : for "probability": P(ability ≤ ε) from which annotators are flagged
+    flag_rule : "evidence" (tests on the votes, then ε) or "threshold" (the paper's, ε alone)
     evidence_ratio : for "evidence": likelihood ratio from which a test flags
     exclude : fit again without the flagged annotators, apart from those that only a test about a model flags
     interval, confidence, base, anchor, inverse_propensity : as for `BradleyTerry`
@@ -55,7 +54,6 @@ class AmElo(JointEstimator):
     min_votes: float = LoopSettings.min_votes
     min_ability: float = LoopSettings.min_ability
     flag_rule: FlagRule = LoopSettings.flag_rule
-    flag_probability: float = LoopSettings.flag_probability
     evidence_ratio: float = LoopSettings.evidence_ratio
     exclude: bool = LoopSettings.exclude
     interval: Interval = LoopSettings.interval

@@ -58,7 +58,7 @@ def fit_models(small: Compact, component: Indices, settings: LoopSettings, start
     Parameters
     ----------
     component : of each model, shape (n_models,)
-    start : used where it helps (`app.rating.fit.warm_start`); if the fit fails from it, it is repeated from the default
+    start : used where it helps (`app.rating.fit.solution`); if the fit fails from it, it is repeated from the default
 
     Raises
     ------

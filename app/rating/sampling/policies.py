@@ -75,16 +75,6 @@ def information(R: Floats, covariance: Floats) -> Floats:
     return _no_self(w * _variance_of_differences(covariance @ covariance) / (1.0 + w * v))
 
 
-def information_d(R: Floats, covariance: Floats) -> Floats:
-    """Prefer pairs whose next vote lowers the volume of the confidence region most: log(1 + wv), D-optimality.
-
-    Parameters
-    ----------
-    R, covariance : as for `information`, with the same w and v
-    """
-    return _no_self(np.log1p(_bernoulli_variance(R) * _variance_of_differences(covariance)))
-
-
 def top_k(R: Floats, covariance: Floats, k: int, *, draws: int = DRAWS) -> Floats:
     """Prefer pairs on which two draws from N(R, Σ) disagree who is among the first k: top-two Thompson sampling.
 

@@ -33,13 +33,13 @@ class Flags:
     held: Mask
 
 
-def flag_by_ability(settings: LoopSettings, ability: Floats, se: Floats, was_low: Mask) -> Flags:
-    """Flag abilities at or below ε, or where that is probable enough; NaN is never flagged.
+def flag_by_ability(settings: LoopSettings, ability: Floats, was_low: Mask) -> Flags:
+    """Flag abilities at or below ε; NaN is never flagged.
 
     An annotator who was flagged in the round before stays so until the ability is `release_margin` above ε.
     """
-    low = _at_or_below(settings, ability, se, settings.min_ability)
-    held = was_low & ~low & _at_or_below(settings, ability, se, settings.min_ability + settings.release_margin)
+    low = ability <= settings.min_ability
+    held = was_low & ~low & (ability <= settings.min_ability + settings.release_margin)
     return Flags(low | held, held)
 
 
@@ -65,13 +65,6 @@ def probability_low(ability: Floats, se: Floats, threshold: float) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         probability: Floats = ndtr((threshold - ability) / se)
     return probability
-
-
-def _at_or_below(settings: LoopSettings, ability: Floats, se: Floats, threshold: float) -> Mask:
-    if settings.flag_rule == "probability":
-        flagged: Mask = probability_low(ability, se, threshold) >= settings.flag_probability
-        return flagged
-    return ability <= threshold
 
 
 class Judge:
@@ -143,11 +136,11 @@ class Judge:
             reason[suspects] = self.evidence.strongest(self.acting_tests)[0][suspects]
         return reason
 
-    def unable(self, ability: Floats, se: Floats) -> Flags:
+    def unable(self, ability: Floats) -> Flags:
         """Return the annotators flagged by ability: by the adjusted one where evidence is the rule, else by this."""
         evidence = self._by_evidence
         if evidence is None:
-            return flag_by_ability(self.settings, ability, se, self.was_acted)
+            return flag_by_ability(self.settings, ability, self.was_acted)
         return flag_by_habits(self.settings, evidence, self.was_acted)
 
     def probability_low(self, ability: Floats, se: Floats) -> Floats:

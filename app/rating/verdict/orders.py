@@ -10,7 +10,7 @@ from app.rating.errors import VotesError
 from app.rating.fit.elo import EloResult, fit_elo
 from app.rating.uncertainty.ranks import rank_by
 from app.rating.uncertainty.results import RatingNotice
-from app.rating.verdict.rows import AnnotatorRow, count
+from app.rating.verdict.rows import FIGURES, AnnotatorRow, count
 from app.rating.votes.cells import Cells
 from app.rating.votes.graph import find_components
 from app.rating.votes.indexed import IndexedVotes
@@ -128,8 +128,7 @@ def _voters(names: list[str], votes: NDArray[np.float64], counted: NDArray[np.bo
     rows = [
         AnnotatorRow(
             annotator=name,
-            ability=None,
-            se=None,
+            **dict.fromkeys(FIGURES),  # type: ignore[typeddict-item]  # keys of the row
             votes=count(votes[i]),
             standing="active" if counted[i] else "pending",
             reason=None,

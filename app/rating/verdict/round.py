@@ -79,7 +79,7 @@ def run_round(
     one.fit(judge, "excluded")
     suspects, opinionated = judge.suspects(), judge.opinionated()
     one.take_out(suspects.low, judge, "flagged by the evidence")
-    unable = judge.unable(one.found.annotators.ability, one.found.annotators.se)
+    unable = judge.unable(one.found.annotators.ability)
     one.take_out(unable.low, judge, f"at or below the ability threshold {settings.min_ability}")
     return one.conclude(judge, suspects, unable, opinionated)
 
@@ -139,7 +139,7 @@ class _Round:
         ability, se = self.found.annotators.ability, self.found.annotators.se
         shadow, shadow_se = self._shadows()
         known, known_se = np.where(np.isnan(ability), shadow, ability), np.where(np.isnan(ability), shadow_se, se)
-        by_ability = judge.unable(known, known_se)
+        by_ability = judge.unable(known)
         acted = (suspects.low | by_ability.low) & self.enough
         excluded = self.counted & ~self.left
         held = (suspects.held | unable.held | by_ability.held | (opinionated.held & ~acted)) & self.enough

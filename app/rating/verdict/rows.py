@@ -4,8 +4,14 @@ import math
 from typing import Any, TypedDict
 
 import numpy as np
+from scipy.special import ndtri
 
+from app.rating.arrays import Floats
+from app.rating.detection.evidence import Evidence
+from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.verdict.rating import Rating
+
+QUANTILE = float(ndtri(0.975))
 
 
 class ModelRow(TypedDict):
@@ -31,14 +37,34 @@ class ModelRow(TypedDict):
 
 
 class AnnotatorRow(TypedDict):
-    """One annotator; ability 1 is the typical one's, null outside the fit. reason: of a flag, the test or "ability"."""
+    """One annotator; ability 1 is the typical one's, null outside the fit. reason: of a flag, the test or "ability".
+
+    probability_low: P(a ≤ ε). adjusted: without the readiness to tie and the lean to a side. tie_readiness: share of
+    ties between equals. side_lean: Elo points for the left model. Each has the ends of its 95 % interval.
+    """
 
     annotator: str
     ability: float | None
     se: float | None
+    probability_low: float | None
+    adjusted_ability: float | None
+    adjusted_lower: float | None
+    adjusted_upper: float | None
+    tie_readiness: float | None
+    tie_readiness_lower: float | None
+    tie_readiness_upper: float | None
+    side_lean: float | None
+    side_lean_lower: float | None
+    side_lean_upper: float | None
     votes: int | float
     standing: str
     reason: str | None
+
+
+FIGURES = tuple(
+    name for name in AnnotatorRow.__annotations__ if name not in ("annotator", "votes", "standing", "reason")
+)
+"""What an annotator's row estimates: null under a method without abilities."""
 
 
 def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
@@ -71,20 +97,56 @@ def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
 
 def annotator_rows(rating: Rating, names: list[str]) -> list[AnnotatorRow]:
     """Return every annotator, the most able first; those without an ability after them, pending ones last."""
-    crowd = rating.annotators
-    columns = (crowd.ability, crowd.se, crowd.votes, crowd.standing, crowd.rule)
+    found = rating.annotators
+    habits = habit_columns(rating.evidence, len(names))
+    figures: dict[str, Floats] = {
+        "ability": found.ability, "se": found.se, "probability_low": found.probability_low, **_intervals(habits),
+    }  # fmt: skip
     rows = [
         AnnotatorRow(
             annotator=name,
-            ability=finite(ability),
-            se=finite(se),
-            votes=count(votes),
-            standing=standing,
-            reason=rule or None,
+            **{figure: finite(figures[figure][k]) for figure in FIGURES},  # type: ignore[typeddict-item]  # its keys
+            votes=count(found.votes[k]),
+            standing=str(found.standing[k]),
+            reason=str(found.rule[k]) or None,
         )
-        for name, ability, se, votes, standing, rule in zip(names, *(x.tolist() for x in columns), strict=True)
+        for k, name in enumerate(names)
     ]
     return sorted(rows, key=_most_able_first)
+
+
+def habit_columns(evidence: Evidence | None, n_annotators: int) -> dict[str, Floats]:
+    """Return the adjusted ability, the log tie propensity and the lean in Elo points, each with its standard error.
+
+    NaN where there is none: of annotators who were not judged, and of habits that the crowd does not have.
+    """
+    none = np.full(n_annotators, np.nan)
+    names = ("adjusted_ability", "adjusted_se", "tie_log", "tie_se", "side_lean", "side_lean_se")
+    if evidence is None:
+        return dict.fromkeys(names, none)
+    habits = evidence.habits
+    tie_se = np.where(np.isfinite(habits.tie_log), habits.tie_se, np.nan)
+    points = ELO_PER_NATURAL / habits.typical
+    leans = (points * habits.lean, points * habits.lean_se) if habits.leans.sd else (none, none)
+    columns = (habits.ability, habits.ability_se, habits.tie_log, tie_se, *leans)
+    return dict(zip(names, columns, strict=True))
+
+
+def _intervals(habits: dict[str, Floats]) -> dict[str, Floats]:
+    """Return adjusted ability, tie readiness and side lean, each with the ends of its 95 % interval."""
+    found: dict[str, Floats] = {}
+    for name, estimate, se in (
+        ("adjusted", "adjusted_ability", "adjusted_se"),
+        ("tie_readiness", "tie_log", "tie_se"),
+        ("side_lean", "side_lean", "side_lean_se"),
+    ):
+        for end, width in (("", 0.0), ("_lower", -QUANTILE), ("_upper", QUANTILE)):
+            found[f"{name}{end}"] = habits[estimate] + (width * habits[se] if width else 0.0)
+    for end in ("", "_lower", "_upper"):
+        even = np.exp(found[f"tie_readiness{end}"])  # between equals: won, tied and lost as 1 : even : 1
+        found[f"tie_readiness{end}"] = even / (even + 2.0)
+    found["adjusted_ability"] = found.pop("adjusted")
+    return found
 
 
 def finite(value: float) -> float | None:

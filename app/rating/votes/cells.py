@@ -145,8 +145,8 @@ def aggregate(
     -----
     O(n_votes): each vote is packed into one integer, those are sorted by their digits, equal cells merged.
     """
-    annotator, model_a, model_b = (_indices(x) for x in (annotator, model_a, model_b))
-    W = np.asarray(outcome, dtype=np.float64)
+    annotator, model_a, model_b = _alike(_indices(annotator), _indices(model_a), _indices(model_b))
+    W = np.require(outcome, np.float64, ["C", "W"])
     _check_lengths(annotator, model_a, model_b, W)
     weight = _weights(weight, len(W))
     n_annotators, n_models = int(n_annotators), int(n_models)
@@ -275,6 +275,12 @@ def _indices(values: AnyInts) -> AnyInts:
     if values.dtype.kind not in "iu" and values.size:  # an empty list has the type of a float
         raise VotesError(f"annotators and models must be integers, not {values.dtype}")
     return values.astype(np.int64)
+
+
+def _alike(*columns: AnyInts) -> list[AnyInts]:
+    """Return arrays of one type: kernels are compiled for every mixture of types, and ahead for two."""
+    kind = np.result_type(*columns)
+    return [np.require(column, kind, ["C", "W"]) for column in columns]
 
 
 def _weights(weight: NDArray[np.floating] | None, n_votes: int) -> Floats:

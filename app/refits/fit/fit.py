@@ -3,6 +3,7 @@ import time
 
 import numpy as np
 
+from app.rating.compiled import timing_compilation
 from app.rating.detection.evidence import weigher_of_votes
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.matchups import predict_matchups
@@ -49,6 +50,15 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     RatingError
         The votes have no ranking.
     """
+    compiled: list[float] = []
+    with timing_compilation(compiled.append):
+        output = _fit_all(fit_input, comparisons=comparisons)
+    for seconds in compiled:  # kernels that were not compiled ahead, or could not be read
+        output.seconds["compile"] = seconds
+    return output
+
+
+def _fit_all(fit_input: FitInput, *, comparisons: bool) -> FitOutput:
     stages = _Stages()
     cells = fit_input.cells()
     votes_hash = hash_cells(cells, fit_input.annotator_ids, fit_input.model_ids)

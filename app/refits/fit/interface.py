@@ -142,7 +142,7 @@ class FitOutput:
     confidence : how sure the order of the main leaderboard ("") and of each tag's is; without those that have no
         intervals, fewer than 2 or more than 500 models with a score
     votes_hash : SHA-256 of the cells of every vote in the input
-    seconds : stage → seconds
+    seconds : stage → seconds; `compile`, within the others, where kernels had to be compiled
     notices : about the leaderboards by tag; those of the main leaderboard are in the rating
     pair_weights : how likely each pair is to be a battle, by tag; "" for battles without a tag
     """

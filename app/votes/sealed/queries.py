@@ -19,8 +19,7 @@ ORDER BY b.id FOR NO KEY UPDATE OF b
 """
 _FIND = """
 SELECT DISTINCT ON (v.sealed_battle_id)
-       v.sealed_battle_id, v.id, v.outcome, v.retracted,
-       max(v.version) OVER (PARTITION BY v.sealed_battle_id)
+       v.sealed_battle_id, v.id, v.outcome, v.retracted
 FROM (
     SELECT v.*, {retracted} AS retracted FROM votes AS v WHERE v.sealed_battle_id = ANY(%(ids)b::uuid[])
 ) AS v
@@ -29,19 +28,18 @@ ORDER BY v.sealed_battle_id, v.retracted, v.version DESC
 _CAST = """
 WITH answered AS (
     UPDATE battles AS b SET vote_id = verdict.vote_id, ended_at = now()
-    FROM unnest(%(battles)b::uuid[], %(votes)b::uuid[], %(outcomes)b::smallint[], %(versions)b::smallint[])
-         AS verdict(battle_id, vote_id, outcome, version)
+    FROM unnest(%(battles)b::uuid[], %(votes)b::uuid[], %(outcomes)b::smallint[])
+         AS verdict(battle_id, vote_id, outcome)
     WHERE b.id = verdict.battle_id
-    RETURNING b.id, b.vote_id, b.annotator_id, b.left_id, b.right_id, b.tags, b.api_key_id, verdict.outcome,
-              verdict.version
+    RETURNING b.id, b.vote_id, b.annotator_id, b.left_id, b.right_id, b.tags, b.api_key_id, verdict.outcome
 )
-INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, tags, api_key_id, sealed_battle_id, version)
-SELECT vote_id, annotator_id, left_id, right_id, outcome, tags, api_key_id, id, version FROM answered
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, tags, api_key_id, sealed_battle_id)
+SELECT vote_id, annotator_id, left_id, right_id, outcome, tags, api_key_id, id FROM answered
 """
 
 
 class LockedBattle(NamedTuple):
-    """A battle, the names of its models, and how it ended, if it did: its last vote may be retracted since."""
+    """A battle, the names of its models, and how it ended, if it did: its vote may be retracted since."""
 
     id: UUID
     annotator_id: int
@@ -53,21 +51,19 @@ class LockedBattle(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A vote to add on a battle that is open. `version` counts the retracted votes on it."""
+    """A vote to add on a battle that is open."""
 
     battle_id: UUID
     vote_id: UUID
     outcome: int
-    version: int = 0
 
 
 class VerdictOnRecord(NamedTuple):
-    """The vote on a battle: the one that counts, or the last one if all are retracted."""
+    """The vote on a battle. Battles of earlier versions may have several: the one that counts, or else the last."""
 
     id: UUID
     outcome: int
     retracted: bool
-    last_version: int
 
 
 def lock_battles(conn: Connection, ids: Collection[UUID]) -> dict[UUID, LockedBattle]:
@@ -87,6 +83,6 @@ def find_verdicts(conn: Connection, battle_ids: Collection[UUID]) -> dict[UUID, 
 
 def insert_verdicts(conn: Connection, verdicts: Sequence[Verdict]) -> None:
     """Add votes on battles that are locked and open, and end the battles."""
-    battles, votes, outcomes, versions = (list(column) for column in zip(*verdicts, strict=True))
-    values = {"battles": battles, "votes": votes, "outcomes": outcomes, "versions": versions}
+    battles, votes, outcomes = (list(column) for column in zip(*verdicts, strict=True))
+    values = {"battles": battles, "votes": votes, "outcomes": outcomes}
     conn.exec_driver_sql(_CAST, values)

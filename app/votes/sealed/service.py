@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from app.auth.tokens import ForeignAnnotatorError
 from app.database.ids import new_id
 from app.errors import ConflictError, GoneError, NotFoundError, StableArenaError
-from app.votes.receipts import MAX_REPLACEMENTS, TOO_MANY_VERSIONS, VoteReceipt
+from app.votes.receipts import VoteReceipt
 from app.votes.sealed.queries import (
     LockedBattle,
     Verdict,
@@ -18,6 +18,8 @@ from app.votes.sealed.queries import (
     insert_verdicts,
     lock_battles,
 )
+
+RETRACTED = "the vote on the battle was retracted after it had revealed the models: ask for another battle"
 
 
 class BattleExpiredError(GoneError):
@@ -55,8 +57,8 @@ def cast_sealed_votes(
     """Record votes on sealed battles and return what became of each, in order; an error for one that is refused.
 
     A battle takes one vote. The same verdict again is a duplicate, another one a conflict: the policy's `on_conflict`
-    does not apply. A retracted vote leaves its battle open until the battle's time is over. Each receipt that is no
-    conflict reveals the models. Needs a READ COMMITTED transaction.
+    does not apply. Each receipt that is no conflict reveals the models, so a retracted vote is not cast anew: that is a
+    conflict too. Needs a READ COMMITTED transaction.
 
     Parameters
     ----------
@@ -72,16 +74,14 @@ def cast_sealed_votes(
             results.append(NotFoundError("the token's battle is not on record"))
             continue
         earlier = on_record.get(battle.id)
-        counts = earlier is not None and not earlier.retracted
-        if refusal := _refusal(vote, battle, annotators, voted=counts):
+        if refusal := _refusal(vote, battle, annotators, voted=earlier is not None):
             results.append(refusal)
-        elif earlier is not None and (counts or earlier.last_version >= MAX_REPLACEMENTS):
+        elif earlier is not None:
             results.append(_compare(vote, battle, earlier))
         else:
-            version = 0 if earlier is None else earlier.last_version + 1
-            verdict = Verdict(battle.id, new_id(), vote.outcome, version)
+            verdict = Verdict(battle.id, new_id(), vote.outcome)
             verdicts.append(verdict)
-            on_record[battle.id] = VerdictOnRecord(verdict.vote_id, vote.outcome, retracted=False, last_version=version)
+            on_record[battle.id] = VerdictOnRecord(verdict.vote_id, vote.outcome, retracted=False)
             results.append(VoteReceipt("created", verdict.vote_id, left=battle.left, right=battle.right))
     if verdicts:
         insert_verdicts(conn, verdicts)
@@ -103,7 +103,7 @@ def _refusal(
 
 def _compare(vote: SealedVote, battle: LockedBattle, earlier: VerdictOnRecord) -> VoteReceipt:
     if earlier.retracted:
-        return VoteReceipt("conflict", earlier.id, TOO_MANY_VERSIONS)
+        return VoteReceipt("conflict", earlier.id, RETRACTED)
     if vote.outcome == earlier.outcome:
         return VoteReceipt("duplicate", earlier.id, left=battle.left, right=battle.right)
     return VoteReceipt("conflict", earlier.id, "the annotator has voted in this battle already, with another verdict")

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description 24f6d2ef59c51aec: make docs.
+# Written by clients/python/generate.py from the OpenAPI description d09147501c0b251d: make docs.
 
 from __future__ import annotations
 
@@ -297,15 +297,11 @@ class Policy(BaseModel):
         ),
     ] = True
     flag_rule: Annotated[
-        Literal["threshold", "probability", "evidence"],
+        Literal["threshold", "evidence"],
         Field(
-            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). probability: those whose ability is at or below ε with at least flag_probability. evidence: those that a test on the votes finds, and then those whose adjusted ability is more likely than not at or below ε. The tests favour, against and mimic are about a model: they flag, and never exclude."
+            description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). evidence: those that a test on the votes finds, and then those whose adjusted ability is more likely than not at or below ε. The tests favour, against and mimic are about a model: they flag, and never exclude."
         ),
     ] = "evidence"
-    flag_probability: Annotated[
-        float,
-        Field(description="Probability of an ability at or below ε from which the rule probability flags."),
-    ] = 0.95
     evidence_ratio: Annotated[
         float,
         Field(
@@ -1142,11 +1138,15 @@ class Leaderboard(BaseModel):
     votes_not_in_board: Annotated[int, Field(description="Votes recorded since; the next refit reads them.")]
     stale: Annotated[
         bool,
-        Field(description="Whether votes wait and the leaderboard is older than the policy's stale_after_seconds."),
+        Field(
+            description="Whether votes wait and the leaderboard is older than the policy's stale_after_seconds. Also true while published_at lies in the future: the database's clock was ahead, and the age is not known."
+        ),
     ]
     next_refit_due_at: Annotated[
         AwareDatetime | None,
-        Field(description="Time of the next scheduled refit; in the past while it runs. Null while no new votes wait."),
+        Field(
+            description="Time of the next scheduled refit; in the past while it runs. Null while nothing is new: no vote, retraction, merge, decision or policy."
+        ),
     ]
     snapshot: SnapshotHead
     method: Literal["am-elo", "m-elo", "m-elo-all", "elo"]

@@ -49,7 +49,7 @@ def assert_refused(run_cli: RunCli, *arguments: object, message: str) -> None:
         (["--confidence", 1], "--confidence must lie between 0 and 1, is 1.0"),
         (["--confidence", "nan"], "--confidence must lie between 0 and 1, is nan"),
         (["--flag-rule", "a feeling"], "--flag-rule"),
-        (["--flag-rule", "probability", "--interval", "none"], "--flag-rule probability needs an --interval"),
+        (["--flag-rule", "probability"], "--flag-rule"),
         (["--anchor", "ant"], "--anchor must be MODEL=SCORE, is 'ant'"),
         (["--anchor", "ant=x"], "--anchor must be MODEL=SCORE"),
         (["--anchor", "=5"], "--anchor must be MODEL=SCORE"),

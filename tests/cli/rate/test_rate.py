@@ -3,6 +3,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import polars as pl
 import pytest
@@ -15,7 +16,11 @@ MODEL_KEYS = [
     "model", "score", "se", "lower", "upper", "rank", "best_rank", "worst_rank",
     "rank_set_best", "rank_set_worst", "class_rank", "votes", "wins", "ties", "losses", "component", "identified",
 ]  # fmt: skip
-ANNOTATOR_KEYS = ["annotator", "ability", "se", "votes", "standing", "reason"]
+ANNOTATOR_KEYS = [
+    "annotator", "ability", "se", "probability_low", "adjusted_ability", "adjusted_lower", "adjusted_upper",
+    "tie_readiness", "tie_readiness_lower", "tie_readiness_upper", "side_lean", "side_lean_lower", "side_lean_upper",
+    "votes", "standing", "reason",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ def test_the_settings_are_echoed(rate_json: Any, vote_file: Path) -> None:
     settings = rate_json(vote_file, "--min-votes", 10, "--prior-sd", 0.5, "--ability-cap", 2, "--seed", 7)["settings"]
     assert settings == {
         "method": "am-elo", "min_votes": 10, "min_ability": 0.2, "exclude": False, "prior_sd": 0.5, "ability_cap": 2.0,
-        "flag_rule": "evidence", "flag_probability": 0.95, "release_margin": 0.0, "evidence_ratio": 100.0,
+        "flag_rule": "evidence", "release_margin": 0.0, "evidence_ratio": 100.0,
         "evidence_tests": ["coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side"],
         "influence_limit": 1.25, "seek_higher": True, "bias_correction": True,
         "interval": "clustered", "confidence": 0.95, "base": 1000.0, "anchor": None,
@@ -91,6 +96,18 @@ def test_notices_are_in_the_document_and_beside_rows_on_standard_error(
     assert "one-annotator" not in rows.stdout
 
 
+def test_annotators_have_the_figures_of_the_service(rate_json: Any, vote_file: Path) -> None:
+    rows = rate_json(vote_file)["annotators"]
+    contrary = next(row for row in rows if row["standing"] == "flagged")
+    assert contrary["probability_low"] > 0.95
+    assert contrary["adjusted_lower"] < contrary["adjusted_ability"] < contrary["adjusted_upper"] < 0.2
+    able = rows[0]
+    assert able["probability_low"] < 0.05
+    assert 0 <= able["tie_readiness_lower"] <= able["tie_readiness"] <= able["tie_readiness_upper"] < 1
+    plain = rate_json(vote_file, "--flag-rule", "threshold")["annotators"][0]
+    assert (plain["adjusted_ability"], plain["tie_readiness"]) == (None, None), "no evidence was weighed"
+
+
 def test_the_interval_echoed_is_the_one_that_was_made(rate_json: Any, vote_file: Path) -> None:
     assert rate_json(vote_file, "--pool-annotators")["settings"]["interval"] == "sandwich"
     none = rate_json(vote_file, "--interval", "none")
@@ -104,9 +121,8 @@ def test_the_contrary_annotator_is_flagged_or_excluded_and_the_rare_one_pending(
     flagged = rate_json(vote_file)
     standings = [row["standing"] for row in flagged["annotators"]]
     assert standings == ["active"] * 24 + ["flagged", "pending"]
-    assert flagged["annotators"][-1] == {
-        "annotator": "few", "ability": None, "se": None, "votes": 3, "standing": "pending", "reason": None,
-    }  # fmt: skip
+    few = {"annotator": "few", "votes": 3, "standing": "pending", "probability_low": ANY}
+    assert flagged["annotators"][-1] == {**dict.fromkeys(ANNOTATOR_KEYS), **few}
     abilities = [row["ability"] for row in flagged["annotators"][:-1]]
     assert abilities == sorted(abilities, reverse=True)
     excluded = rate_json(vote_file, "--exclude")
@@ -153,7 +169,7 @@ def test_the_table(run_cli: RunCli, vote_file: Path) -> None:
     assert "1 of 26 annotators flagged or excluded" in result.stdout
     assert "few" not in result.stdout
     shown = run_cli("rate", vote_file, "--annotators").stdout.splitlines()
-    assert ["few", "–", "–", "3", "pending"] in [line.split() for line in shown]
+    assert ["few", "3", "pending"] in [[*line.split()[:1], *line.split()[-2:]] for line in shown]
 
 
 def test_a_long_name_is_not_cut_in_a_pipe(run_cli: RunCli, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_changes_are_shown_before_they_are_put_in_force_and_taken_back(sign_in: 
     [
         ("min_votes", "-1", "must be greater than or equal to 0"),
         ("min_votes", "many", "must be a valid integer"),
-        ("flag_rule", "luck", "must be 'threshold', 'probability' or 'evidence'"),
+        ("flag_rule", "luck", "must be 'threshold' or 'evidence'"),
         ("prior_sd", "", "an ability_cap needs a prior_sd"),
         ("base", "NaN", "must be a finite number"),
     ],

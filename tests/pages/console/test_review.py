@@ -144,21 +144,33 @@ def test_a_decision_its_refit_and_its_undo(reviewer: Visitor, ask: Ask, publishe
 
 def test_undo_brings_back_what_held_before(reviewer: Visitor, ask: Ask, published: list[str]) -> None:
     address = f"/console/annotators/{ids(ask)['flip 12']}"
+    hook = {"url": "https://hooks.example.org/", "events": ["annotator.decided"]}
+    webhook = ask("POST", "/webhooks", json=hook).json()["id"]
+
+    def written() -> list[int]:
+        """Count the decisions, audit entries and messages."""
+        decided = ask("GET", "/annotators/flip 12").json()["decisions"]
+        paths = "/audit", f"/webhooks/{webhook}/deliveries"
+        return [len(decided), *(len(ask("GET", path, params={"limit": 100}).json()["items"]) for path in paths)]
+
     for first, then, override, standing in (
         ("trust", "exclude", "trusted", "trusted"),
         ("withdraw", "dismiss", None, "flagged"),
         ("dismiss", "exclude", None, "active"),
         ("exclude", "withdraw", "excluded", "excluded"),
+        ("withdraw", "dismiss", None, "flagged"),
+        ("dismiss", "withdraw", None, "active"),
     ):
         assert decide(reviewer, address, first).headers["location"] == address
         decide(reviewer, address, then)
         page = reviewer.page(address)
-        last = ask("GET", "/annotators/flip 12").json()["decisions"][0]
+        last, before = ask("GET", "/annotators/flip 12").json()["decisions"][0], written()
         undone = reviewer.post(f"{address}/decisions/{last['id']}/undo", {"csrf_token": token(page)})
         assert undone.status_code == 303, (first, then, undone.text)
         now = ask("GET", "/annotators/flip 12").json()
         assert (now["override"], now["standing"]) == (override, standing), (first, then)
         assert now["decisions"][0]["reason"].startswith(f"undo: {then} of ")
+        assert written() == [count + 1 for count in before], (first, then)
 
 
 def token(page: Page) -> str:

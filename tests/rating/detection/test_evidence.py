@@ -5,19 +5,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.lab.attacks.arena import Arena, Setup, Votes, draw_arena
-from app.lab.attacks.honest import Variety
-from app.lab.defences.discoveries import discover_by_evidence, discover_by_p
-from app.lab.defences.gains import rate
-from app.lab.defences.habits import MODELS, Crowd, draw
-from app.lab.defences.review_trial import ReviewTrial
-from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.detection.evidence import Evidence, weigh, weigher_of_votes
 from app.rating.detection.mixture import BEHAVIOURS
 from app.rating.detection.null_model import fit_null_model
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import EVIDENCE_TESTS, LoopSettings
+from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import aggregate
+from stable_arena_lab.attacks.arena import Arena, Setup, Votes, draw_arena
+from stable_arena_lab.attacks.honest import Variety
+from stable_arena_lab.defences.discoveries import discover_by_evidence, discover_by_p
+from stable_arena_lab.defences.gains import rate
+from stable_arena_lab.defences.habits import MODELS, Crowd, draw
+from stable_arena_lab.defences.review_trial import ReviewTrial
 
 SETTINGS = LoopSettings(min_votes=0, interval="none")
 HONEST = {

@@ -7,8 +7,6 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from app.lab.attacks.arena import Setup, draw_arena
-from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.detection import mixture
 from app.rating.detection.evidence import weigh
 from app.rating.detection.favouritism import OPINION_SD, SHIFT, find_favouritism
@@ -40,7 +38,9 @@ from app.rating.detection.null_model import (
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.detection.spread import Spread
 from app.rating.settings import EVIDENCE_TESTS
+from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells
+from stable_arena_lab.attacks.arena import Setup, draw_arena
 
 WORLDS = {
     "short records": ("mimic", Setup(n_annotators=30, votes_each=40), 1.0),

@@ -6,22 +6,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lab.attacks.arena import Setup, draw_arena
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.detection.evidence import weigh
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.settings import TASTE_TESTS, FlagRule, LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.flags import flag_by_ability
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
+from stable_arena_lab.attacks.arena import Setup, draw_arena
 
 MakeCells = Callable[[SimulatedVotes], Cells]
 NOBODY = np.zeros(1, dtype=bool)
 EVERYBODY = ~NOBODY
 
 
-def marked(settings: LoopSettings, ability: float, se: float, *, before: bool) -> tuple[bool, bool]:
-    verdicts = flag_by_ability(settings, np.array([ability]), np.array([se]), np.array([before]))
+def marked(settings: LoopSettings, ability: float, *, before: bool) -> tuple[bool, bool]:
+    verdicts = flag_by_ability(settings, np.array([ability]), np.array([before]))
     return bool(verdicts.low[0]), bool(verdicts.held[0])
 
 
@@ -38,17 +38,7 @@ def marked(settings: LoopSettings, ability: float, se: float, *, before: bool) -
     ],
 )
 def test_the_threshold_lets_go_later_than_it_takes(ability: float, before: bool, expected: tuple[bool, bool]) -> None:
-    assert marked(LoopSettings(release_margin=0.1), ability, 0.1, before=before) == expected
-
-
-def test_the_probability_needs_to_be_sure() -> None:
-    """P(a ≤ 0.2) at 0.05 ± 0.1 is Φ(1.5) = 0.933, at 0.15 with the margin Φ(1.5) again."""
-    settings = LoopSettings(flag_rule="probability", release_margin=0.1)
-    assert marked(settings, 0.05, 0.1, before=False) == (False, False)
-    assert marked(settings, 0.03, 0.1, before=False) == (True, False)
-    assert marked(settings, 0.05, 0.1, before=True) == (True, True)
-    assert marked(settings, 0.15, 0.1, before=True) == (False, False)
-    assert marked(replace(settings, flag_probability=0.9), 0.05, 0.1, before=False) == (True, False)
+    assert marked(LoopSettings(release_margin=0.1), ability, before=before) == expected
 
 
 def test_standings_do_not_alternate(cells_of: MakeCells) -> None:
@@ -194,7 +184,6 @@ def test_evidence_is_let_go_at_its_square_root() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"flag_probability": 1.0}, "flag_probability"),
         ({"evidence_ratio": 1.0}, "evidence_ratio"),
         ({"release_margin": -0.1}, "release_margin"),
         ({"evidence_tests": ("coin", "smell")}, "test smell is unknown"),

@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from app.lab.defences.habits import MODELS, Crowd, draw
 from app.rating.detection import opinions as opinions_module
 from app.rating.detection.evidence import Evidence, weigh
 from app.rating.detection.habits import estimate_habits
@@ -16,6 +15,7 @@ from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
+from stable_arena_lab.defences.habits import MODELS, Crowd, draw
 
 TASTES, FAMILIES = "tastes, sd 200", "tastes in families, sd 200"
 

@@ -8,10 +8,6 @@ import pytest
 from scipy.special import expit, logsumexp
 from scipy.stats import t as student
 
-from app.lab.attacks.arena import Setup, draw_arena
-from app.lab.defences.gains import SERVICE, rate
-from app.lab.defences.niche import Niche, draw_niche
-from app.lab.simulate import NATURAL_PER_ELO
 from app.rating.detection import score_errors
 from app.rating.detection.habits import Habits, estimate_habits
 from app.rating.detection.score_errors import (
@@ -27,7 +23,11 @@ from app.rating.detection.sided_cells import SidedCells
 from app.rating.errors import NotConvergedError
 from app.rating.fit.weights import weigh_votes
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells
+from stable_arena_lab.attacks.arena import Setup, draw_arena
+from stable_arena_lab.defences.gains import SERVICE, rate
+from stable_arena_lab.defences.niche import Niche, draw_niche
 
 ABILITY = np.array([-0.8, 0.0, 0.4, 1.5])
 

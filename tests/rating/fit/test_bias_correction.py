@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.arrow import observe
@@ -13,6 +12,7 @@ from app.rating.fit.bias import correct_bias, first_order_bias, mean_score_gradi
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.scale import typical_ability
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

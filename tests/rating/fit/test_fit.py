@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.errors import (
     NoCommonRankingError,
     NoFiniteMaximumError,
@@ -19,6 +18,7 @@ from app.rating.errors import (
 )
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.m_elo import fit_m_elo
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]

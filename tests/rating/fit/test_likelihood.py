@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.likelihood import Likelihood, laplacian
 from app.rating.fit.partition import Partition
 from app.rating.fit.rows import CHUNK
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells
 
 MODELS, ANNOTATORS = 5, 4

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lab.maxima import climb_from_random_starts, draw_two_camps
 from app.rating.errors import NotConvergedError
 from app.rating.fit import maxima, solution
 from app.rating.fit.likelihood import Likelihood
@@ -15,6 +14,7 @@ from app.rating.settings import LoopSettings
 from app.rating.uncertainty.notices import find_notices
 from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.rating import Rating, estimate
+from stable_arena_lab.maxima import climb_from_random_starts, draw_two_camps
 
 USUAL = LoopSettings(min_votes=0, interval="none")
 SEEK = replace(USUAL, seek_higher=True)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.errors import NotConvergedError
 from app.rating.fit import prior_spread
 from app.rating.fit.prior_spread import _Marginal, dispersion, estimate_spread, fit_with_estimated_prior
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.abilities import shadow_abilities
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.votes.cells import Cells, aggregate
 
 MakeCells = Callable[[SimulatedVotes], Cells]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError
 
-from app.lab.simulate import simulate_votes
 from app.rating import arrays as sums
 from app.rating.arrays import distinct, sum_by_key
 from app.rating.compiled import compiled
@@ -22,6 +21,7 @@ from app.rating.fit.partition import Partition
 from app.rating.fit.result import FitResult
 from app.rating.fit.rows import CellRows
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.covariance import covariance
 from app.rating.verdict.round import run_round
 from app.rating.votes import graph

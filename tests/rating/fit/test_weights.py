@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lab.attacks.arena import Setup, draw_arena
-from app.lab.attacks.tuned import Tuning, draw_tuned
 from app.rating.fit.abilities import shadow_abilities
 from app.rating.fit.weights import FREE, weigh_abilities, weigh_votes
 from app.rating.settings import LoopSettings, check_settings
@@ -14,6 +12,8 @@ from app.rating.verdict.round import run_round
 from app.rating.verdict.slices import fit_slice, hold_abilities
 from app.rating.votes.cells import Cells, aggregate
 from stable_arena import AmElo
+from stable_arena_lab.attacks.arena import Setup, draw_arena
+from stable_arena_lab.attacks.tuned import Tuning, draw_tuned
 
 SETTINGS = LoopSettings(min_votes=0, flag_rule="threshold", interval="none")
 LIMIT = 1.25

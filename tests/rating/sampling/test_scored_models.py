@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from app.lab.simulate import simulate_votes
 from app.rating.sampling.scored_models import find_newcomers, information_covariance, scored_models
 from app.rating.settings import Interval, LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.arrays import Floats
 from app.rating.settings import LoopSettings, Method
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from app.lab.battles.rounds import vote_in_rounds
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.sampling.policies import POLICIES
 from app.rating.settings import LoopSettings, PairPolicy, SamplingSettings
 from app.rating.uncertainty.matchups import predict_matchups
 from app.rating.verdict.rating import estimate
 from app.rating.votes.cells import Cells, aggregate
+from stable_arena_lab.battles.rounds import vote_in_rounds
 
 MODELS, SCORE_SD, ABILITY_SD, TIES = 20, 140.0, 0.3, 0.35
 SETTINGS = LoopSettings()

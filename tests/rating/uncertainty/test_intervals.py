@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.m_elo import fit_m_elo
 from app.rating.fit.scale import typical_ability, unit_widths
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.covariance import Covariance, _freedom, covariance, critical_values
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round

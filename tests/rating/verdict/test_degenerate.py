@@ -9,11 +9,11 @@ from scipy.integrate import quad
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from app.lab.simulate import simulate_votes
 from app.rating.errors import NoFiniteScoreError, VotesError
 from app.rating.fit import strategy
 from app.rating.fit.m_elo import fit_m_elo
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.bounds import outside_bounds
 from app.rating.verdict.rating import Rating, estimate
 from app.rating.verdict.round import run_round

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import DecisionRule, LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.confidence import Confidence, measure_confidence
 from app.rating.verdict.forecast import (
     FEWEST,

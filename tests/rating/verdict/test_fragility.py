@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lab.attacks.arena import Setup, draw_arena
 from app.rating.errors import VotesError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
@@ -15,6 +14,7 @@ from app.rating.verdict import fewest, fragility
 from app.rating.verdict.fewest import fewest_votes
 from app.rating.verdict.fragility import _smallest, find_fragility
 from app.rating.verdict.rating import Rating, estimate
+from stable_arena_lab.attacks.arena import Setup, draw_arena
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.errors import NoCommonRankingError, VotesError
 from app.rating.fit import solution
 from app.rating.fit.scale import typical_ability
 from app.rating.fit.solution import Start, find_begin
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, draw_pairs, make_world, simulate_votes
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate
@@ -255,7 +255,6 @@ def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
         (LoopSettings(method="elo"), "method 'elo' is unknown; known are am-elo, m-elo"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(interval="wide"), "interval 'wide' is unknown"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(flag_rule="mood"), "flag_rule 'mood' is unknown"),  # type: ignore[arg-type]  # on purpose
-        (LoopSettings(flag_rule="probability", interval="none"), "flag_rule 'probability' needs an interval"),
         (LoopSettings(base=math.nan), "base must be finite"),
         (LoopSettings(base=math.inf), "base must be finite"),
         (LoopSettings(min_ability=math.nan), "min_ability must be a number"),

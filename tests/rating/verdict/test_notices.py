@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from app.lab.simulate import simulate_votes
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import simulate_votes
 from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating.errors import VotesError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.uncertainty.results import ModelEstimates
 from app.rating.verdict.rating import estimate
 from app.rating.verdict.round import run_round

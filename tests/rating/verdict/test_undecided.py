@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.lab.simulate import Role, simulate_votes
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, NotConvergedError, SaddlePointError
 from app.rating.fit import solution as solver
 from app.rating.fit import strategy
@@ -17,6 +16,7 @@ from app.rating.fit.result import FitResult, PriorSpread
 from app.rating.fit.solution import Solution, fit_models
 from app.rating.fit.strategy import fit_groups_apart
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import Role, simulate_votes
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells, aggregate

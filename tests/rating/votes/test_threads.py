@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.lab.simulate import SimulatedVotes, simulate_votes
 from app.rating import threads
 from app.rating.fit import rows
 from app.rating.settings import LoopSettings
+from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.threads import MOST_PARTS, map_parts, split
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
 from app.rating.verdict.rating import Rating

@@ -23,7 +23,7 @@ from app.rating.settings import Standing
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.impact.service import ImpactBusyError
-from app.votes.retractions import find_vote
+from app.votes.retractions.service import find_vote
 
 router = APIRouter(prefix="/console/annotators", include_in_schema=False, default_response_class=HTMLResponse)
 

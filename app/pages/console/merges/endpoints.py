@@ -12,10 +12,9 @@ from app.errors import BadInputError, ConflictError, NotFoundError
 from app.http.dependencies import ReadView, Transaction
 from app.http.sessions import signed_in
 from app.http.texts import Reason
-from app.merges import service as merges
-from app.merges.schemas import Merge, NewVersion
+from app.models import merges
 from app.models.queries import read_model_names
-from app.models.schemas import ModelName
+from app.models.schemas import Merge, ModelName, NewVersion
 from app.pages.console.flash import Flash
 from app.pages.console.rendering import redirect, render_console
 

@@ -13,8 +13,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Which annotators are flagged",
         (
-            "flag_rule", "min_ability", "flag_probability", "evidence_ratio", "evidence_tests", "release_margin",
-            "on_low_ability", "max_excluded_share",
+            "flag_rule", "min_ability", "evidence_ratio", "evidence_tests", "release_margin", "on_low_ability",
+            "max_excluded_share",
         ),
     ),
     (

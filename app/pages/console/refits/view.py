@@ -20,6 +20,7 @@ _STATES: dict[RefitState, tuple[str, Tone, str]] = {
 }
 TRIGGERS = {
     "schedule": "by the schedule",
+    "import": "because an import ended",
     "votes": "because of new votes",
     "request": "by request",
     "command": "from the command line",

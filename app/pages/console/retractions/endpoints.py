@@ -16,8 +16,7 @@ from app.pages.console.flash import Flash
 from app.pages.console.rendering import redirect, render_console
 from app.rating.errors import counted
 from app.votes.queries import Target
-from app.votes.retractions import list_retractions, retract_votes
-from app.votes.withdrawals.service import withdraw_retraction
+from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
 
 router = APIRouter(prefix="/console/retractions", include_in_schema=False, default_response_class=HTMLResponse)
 

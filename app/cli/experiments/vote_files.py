@@ -1,0 +1,51 @@
+"""The votes of a file, for an experiment."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.cli.progress import Stages
+from app.errors import BadInputError
+from app.imports.formats import read_vote_file
+from app.imports.formats.indexing import encode
+from app.rating.votes.cells import Cells
+from app.rating.votes.indexed import IndexedVotes
+
+
+@dataclass(frozen=True)
+class NamedCells:
+    """Cells, and the names of models and annotators by index."""
+
+    cells: Cells
+    models: list[str]
+    annotators: list[str]
+
+
+def open_named(file: Path, stages: Stages) -> NamedCells:
+    """Read a vote file as cells.
+
+    Raises
+    ------
+    BadInputError
+        It has invalid records.
+    """
+    indexed = read_indexed(file, stages)
+    return NamedCells(indexed.aggregate(), indexed.models, indexed.annotators)
+
+
+def read_indexed(file: Path, stages: Stages) -> IndexedVotes:
+    """Read a vote file as arrays.
+
+    Raises
+    ------
+    BadInputError
+        It has invalid records.
+    """
+    stages.stage("reading")
+    votes = read_vote_file(file, progress=stages.share)
+    if votes.rejected:
+        raise BadInputError(
+            f"{file}: {votes.rejected:,} of {votes.rows_read:,} records are not valid votes",
+            tuple(votes.faults),
+            n_errors=votes.rejected,
+        )
+    return encode(votes.frame)

@@ -1,0 +1,72 @@
+"""The parameters of `POST /imports`: in the query, or fields of a form beside its file."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.errors import BadInputError, FieldError
+from app.imports.formats.days import DayOrder
+from app.imports.formats.schemas import find_schema
+from app.imports.formats.schemas.renamed import read_columns
+from app.imports.service import ImportOptions
+from app.imports.upload import MAX_FILE_NAME_LENGTH
+from app.naming.names import name_error
+
+
+class ImportParameters(BaseModel):
+    """What is said about a file that is uploaded."""
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_name: str | None = Field(
+        None, alias="schema", description="Name of the file's format; by default it is detected from the columns."
+    )
+    annotator_column: str | None = Field(
+        None, description="Column with the annotator; by default annotator, judge, user_id and similar names."
+    )
+    pool_annotators: bool = Field(False, description="Treat all votes as those of one annotator, named pooled.")
+    skip_invalid: bool = Field(False, description="Leave out invalid records instead of refusing the file.")
+    again: bool = Field(False, description="Import the file even if it was imported before.")
+    new_rows_only: bool = Field(False, description="Leave out the votes that are on record already, by what they say.")
+    allow_repeats: bool = Field(
+        False, description="Record votes that say the same as votes on record too, as further votes."
+    )
+    columns: str | None = Field(
+        None, max_length=2000, description="Columns with other names, as `winner=Label,model_a=First`."
+    )
+    annotator_prefix: str = Field(
+        "", max_length=100, description="Put before every annotator, so that those of two studies stay apart."
+    )
+    dates: DayOrder | None = Field(
+        None, description="Order of day and month in dates such as 1/2/2026; by default what the file shows."
+    )
+    dry_run: bool = Field(
+        False,
+        description="Check and count the records without storing them; counts that need stored votes are null.",
+    )
+    filename: str = Field("upload", min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="Name of the file.")
+    format: Literal["csv", "tsv", "json", "jsonl", "parquet"] | None = Field(
+        None, description="Kind of the body; by default detected from `filename`, then from Content-Type."
+    )
+
+    def options(self) -> ImportOptions:
+        """Return the options of the import.
+
+        Raises
+        ------
+        BadInputError
+        """
+        if fault := name_error(self.filename):
+            raise BadInputError(f"filename {fault}", (FieldError("/filename", fault),))
+        if self.schema_name is not None:
+            find_schema(self.schema_name)
+        if self.annotator_column is not None and "\x00" in self.annotator_column:
+            raise BadInputError("/annotator_column: must not contain the character U+0000")
+        if self.columns is not None:
+            read_columns(self.columns)
+        if self.annotator_prefix and (fault := name_error(f"{self.annotator_prefix}x")):
+            raise BadInputError(f"/annotator_prefix: {fault}")
+        if self.pool_annotators and self.annotator_column is not None:
+            raise BadInputError("pool_annotators and annotator_column exclude each other")
+        given = self.model_dump(exclude={"filename", "format", "schema_name"})
+        return ImportOptions(schema=self.schema_name, **given)

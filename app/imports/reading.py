@@ -1,0 +1,150 @@
+"""Reads the file of an import that has begun, and records its votes or why it failed."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import structlog
+from sqlalchemy import Connection
+
+from app.database.anonymous_file import anonymous_temp_file
+from app.database.engine import Database
+from app.database.file_chunks import drop_chunks, read_chunks
+from app.errors import BadInputError, StableArenaError, UnavailableError
+from app.imports import queries as store
+from app.imports.formats import VoteReader
+from app.imports.formats.schemas import KNOWN_COLUMNS
+from app.imports.formats.schemas.choosing import ColumnsError
+from app.imports.loading import CLAIMS, ImportLoad
+from app.imports.recognised import refuse_recorded
+from app.imports.recognition import Recogniser, recognise_again
+from app.imports.service import OF_THE_RECORD, ImportOptions
+from app.imports.survey import Survey, refuse_faulty, survey_file
+
+log = structlog.get_logger()
+
+
+def run_import(
+    database: Database,
+    row: Mapping[str, Any],
+    max_expanded_bytes: int,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+) -> None:
+    """Run an import; whatever goes wrong with it ends on its record. It owns its transactions.
+
+    Parameters
+    ----------
+    row : of the import
+    stopped : asked for each batch; where it says so, the import goes on later
+
+    Raises
+    ------
+    UnavailableError
+        The database cannot be reached.
+    MemoryError
+    """
+    import_id = row["id"]
+    try:
+        with anonymous_temp_file() as (file, path):
+            file.writelines(read_chunks(database, import_id))
+            file.flush()
+            if not _import(database, row, path, max_expanded_bytes, stopped):
+                forget_claims(database, import_id)
+    except UnavailableError:
+        with contextlib.suppress(UnavailableError):
+            forget_claims(database, import_id)
+        raise
+    except MemoryError:
+        raise
+    except BadInputError as error:
+        detail = error.discreet(KNOWN_COLUMNS) if isinstance(error, ColumnsError) else error.detail
+        fail_import(database, import_id, detail.replace(str(path), row["file_name"]))
+    except (StableArenaError, OSError) as error:
+        fail_import(database, import_id, str(error))
+    except Exception as error:  # a bug: it ends on the log and on the import's record, not the worker
+        log.exception("import_broke", import_id=str(import_id))
+        fail_import(database, import_id, f"unexpected {type(error).__name__}")
+
+
+def _end_dry_run(database: Database, import_id: UUID, survey: Survey) -> None:
+    with database.begin() as conn:
+        store.add_faults(conn, import_id, _records(survey))
+        figures = _figures(survey)
+        figures["counts"] |= dict.fromkeys(OF_THE_RECORD)
+        store.end_import(conn, import_id, "done", **figures, rows_done=survey.rows)
+        drop_chunks(conn, import_id)
+
+
+def fail_import(database: Database, import_id: UUID, detail: str, survey: Survey | None = None) -> None:
+    """Record that an import failed, with what was read of its file."""
+    log.warning("import_failed", import_id=str(import_id), detail=detail)
+    with database.begin() as conn:
+        if survey is not None:
+            store.add_faults(conn, import_id, _records(survey))
+        figures = _figures(survey) if survey else {}
+        store.end_import(conn, import_id, "failed", detail=detail, **figures)
+        _forget_claims(conn, import_id)
+        drop_chunks(conn, import_id)
+
+
+def forget_claims(database: Database, import_id: UUID) -> None:
+    """Record that the process that began the import did not die of it."""
+    with database.begin() as conn:
+        _forget_claims(conn, import_id)
+
+
+def _import(
+    database: Database, row: Mapping[str, Any], path: Path, max_expanded_bytes: int, stopped: Callable[[], bool]
+) -> bool:
+    """Check the file and record its votes; False if the runner was stopped on the way."""
+    given = row["options"]
+    options = ImportOptions(**{name: given[name] for name in asdict(ImportOptions()) if name in given})
+    ending = given["suffix"]
+    reader = VoteReader(path, options.reading(), max_expanded_bytes=max_expanded_bytes, ending=ending)
+    load = ImportLoad(database, row["id"], stopped=stopped)
+    if row["rows_total"] is None:
+        recogniser = (
+            None
+            if options.dry_run
+            else Recogniser(database, content=not options.allow_repeats, exact=options.new_rows_only)
+        )
+        survey = survey_file(database, reader, stopped=stopped, recogniser=recogniser)
+        if survey is None:
+            return False
+        if recogniser is None:
+            _end_dry_run(database, row["id"], survey)
+            return True
+        try:
+            refuse_faulty(survey, row["file_name"], skip_invalid=options.skip_invalid)
+            found = recogniser.finish()
+            if not options.new_rows_only:
+                refuse_recorded(database, row["file_name"], found)
+        except BadInputError as error:
+            fail_import(database, row["id"], error.detail, survey)
+            return True
+        load.begin(survey)
+        recorded: pl.DataFrame | None = found.left_out(new_rows_only=options.new_rows_only)
+    else:
+        again = options.new_rows_only
+        recorded = recognise_again(database, reader, row["id"], new_rows_only=again, stopped=stopped)
+    return recorded is not None and load.run(reader, recorded)
+
+
+def _forget_claims(conn: Connection, import_id: UUID) -> None:
+    counts = dict(store.lock_import(conn, import_id)["counts"])
+    if counts.pop(CLAIMS, None) is not None:
+        store.change_import(conn, import_id, counts=counts)
+
+
+def _figures(survey: Survey) -> dict[str, Any]:
+    counts = {"rows": survey.rows, "rejected": survey.rejected, "skipped": survey.skipped}
+    return {"rows_total": survey.rows, "counts": counts, "notes": survey.notes}
+
+
+def _records(survey: Survey) -> list[dict[str, object]]:
+    return [{"record": r, "place": f.pointer, "kind": "invalid", "detail": f.detail} for r, f in survey.faults]

@@ -1,0 +1,69 @@
+"""The newest snapshot's state, for many readers with few looks at the database."""
+
+import asyncio
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from app.database.engine import Database
+from app.database.errors import DatabaseBusyError
+from app.leaderboard.new_votes import NewVotes
+from app.leaderboard.service import SnapshotState, find_state
+
+
+class NewestState:
+    """Finds the newest snapshot's state. Every reader gets it as of now; readers that come meanwhile share a look.
+
+    Belongs to one event loop; `find` may be called from any thread.
+
+    Parameters
+    ----------
+    patience_seconds : a look that takes longer is not waited for, and until it ends no other one is
+    """
+
+    def __init__(self, database: Database, *, patience_seconds: float = 5.0) -> None:
+        self._database = database
+        self._patience_seconds = patience_seconds
+        self._hangs = False
+        self._new_votes = NewVotes()
+        self._looking: asyncio.Task[SnapshotState] | None = None
+        self._next_look: asyncio.Task[SnapshotState] | None = None
+
+    async def read(self) -> SnapshotState:
+        """Return the newest snapshot's state, read after this call began.
+
+        Raises
+        ------
+        NoSnapshotError, UnavailableError
+        """
+        if self._next_look is None:
+            self._next_look = asyncio.create_task(self._look_after(self._looking))
+        look = self._next_look
+        try:
+            async with asyncio.timeout(0 if self._hangs else self._patience_seconds):
+                return await asyncio.shield(look)  # a reader who leaves does not take the others' look away
+        except TimeoutError:
+            self._hangs = True
+            raise DatabaseBusyError("the database does not answer in time") from None
+
+    def find(self, conn: Connection, snapshot: str | None = None, as_of: datetime | None = None) -> SnapshotState:
+        """Return the state of a snapshot, by id or number; of the newest at a time; or of the newest.
+
+        Raises
+        ------
+        NotFoundError, NoSnapshotError
+        """
+        return find_state(conn, snapshot, as_of, count_new_votes=self._new_votes.since)
+
+    async def _look_after(self, current: asyncio.Task[SnapshotState] | None) -> SnapshotState:
+        if current is not None:
+            await asyncio.wait([current])
+        self._looking, self._next_look = self._next_look, None
+        try:
+            return await asyncio.to_thread(self._look)
+        finally:
+            self._hangs = False
+
+    def _look(self) -> SnapshotState:
+        with self._database.read() as conn:
+            return self.find(conn)

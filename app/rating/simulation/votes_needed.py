@@ -1,0 +1,144 @@
+"""How many votes an arena needs until its ranking is right, and until its first models are decided."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit, ndtr
+from scipy.stats import rankdata
+
+from app.rating.arrays import Floats
+from app.rating.sampling.pair_weights import mix_pairs, pair_positions
+from app.rating.sampling.policies import draw_top_k
+from app.rating.sampling.scored_models import ScoredModels
+from app.rating.simulation.compared_policies import COMPARED
+from app.rating.simulation.pooled_arena import PooledArena
+from app.rating.threads import one_blas_thread
+
+FIRST_VOTES = 5  # for each model, before the first refit; on uniform pairs
+GROWTH = 1.1  # of the votes from one refit to the next
+PRIOR_SD = 3.0  # natural units, of the scores: it keeps the first fits finite
+DECREMENT = 1e-8
+MOST_VOTES = 1e10
+CORRELATION, CONFIDENCE = 0.95, 0.95
+DRAWS = 2_048  # of all scores together, by which the first k are decided
+SURE = 8  # refits in a row, in which the votes double, after which an answer is taken to stay
+
+
+@dataclass(frozen=True)
+class VotesNeeded:
+    """One arena under one policy.
+
+    Attributes
+    ----------
+    ranking : votes from which the rank correlation (Spearman) with the truth stays above .95
+    top : votes from which the first k stay decided: they are the true first k with a probability of .95, by the scores'
+        joint covariance
+    wrong : whether they are others than the true first k
+    """
+
+    policy: str
+    models: int
+    seed: int
+    ranking: float
+    top: float
+    wrong: bool
+
+
+@dataclass
+class _Since:
+    """The votes from which something is true, and for how many refits by now; infinitely many while it is not."""
+
+    votes: float = np.inf
+    refits: int = 0
+
+    def note(self, votes: float, holds: bool) -> None:
+        """Note whether it is true after a refit."""
+        self.votes = np.inf if not holds else min(self.votes, votes)
+        self.refits = self.refits + 1 if holds else 0
+
+
+@dataclass
+class _Tally:
+    """The votes so far, and the scores fitted to them."""
+
+    battles: Floats
+    wins: Floats
+    ties: Floats
+    R: Floats
+
+    def add(self, arena: PooledArena, battles: Floats, generator: np.random.Generator) -> None:
+        """Hold battles, those of the pairs i < j, and count the votes."""
+        wins, ties = arena.vote(battles, generator)
+        self.battles += battles + battles.T
+        self.wins += wins
+        self.ties += ties
+
+    def fit(self) -> Floats:
+        """Fit Bradley-Terry from the last scores, and return the covariance, widened by the votes' dispersion."""
+        score = (self.wins + self.ties / 2.0).sum(axis=1)
+        while True:
+            p = expit(self.R[:, None] - self.R[None, :])
+            gradient = score - (self.battles * p).sum(axis=1) - self.R / PRIOR_SD**2
+            information = -self.battles * p * (1.0 - p)
+            np.fill_diagonal(information, 1.0 / PRIOR_SD**2 - information.sum(axis=1))
+            factor = cho_factor(information, lower=True)
+            step = cho_solve(factor, gradient)
+            self.R = self.R + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
+            if float(step @ gradient) < DECREMENT:
+                break
+        covariance: Floats = cho_solve(factor, np.eye(len(self.R)))
+        return covariance * self._dispersion(p)
+
+    def _dispersion(self, p: Floats) -> float:
+        """Return the variance of the votes relative to a Bernoulli vote's: below 1 where there are ties."""
+        square = self.wins * (1.0 - p) ** 2 + self.ties * (0.5 - p) ** 2
+        square += (self.battles - self.wins - self.ties) * p**2
+        return float(square.sum() / (self.battles * p * (1.0 - p)).sum())
+
+
+@one_blas_thread()
+def count_votes(arena: PooledArena, policy: str, *, seed: int, k: int = 3, floor: float = 0.1) -> VotesNeeded:
+    """Let an arena run under a policy until both questions are answered.
+
+    A refit follows whenever the votes have grown by a tenth; then the pairs' probabilities are computed anew.
+
+    Parameters
+    ----------
+    policy : of `COMPARED`
+    k : how many models are to be decided, and what "top_k" is asked for
+    """
+    size, generator = len(arena.score), np.random.default_rng(seed)
+    pair, identities = pair_positions(size), np.arange(size)
+    battles, wins, ties = np.zeros((3, size, size))
+    tally = _Tally(battles, wins, ties, np.zeros(size))
+    truth, best = rankdata(arena.score), set(np.argsort(-arena.score)[:k].tolist())
+    probability = np.full(len(pair[0]), 1.0 / len(pair[0]))
+    votes, batch = 0.0, FIRST_VOTES * size
+    ranking, top = _Since(), _Since()
+    while min(ranking.refits, top.refits) < SURE and votes < MOST_VOTES:
+        new = np.zeros((size, size))
+        new[pair] = generator.multinomial(int(batch), probability)
+        tally.add(arena, new, generator)
+        covariance = tally.fit()
+        votes += batch
+        ranking.note(votes, float(np.corrcoef(rankdata(tally.R), truth)[0, 1]) > CORRELATION)
+        top.note(votes, _probability_of_leaders(tally.R, covariance, k) >= CONFIDENCE)
+        known = ScoredModels(np.ones(size, dtype=np.bool_), tally.R, covariance, tally.battles)
+        weight = mix_pairs(known, identities, COMPARED[policy], floor, k).weight.astype(np.float64)
+        probability = weight / weight.sum()
+        batch = max(round((GROWTH - 1.0) * votes), 1)
+    ranked, decided = min(ranking.votes, MOST_VOTES), min(top.votes, MOST_VOTES)
+    return VotesNeeded(policy, size, seed, ranked, decided, set(np.argsort(-tally.R)[:k].tolist()) != best)
+
+
+def _probability_of_leaders(R: Floats, covariance: Floats, k: int) -> float:
+    """Return the probability that the first k by R are the true first k; a bound where that is below `CONFIDENCE`."""
+    order = np.argsort(-R)
+    last, next_ = order[k - 1], order[k]
+    variance = covariance[last, last] + covariance[next_, next_] - 2.0 * covariance[last, next_]
+    most = float(ndtr((R[last] - R[next_]) / np.sqrt(variance)))  # that only these two are in order
+    if most < CONFIDENCE:
+        return most
+    contenders, inside = draw_top_k(R, covariance, k, draws=DRAWS)
+    return float(inside[:, np.isin(contenders, order[:k])].all(axis=1).mean())

@@ -1,0 +1,178 @@
+import contextlib
+import os
+import resource
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, ClassVar, TypeVar
+
+from app.errors import StableArenaError
+from app.refits.fit.child_process import LOWEST_PRIORITY, become_child, lower_priority
+
+T = TypeVar("T")
+
+_LOOK_UP_SECONDS = 1.0
+
+
+class ProcessLostError(StableArenaError):
+    """The process that worked was killed, by the service or by the system."""
+
+    code = "process-lost"
+    title = "The process died"
+
+
+class RememberingContext(SpawnContext):
+    """Spawns processes, and remembers the newest: a pool does not say which process it has started."""
+
+    child: SpawnProcess | None = None
+
+    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802  its name
+        """Return a process that is not started."""
+        self.child = SpawnProcess(*args, **kwargs)
+        return self.child
+
+
+class WorkProcess:
+    """One child process that works: it does not slow requests down, and the service survives if it is killed.
+
+    Parameters
+    ----------
+    memory_bytes : that the child may have; None for as much as there is
+    priority : of the child, below this process' own: from 0, the same, to 19, the lowest
+    prepare : called in the child before its first work, to configure its log, for example
+    """
+
+    work_name: ClassVar[str] = "work"
+    lost_error: ClassVar[type[ProcessLostError]] = ProcessLostError
+
+    def __init__(
+        self,
+        *,
+        memory_bytes: int | None = None,
+        priority: int = LOWEST_PRIORITY,
+        prepare: Callable[[], None] | None = None,
+    ) -> None:
+        self._memory_bytes = memory_bytes
+        self._priority = priority
+        self._prepare = prepare
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._parent_alive: Connection | None = None
+        self._context = RememberingContext()
+        self._stopped = False
+
+    def call(self, work: Callable[[], T], *, watch: Callable[[], None] = lambda: None) -> T:
+        """Call a function in the child; its errors are raised here.
+
+        Parameters
+        ----------
+        work : a module's function, bound to its arguments by `partial`: it is pickled for the child
+        watch : called at once and every second; the child is killed once it raises an error
+
+        Raises
+        ------
+        MemoryError
+            The work needs more than `memory_bytes`.
+        ProcessLostError
+            The child died or `stop` was called. The next call starts another child.
+        """
+        future: Future[T] | None = None
+        try:
+            future = self._submit(work)
+            _attend(future, watch)
+            return future.result()
+        except MemoryError:
+            self.discard()
+            raise
+        except (BrokenProcessPool, CancelledError) as error:
+            self.discard()
+            reason = "the worker was stopped" if self._stopped else f"the {self.work_name}'s process was killed"
+            if self._memory_bytes is not None and not self._stopped:
+                reason += f", or it ran out of memory: it may use {self._memory_bytes:,} bytes"
+            raise self.lost_error(reason) from error
+        finally:
+            if future is not None and not future.done():  # the wait for it ended by an error
+                self.discard()
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The memory that the child may have."""
+        return self._memory_bytes
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopped
+
+    def start(self) -> None:
+        """Start the child, which takes about a second, before there is something to do; replace one that died."""
+        with self._lock, contextlib.suppress(BrokenProcessPool):
+            self._open_pool().submit(os.getpid)
+            return
+        self.discard()
+        with self._lock:
+            self._open_pool()
+
+    def stop(self) -> None:
+        """Kill the child, whatever it is doing, and start no other."""
+        with self._lock:
+            self._stopped = True
+        self.discard()
+
+    def discard(self) -> None:
+        """Kill the child; the next work starts another."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+            parent_alive, self._parent_alive = self._parent_alive, None
+            child, self._context.child = self._context.child, None
+        if child is not None and child.pid is not None:  # or it could not be started
+            child.kill()  # one that hangs, or that still starts, does not notice that its pipe closes
+        if parent_alive is not None:
+            parent_alive.close()
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        with self._lock:
+            return self._open_pool().submit(work)
+
+    def _open_pool(self) -> ProcessPoolExecutor:
+        """Return the pool that has the child; call it with the lock held."""
+        if self._stopped:
+            raise self.lost_error("the worker was stopped")
+        if self._pool is None:
+            # Spawned: a fork would inherit the threads' locks and the database's sockets.
+            parent_death, self._parent_alive = self._context.Pipe(duplex=False)
+            self._pool = ProcessPoolExecutor(
+                1,
+                mp_context=self._context,
+                initializer=_become_work_process,
+                initargs=(parent_death, self._memory_bytes, self._priority, self._prepare),
+            )
+            self._pool.submit(os.getpid)  # this starts the child, which takes its end along
+            parent_death.close()
+        return self._pool
+
+
+def _attend(future: Future[T], watch: Callable[[], None]) -> None:
+    """Wait for the work, and watch it meanwhile."""
+    while not future.done():
+        watch()
+        # Not concurrent.futures.wait, which never returns for a future that `stop` cancelled before it began.
+        with contextlib.suppress(TimeoutError):
+            future.exception(timeout=_LOOK_UP_SECONDS)
+            return
+
+
+def _become_work_process(
+    parent_death: Connection, memory_bytes: int | None, priority: int, prepare: Callable[[], None] | None
+) -> None:
+    if memory_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    lower_priority(priority)
+    become_child(parent_death)
+    if prepare is not None:
+        prepare()

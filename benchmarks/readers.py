@@ -1,0 +1,139 @@
+"""What readers without a key cost the votes: p50 and p99 of single votes, calm and with 16 readers on each address.
+
+The arena has 500 models and 12 snapshots. The readers ask again as soon as they have their answer; they are a process
+of their own with a lower priority and another address, as they would be elsewhere. `?new` stands for another query
+with every request, so that no answer was made before. The service is `stable-arena serve` with one server process;
+everything shares the machine, so only ratios say anything. Calm rounds and rounds with readers take turns: about three
+minutes.
+
+    python -m benchmarks.readers [SECONDS]
+
+`--unlimited` takes the limit of an address away, so that every request is answered.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+import httpx
+
+from app.opening import open_database_of
+from app.settings import Settings
+from benchmarks import strangers
+from benchmarks.large_arena import publish_large_arena
+
+READERS = 16
+ELSEWHERE = "127.0.0.{}"
+"""Every round has an address of its own: the limit of an address would refuse the readers of a later one."""
+NEW = "?new"
+ADDRESSES = (
+    "/",
+    "/api/v1/leaderboard",
+    "/api/v1/leaderboard?format=csv",
+    "/api/v1/matchups?format=csv",
+    "/compare",
+    "/matchups",
+    "/history",
+    "/models/provider-7/model-7-instruct",
+    "/compare?new",
+    "/?new",
+)
+P99, MEMORY = 2.0, 100.0
+
+
+async def read(address: str, path: str, local: str) -> None:
+    """Be the readers until the process is asked to end; print how many answers there were of each status."""
+    statuses: Counter[int] = Counter()
+    numbers = count()
+
+    async def keep_reading() -> None:
+        transport = httpx.AsyncHTTPTransport(local_address=local)
+        headers = {"Accept-Encoding": "gzip"}
+        async with httpx.AsyncClient(base_url=address, transport=transport, timeout=120, headers=headers) as client:
+            while True:
+                asked = path.replace(NEW, f"?new={next(numbers)}")
+                async with client.stream("GET", asked) as answer:
+                    async for _ in answer.aiter_raw():
+                        pass
+                statuses[answer.status_code] += 1
+
+    tasks = [asyncio.create_task(keep_reading()) for _ in range(READERS)]
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: [task.cancel() for task in tasks])
+    await asyncio.wait(tasks)
+    print(dict(sorted(statuses.items())))
+
+
+@asynccontextmanager
+async def with_readers(address: str, path: str, answered: list[str]) -> AsyncIterator[None]:
+    """Let the readers run; add what they were answered."""
+    local = ELSEWHERE.format(2 + ADDRESSES.index(path))
+    command = ["nice", "-n", "10", sys.executable, "-m", "benchmarks.readers", "--read", address, path, local]
+    readers = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        await asyncio.sleep(2.0)  # until they have begun
+        yield
+    finally:
+        readers.terminate()
+        printed, _ = await readers.communicate()
+        answered.append(printed.decode().strip())
+
+
+async def measure(address: str, key: str, server: int) -> None:
+    """Take turns of calm and readers, and print what the readers change."""
+    await strangers.vote_steadily(address, key)  # names, caches
+    first = most = strangers.resident(server)
+    print(f"{'':38}{'calm p50':>10}{'p99 ms':>8}{'read p50':>10}{'p99 ms':>8}{'p99 ×':>7}{'MiB':>6}  answers")
+    for path in ADDRESSES:
+        calm = await strangers.vote_steadily(address, key)
+        answered: list[str] = []
+        async with with_readers(address, path, answered):
+            busy = await strangers.vote_steadily(address, key)
+            most = max(most, now := strangers.resident(server))
+        figures = [1000 * one for t in (calm, busy) for one in (statistics.median(t), strangers.p99(t))]
+        times = "".join(f"{one:>{width}.1f}" for one, width in zip(figures, (10, 8, 10, 8), strict=True))
+        print(f"{path:38}{times}{figures[3] / figures[1]:>7.1f}{now - first:>+6.0f}  {answered[0]}", flush=True)
+    print(
+        f"memory of the server: {first:.0f} MiB, at most {most - first:+.0f} MiB (target ≤ {MEMORY:.0f}); "
+        f"p99: target ≤ {P99:.0f} ×"
+    )
+
+
+def main() -> None:
+    """Start the service and measure, or be the readers of a measurement."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seconds", type=float, nargs="?", default=6.0, help="how long a round is")
+    parser.add_argument(
+        "--read", nargs=3, metavar=("ADDRESS", "PATH", "LOCAL"), help="be the readers; the benchmark starts this"
+    )
+    parser.add_argument("--unlimited", action="store_true", help="without the limit of an address")
+    given = parser.parse_args()
+    if given.read:
+        asyncio.run(read(*given.read))
+        return
+    strangers.SECONDS = given.seconds
+    with tempfile.TemporaryDirectory(prefix="stable-arena-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)  # under root the database runs as another user
+        settings = Settings(data_dir=folder / "data")
+        environment = {**os.environ, "STABLE_ARENA_DATA_DIR": str(settings.data_dir)}
+        if given.unlimited:
+            environment["STABLE_ARENA_SERVER__ANONYMOUS_REQUESTS_PER_MINUTE"] = "none"
+        serve = ["-m", "app.cli", "serve", "--port", "0", "--no-worker"]
+        with open_database_of(settings) as database:
+            publish_large_arena(database)
+            key = strangers.make_key(database)
+            with strangers.started(serve, environment) as (service, address):
+                asyncio.run(measure(address, key, strangers.server_of(service)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from app.cli.experiments.charts import Spec, axis, category, colours, layer, panel, row_of, stacked
+from app.cli.experiments.options import (
+    FigureOption,
+    FileArgument,
+    FormatOption,
+    MinVotesOption,
+    SeedOption,
+    ShufflesOption,
+    SimulatedOption,
+)
+from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
+from app.cli.progress import showing_stages
+from stable_arena_lab.commands.sources import open_source
+from stable_arena_lab.methods import ELO_SHUFFLES, EVERY_METHOD
+from stable_arena_lab.scores import compare_scores
+
+
+def scores(
+    file: FileArgument = None,
+    simulated: SimulatedOption = False,
+    min_votes: MinVotesOption = 50,
+    shuffles: ShufflesOption = ELO_SHUFFLES,
+    seed: SeedOption = 0,
+    output_format: FormatOption = "table",
+    figure: FigureOption = None,
+) -> None:
+    """Rate by every method: scores, losses and predicted win rates (the am-ELO paper's Figures 3 and 4)."""
+    check_figure(figure)
+    started = time.perf_counter()
+    with showing_stages() as stages:
+        source = open_source(file, simulated=simulated, min_votes=min_votes, stages=stages)
+        stages.stage("rating")
+        found = compare_scores(source.arena(seed), seed=seed, shuffles=shuffles)
+    rows, losses, pairs = ([asdict(row) for row in part] for part in found)
+    report = Report(
+        experiment="scores",
+        settings={**source.settings, "shuffles": shuffles, "seed": seed},
+        results={"scores": rows, "losses": losses, "pairs": pairs},
+        tables=[_table(rows, source.title), _losses(losses)],
+        notes=[
+            "± : standard deviation between single orders (elo) or resamples (elo bootstrap); the others have none.",
+            "The JSON document has the pairs of models too: how often the first wins, as voted and as predicted.",
+        ],
+        chart=_chart(rows, pairs),
+        seconds=time.perf_counter() - started,
+    )
+    publish(report, output_format, figure)
+
+
+def _table(rows: Rows, title: str) -> Table:
+    lines: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        lines.setdefault(row["model"], {"model": row["model"]})[row["method"]] = row
+    ordered = sorted(lines.values(), key=lambda line: -(line["am-elo robust"]["score"] or -1e9))
+    columns = {str(method): _score_by(method) for method in EVERY_METHOD}
+    return table(f"Scores · {title}", ordered, {"Model": word("model"), **columns}, text=["Model"])
+
+
+def _score_by(method: str) -> Callable[[Row], str]:
+    def score(line: Row) -> str:
+        row = line[method]
+        if row["score"] is None:
+            return "–"
+        return f"{row['score']:.1f}" + (f" ± {row['sd']:.1f}" if row["sd"] else "")
+
+    return score
+
+
+def _losses(rows: Rows) -> Table:
+    return table("−ℓ per vote", rows, {"Method": word("method"), "Loss": number("loss", 5)}, text=["Method"])
+
+
+def _chart(rows: Rows, pairs: Rows) -> Spec:
+    known = [row for row in rows if row["score"] is not None]
+    best_first = [row["model"] for row in sorted(known, key=lambda row: -row["score"]) if row["method"] == "m-elo"]
+    ends = [{**row, "low": row["score"] - row["sd"], "high": row["score"] + row["sd"]} for row in known]
+    bars = layer("rule", channels={"y": axis("low", "score"), "y2": {"field": "high"}}, opacity=0.5)
+    points = layer("point", channels={"y": axis("score", "score")}, filled=True, size=15)
+    model = _unlabelled("model", best_first)
+    shown = panel(ends, "Scores", bars, points, x=model, color=colours("method", "method", EVERY_METHOD))
+    both = [
+        each
+        for pair in pairs
+        for each in (pair, {**pair, "model_a": pair["model_b"], "model_b": pair["model_a"], **_turned(pair)})
+    ]
+    maps = [
+        panel(
+            both, title, layer("rect"),
+            x=_unlabelled("model_b", best_first), y=_unlabelled("model_a", best_first),
+            color={**axis(key, "wins", domain=[0, 1]), "type": "quantitative"},
+        )
+        for key, title in (("voted", "Wins, as voted"), ("m_elo", "… m-ELO"), ("am_elo", "… am-ELO"))
+    ]  # fmt: skip
+    return stacked(row_of(shown), row_of(*maps))
+
+
+def _unlabelled(field: str, best_first: list[str]) -> Spec:
+    """Return a channel of models, the best first; dozens of names would hide each other."""
+    return {**category(field, "models, best first", best_first), "axis": {"labels": False, "ticks": False}}
+
+
+def _turned(pair: Row) -> dict[str, float | None]:
+    return {key: None if pair[key] is None else 1.0 - pair[key] for key in ("voted", "m_elo", "am_elo")}

@@ -1,0 +1,107 @@
+"""Small files that would become large in memory are refused by what is too large in them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from app.errors import BadInputError
+from app.imports.formats import ReadOptions, VoteReader, expansion, limits, read_vote_file
+
+Write = Callable[[str, str | bytes], Path]
+
+HEADER = "model_a,model_b,winner,annotator,comment\n"
+VOTE = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "k"}
+MEASURED = """
+import sys
+from pathlib import Path
+from app.errors import BadInputError
+from app.imports.formats import read_vote_file
+def most():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) >> 10
+before = most()
+try:
+    read_vote_file(Path(sys.argv[1]))
+except BadInputError as error:
+    print(most() - before, error.detail.removeprefix(sys.argv[1] + " "))
+"""
+
+
+def refused(path: Path) -> tuple[int, str]:
+    """Return how many MiB a process grows by that reads the file, and why it is refused."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(path)], capture_output=True, text=True, timeout=120, check=True
+    )
+    mebibytes, _, detail = done.stdout.strip().partition(" ")
+    return int(mebibytes), detail
+
+
+@pytest.mark.parametrize("mebibytes", [2, 100])
+def test_a_parquet_file_of_one_long_text(tmp_path: Path, mebibytes: int) -> None:
+    path = tmp_path / "v.parquet"
+    pl.DataFrame({**VOTE, "annotator": "k" * (mebibytes << 20)}).write_parquet(path, statistics=False)
+    assert path.stat().st_size < 10_000
+    grown, detail = refused(path)
+    assert (detail, grown < 30) == ("has a value of more than 1,048,576 bytes", True)
+
+
+def test_a_csv_file_of_many_columns(write: Write) -> None:
+    path = write("v.csv", f"model_a,model_b,winner,annotator{''.join(f',c{i}' for i in range(300_000))}\na,b,tie,k\n")
+    grown, detail = refused(path)
+    assert (detail, grown < 200) == ("has 300,004 columns, at most 2,000 are read", True)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_columns_of_parquet_count_inside_others_too(tmp_path: Path, inside: bool) -> None:
+    path = tmp_path / "v.parquet"
+    many = {f"c{i}": pl.lit(i) for i in range(2_000)}
+    columns = {"held": pl.struct(**many)} if inside else many
+    pl.DataFrame(VOTE).with_columns(**columns).write_parquet(path)
+    with pytest.raises(BadInputError, match=r"v\.parquet has 2,004 columns, at most 2,000 are read"):
+        VoteReader(path, ReadOptions())
+
+
+def test_as_many_columns_as_may_be(write: Write) -> None:
+    columns = [*VOTE, *(f"c{i}" for i in range(limits.MAX_COLUMNS - 4))]
+    assert read_vote_file(write("v.csv", f"{','.join(columns)}\na,b,tie,k\n")).rejected == 0
+    with pytest.raises(BadInputError, match="has 2,001 columns"):
+        read_vote_file(write("v.jsonl", json.dumps({**VOTE, **dict.fromkeys(columns, "x"), "one": "x"})))
+
+
+def test_a_long_value_is_an_error_of_its_record(write: Write, tmp_path: Path) -> None:
+    votes = [{**VOTE, "battle_id": "x" * length} for length in (3, 2**20 + 1)] + [VOTE] * 5
+    pl.DataFrame(votes).write_parquet(tmp_path / "v.parquet")
+    pl.DataFrame(votes).write_csv(tmp_path / "v.csv")
+    for path in (tmp_path / "v.parquet", tmp_path / "v.csv", write("v.json", json.dumps(votes))):
+        read = read_vote_file(path)
+        assert (read.frame.height, read.rejected) == (6, 1)
+        assert [fault.detail for fault in read.faults] == ["must have at most 1,048,576 bytes"]
+
+
+def test_records_of_the_longest_length(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "MAX_RECORD_BYTES", 3 * 2**20)
+    monkeypatch.setattr(expansion, "MAX_LINE_BYTES", 32 * 2**20)
+    text = "ü\n" * 2**19  # 1.5 MiB
+    for n in (1, 3):
+        files = [
+            write("v.csv", HEADER + 'a,b,tie,k,"x"\n' + f'a,b,tie,k,"{text * n}"\na,b,tie,k,\n' * 4),
+            write("v.jsonl", "\n".join(json.dumps({**VOTE, "comment": text * n}, ensure_ascii=False) for _ in "1234")),
+            write("v.json", json.dumps([{**VOTE, "comment": text * n}] * 2, ensure_ascii=False)),
+            write("w.json", json.dumps([{**VOTE, "comment": text * n}] * 2, ensure_ascii=False, indent=1)),
+        ]
+        for path in files:
+            if n == 1:
+                assert read_vote_file(path).rejected == 0
+            else:
+                with pytest.raises(BadInputError, match=r"a record of more than 3,145,728 bytes"):
+                    read_vote_file(path)
+
+
+def test_a_quote_that_is_never_closed_is_no_endless_record(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "MAX_RECORD_BYTES", 3 * 2**20)
+    with pytest.raises(BadInputError, match="a record of more than 3,145,728 bytes"):
+        read_vote_file(write("v.csv", HEADER + 'a,b,tie,k,"' + "x\n" * 2**22))
