@@ -12,7 +12,7 @@ import typer
 from app.cli.outputs import choose_format, write_output
 from app.errors import BadInputError
 from app.leaderboard.row_files import FORMULA
-from app.rating.estimators.chart import leaderboard_chart
+from app.rating.estimators.tables import leaderboard_chart
 
 Format = Literal["svg", "html"]
 

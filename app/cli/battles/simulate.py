@@ -13,10 +13,10 @@ from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, p
 from app.cli.experiments.vote_files import open_named
 from app.cli.progress import Stages, showing_stages
 from app.errors import BadInputError
-from app.rating.simulation.compared_policies import COMPARED
 from app.rating.simulation.parallel import Progress
 from app.rating.simulation.policy_comparison import PolicyRow, compare_policies
 from app.rating.simulation.pooled_arena import PooledArena, fitted_arena, simulated_arena
+from app.rating.simulation.votes_needed import COMPARED
 
 FEWEST_MODELS = 4  # more than are to be decided
 

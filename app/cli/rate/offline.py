@@ -12,9 +12,8 @@ from app.imports.formats import VoteFile
 from app.imports.formats.indexing import encode
 from app.rating.errors import NoFiniteMaximumError, VotesError, counted
 from app.rating.fit.cluster import fitting_on_cluster
-from app.rating.verdict.orders import rate_by_order
 from app.rating.verdict.round import rate_indexed
-from app.rating.verdict.rows import annotator_rows, count, model_rows
+from app.rating.verdict.rows import annotator_rows, count, model_rows, rate_by_order
 from app.rating.votes.cells import Cells
 from app.rating.votes.indexed import IndexedVotes
 

@@ -11,8 +11,7 @@ from app.leaderboard.confidence.schemas import LeaderboardConfidence, ModelConfi
 from app.leaderboard.confidence.sentences import describe_decision
 from app.leaderboard.service import check_leaderboard
 from app.rating.arrays import Floats
-from app.rating.verdict.confidence import MOST_MODELS, MOST_RANKS, Confidence
-from app.rating.verdict.forecast import forecast_pairs
+from app.rating.verdict.confidence import MOST_MODELS, MOST_RANKS, Confidence, forecast_pairs
 from app.rating.verdict.order import Decision, equality_cost, order_cost
 from app.snapshots.confidence import find_confidence
 from app.snapshots.schemas import SnapshotHead

@@ -7,12 +7,11 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.errors import VotesError, counted
-from app.rating.estimators.chart import Spec, leaderboard_chart
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
-from app.rating.estimators.tables import VotesLike
+from app.rating.estimators.tables import Spec, VotesLike, leaderboard_chart
 from app.rating.fit.elo import NATURAL_PER_ELO
 from app.rating.settings import check_numbers
-from app.rating.verdict.orders import EloRow, rate_by_order
+from app.rating.verdict.rows import EloRow, rate_by_order
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

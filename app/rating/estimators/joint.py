@@ -5,11 +5,10 @@ from typing import Any, ClassVar, Self, TypedDict
 import numpy as np
 
 from app.rating.errors import NoFiniteMaximumError, counted
-from app.rating.estimators.chart import Spec, leaderboard_chart
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
-from app.rating.estimators.tables import VotesLike, VoteTable, make_table
+from app.rating.estimators.tables import Spec, VotesLike, VoteTable, leaderboard_chart, make_table
 from app.rating.settings import DecisionRule, Interval, LoopSettings, Method
-from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.uncertainty.models import predict_matchups
 from app.rating.verdict.confidence import MOST_RANKS, Confidence, measure_confidence
 from app.rating.verdict.order import Verdict
 from app.rating.verdict.rating import Rating

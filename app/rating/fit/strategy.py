@@ -18,7 +18,6 @@ How often each step acts is of 600 tiny worlds (few annotators, up to 30 votes e
 
 import math
 from dataclasses import replace
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -118,7 +117,9 @@ def _fit_identified(
     """
     barred = np.zeros(cells.n_models, dtype=bool)
     identified = find_identified(pairs, components, np.ones(1))
-    for rounds in count(1):
+    rounds = 0
+    while True:
+        rounds += 1
         small = compact(_between(cells, identified), identified)
         label = components.label[small.models]
         try:
@@ -135,11 +136,10 @@ def _fit_identified(
         sign[small.annotators] = solution.fit.theta
         agreed = find_identified(_between(cells, ~barred), components, sign)
         if np.array_equal(agreed, identified):
-            break
+            return identified, small, solution
         if rounds >= IDENTIFICATION_ROUNDS:
             barred |= identified & ~agreed
         identified = agreed
-    return identified, small, solution
 
 
 def _bar_or_fit_apart(

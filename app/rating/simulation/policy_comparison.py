@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.simulation.compared_policies import COMPARED
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.pooled_arena import PooledArena
-from app.rating.simulation.votes_needed import VotesNeeded, count_votes
+from app.rating.simulation.votes_needed import COMPARED, VotesNeeded, count_votes
 
 BASELINE = "uniform"
 

@@ -1,6 +1,8 @@
 """How many votes an arena needs until its ranking is right, and until its first models are decided."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -8,12 +10,36 @@ from scipy.special import expit, ndtr
 from scipy.stats import rankdata
 
 from app.rating.arrays import Floats
+from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.sampling.pair_weights import mix_pairs, pair_positions
-from app.rating.sampling.policies import draw_top_k
+from app.rating.sampling.policies import POLICIES, Weigh, draw_top_k, mixed
 from app.rating.sampling.scored_models import ScoredModels
-from app.rating.simulation.compared_policies import COMPARED
 from app.rating.simulation.pooled_arena import PooledArena
 from app.rating.threads import one_blas_thread
+
+COVAL_POINTS = 300.0
+
+
+def coval(R: Floats, covariance: Floats, _pair_votes: Floats, _k: int) -> Floats:
+    """Prefer close pairs with wide intervals, as coval does: exp(−gap/300)·(ci_i + ci_j), gap in Elo points."""
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    gap = ELO_PER_NATURAL * np.abs(R[:, None] - R[None, :])
+    weights: Floats = np.exp(-gap / COVAL_POINTS) * (error[:, None] + error[None, :])
+    np.fill_diagonal(weights, 0.0)
+    return weights
+
+
+def _mixed(R: Floats, covariance: Floats, _pair_votes: Floats, k: int, *, share: float) -> Floats:
+    return mixed(R, covariance, k, top_k_share=share)
+
+
+COMPARED: Mapping[str, Weigh] = {
+    **{str(name): weigh for name, weigh in POLICIES.items()},
+    "coval": coval,
+    "mixed, 30 % top_k": partial(_mixed, share=0.3),
+    "mixed, 70 % top_k": partial(_mixed, share=0.7),
+}
+
 
 FIRST_VOTES = 5  # for each model, before the first refit; on uniform pairs
 GROWTH = 1.1  # of the votes from one refit to the next

@@ -10,9 +10,8 @@ from app.rating.fit.result import FitResult
 from app.rating.fit.weights import STEEPNESS
 from app.rating.settings import Interval
 from app.rating.threads import map_parts
-from app.rating.uncertainty.leverage import find_leverage, independent_amount
+from app.rating.uncertainty.clusters import UnitFrame, find_leverage, fix_unit, independent_amount
 from app.rating.uncertainty.ranks import contrast_errors
-from app.rating.uncertainty.unit import UnitFrame, fix_unit
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 
@@ -106,8 +105,8 @@ def covariance(
     Bread: the Schur complement of the observed information on the constraint of the published unit, abilities at the
     cap held; clustered, with the weights of votes that follow the abilities. Meat: the gradient by the scores of each
     cluster or vote, less the share of its ability, scaled up where a cluster supplies much of the information on a
-    model (`app.rating.uncertainty.leverage`); of a cluster also its part of the unit's equation
-    (`app.rating.uncertainty.unit`). Derivations: docs/math.md, "Uncertainty".
+    model (`app.rating.uncertainty.clusters`); of a cluster also its part of the unit's equation
+    (`app.rating.uncertainty.clusters`). Derivations: docs/math.md, "Uncertainty".
 
     References
     ----------

@@ -12,8 +12,8 @@ from app.rating.fit.arrow import Observed, observe
 from app.rating.fit.kernels import fill_rows
 from app.rating.fit.scale import ELO_PER_NATURAL, WIDTH
 from app.rating.threads import map_parts, one_blas_thread, split
+from app.rating.uncertainty.clusters import UnitFrame, fix_unit
 from app.rating.uncertainty.results import Estimate
-from app.rating.uncertainty.unit import UnitFrame, fix_unit
 from app.rating.uncertainty.vote_changes import DROPPED, VoteChange, VoteGroups, group_changes
 from app.rating.votes.cells import WORTH_A_THREAD, CellArrays
 

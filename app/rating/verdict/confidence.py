@@ -1,19 +1,200 @@
+"""How sure the order of a leaderboard is, and how many more votes a verdict takes."""
+
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from app.rating.arrays import Floats
+from app.rating.arrays import Floats, Indices, Mask
+from app.rating.compiled import compiled
 from app.rating.settings import DecisionRule
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.bounds import unscored_bounds
-from app.rating.verdict.forecast import forecast_decisions
-from app.rating.verdict.joint import JointScores, count_pairs_of, find_growth, join_scores, rank_probabilities
-from app.rating.verdict.order import Decision, Unscored, decide, unscored_level
+from app.rating.verdict.joint import (
+    SEED,
+    Growth,
+    JointScores,
+    count_pairs_of,
+    find_growth,
+    join_scores,
+    rank_probabilities,
+    widenings,
+)
+from app.rating.verdict.order import (
+    TUNED_TO,
+    Decision,
+    Unscored,
+    decide,
+    equality_cost,
+    order_cost,
+    sequential_multiples,
+    unscored_level,
+)
 from app.rating.verdict.rating import Rating
+
+QUANTILES = (0.1, 0.5, 0.9)
+PATHS = 200
+FEWEST, MOST = 0.02, 50.0
+"""Multiples of the votes so far between which forecasts lie. Fewer count as the fewest, more as infinite."""
+STEPS = 33
+DEEP = 4.5  # standard errors of a usual verdict, at which the degrees of freedom widen the errors
+
 
 MOST_MODELS = 500
 MOST_RANKS = 50
+
+
+@dataclass(frozen=True)
+class PairForecast:
+    """More votes until each of some pairs is certainly in order or certainly within the margin, shape (pairs,).
+
+    Attributes
+    ----------
+    low, median, high : the forecast's 10 %, 50 % and 90 % points; ∞ beyond 50 times the votes so far
+    """
+
+    low: Floats
+    median: Floats
+    high: Floats
+
+
+def more_votes(votes: float) -> Floats:
+    """Return the numbers of more votes that a forecast looks at, shape (STEPS,)."""
+    return np.geomspace(FEWEST * votes, MOST * votes, STEPS)
+
+
+def forecast_decisions(
+    joint: JointScores, growth: Growth, most: int, rule: DecisionRule, *,
+    contenders: Mask | None = None, paths: int = PATHS,
+) -> Floats:  # fmt: skip
+    """Forecast how many more votes make the verdict on the best k "decided" or "equal", for k = 1 … most.
+
+    Parameters
+    ----------
+    most : largest k, at most n − 1
+    contenders : the models that may come among the best `most`, shape (n,); the others are not looked at, which saves
+        time with many models. By default all
+
+    Returns
+    -------
+    array, shape (most, 3)
+        The 10 %, 50 % and 90 % points of the number of votes; ∞ beyond 50 times the votes so far.
+
+    Notes
+    -----
+    What the leaderboard will say after m more votes is, as seen from now, Ŝ(m) ~ N(Ŝ, Σ − Σ(m)), with independent
+    increments. Paths are drawn from it, and each is looked at as a refit would look: the first m with a verdict counts.
+    So a path holds both that the truth is not known, and that the scores will move on their way to it. Degrees of
+    freedom grow as the votes do. O(paths · STEPS · n²).
+
+    References
+    ----------
+    Spiegelhalter, Freedman and Blackburn, Monitoring clinical trials: conditional or predictive power?, Controlled
+    Clinical Trials 1986.
+    """
+    ahead = more_votes(growth.votes)
+    inside = np.ones(len(joint.score), dtype=np.bool_) if contenders is None else contenders
+    here, basis, columns = joint.score[inside], growth.basis[inside], len(growth.rate)
+    generator, known, at = np.random.default_rng(SEED), np.zeros(columns), np.zeros((paths, columns))
+    scores, errors = np.empty((STEPS, paths, len(here))), np.empty((STEPS, len(here), len(here)))
+    freedom = joint.contrast_freedom[np.ix_(inside, inside)]
+    for step, votes in enumerate(ahead):
+        fixed = 1.0 - growth.left(votes)
+        at += np.sqrt(np.maximum(fixed - known, 0.0)) * generator.standard_normal(at.shape)
+        known = fixed
+        wide = widenings(DEEP, freedom * (1.0 + votes / growth.votes))
+        scores[step], errors[step] = here + at @ basis.T, wide * growth.errors(votes, inside)
+    first = np.full((most, paths), STEPS, dtype=np.int64)
+    order = np.argsort(-scores, axis=2)
+    n = len(joint.score)
+    of_order = np.array([order_cost(rule, k, n) for k in range(1, most + 1)])
+    find_first_settled(scores, order, errors, TUNED_TO, of_order, equality_cost(rule, n), rule.margin, first)
+    return _quantiles(first, ahead)
+
+
+def forecast_pairs(
+    gap: Floats, errors: Floats, doubled: Floats, freedom: Floats, *,
+    votes: float, costs: tuple[float, float], margin: float, paths: int = PATHS,
+) -> PairForecast:  # fmt: skip
+    """Forecast how many more votes settle each pair by itself.
+
+    Parameters
+    ----------
+    gap, errors, freedom : S_i − S_j, its standard error and degrees of freedom, shape (pairs,)
+    doubled : the standard error after as many votes again
+    votes : so far
+    costs : of the two statements, order and equality (`app.rating.verdict.order`)
+    margin : Elo points
+
+    Notes
+    -----
+    As `forecast_decisions`, with the information on the pair growing in proportion: 1/v(m) = (1 + g m/votes)/v, g such
+    that v(votes) is as given.
+    """
+    growth = np.maximum((errors / np.maximum(doubled, np.finfo(float).tiny)) ** 2 - 1.0, 0.0)
+    ahead = more_votes(votes)
+    generator, at, known = np.random.default_rng(SEED), np.zeros((paths, len(gap))), np.zeros(len(gap))
+    first = np.full((len(gap), paths), STEPS, dtype=np.int64)
+    for step, more in enumerate(ahead):
+        left = 1.0 / (1.0 + growth * more / votes)
+        increment = np.sqrt(np.maximum(1.0 - left - known, 0.0)) * generator.standard_normal((paths, 1))
+        at, known = at + increment, 1.0 - left
+        size = np.abs(gap + errors * at)
+        error = errors * np.sqrt(left) * widenings(DEEP, freedom * (1.0 + more / votes))
+        half = error * sequential_multiples(error, costs[0])
+        equal = size + error * sequential_multiples(error, costs[1]) <= margin
+        settled = ((size > half) | equal) & (error > 0)
+        first = np.minimum(first, np.where(settled, step, STEPS).T)
+    return PairForecast(*_quantiles(first, ahead).T)
+
+
+def _quantiles(first: Indices, ahead: Floats) -> Floats:
+    """Return the quantiles of the numbers of votes at these steps, by row; ∞ for the step after the last."""
+    votes = np.append(ahead, math.inf)
+    ordered = np.sort(first, axis=1)
+    places = [min(int(quantile * first.shape[1]), first.shape[1] - 1) for quantile in QUANTILES]
+    found: Floats = votes[ordered[:, places]]
+    return found
+
+
+@compiled
+def find_first_settled(
+    scores: Floats, order: Indices, errors: Floats, tuned_to: float, of_order: Floats, of_equality: float,
+    margin: float, first: Indices,
+) -> None:  # fmt: skip
+    """Set first[k − 1, path] to the first step at which each of the best k is above, or as good as, each other model.
+
+    Parameters
+    ----------
+    scores, order : of every model at every step of every path, and its models best first, shape (steps, paths, n)
+    errors : of the differences at every step, shape (steps, n, n)
+    tuned_to, margin : of the criterion (`app.rating.verdict.order`)
+    of_order, of_equality : the costs of the two statements; of_order for each k, shape (most,)
+    first : the number of steps where there is none, shape (most, paths)
+    """
+    steps, paths, n = scores.shape
+    for path in range(paths):
+        for k in range(1, first.shape[0] + 1):
+            for step in range(steps):
+                score, ranked, error = scores[step, path], order[step, path], errors[step]
+                settled = True
+                for i in range(k - 1, -1, -1):  # those next to the border first: most often they are not settled
+                    for j in range(k, n):
+                        a, b = ranked[i], ranked[j]
+                        gap, v = score[a] - score[b], error[a, b] ** 2
+                        share = v / tuned_to**2
+                        growth = math.log(1.0 + 1.0 / share) if share > 0.0 else math.inf
+                        above = gap * gap > v * (1.0 + share) * (growth + of_order[k - 1])
+                        if not above:
+                            half = math.sqrt(v * (1.0 + share) * (growth + of_equality))
+                            settled = gap + half <= margin
+                        if not settled:
+                            break
+                    if not settled:
+                        break
+                if settled:
+                    first[k - 1, path] = step
+                    break
 
 
 @dataclass(frozen=True)

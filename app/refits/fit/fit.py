@@ -6,7 +6,7 @@ import numpy as np
 from app.rating.compiled import timing_compilation
 from app.rating.detection.evidence import weigher_of_votes
 from app.rating.settings import LoopSettings
-from app.rating.uncertainty.matchups import predict_matchups
+from app.rating.uncertainty.models import predict_matchups
 from app.rating.uncertainty.results import RatingNotice
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round

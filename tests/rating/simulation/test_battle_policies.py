@@ -5,10 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from app.rating.simulation.compared_policies import COMPARED, coval
 from app.rating.simulation.policy_comparison import PolicyRow, compare_policies, summarise
 from app.rating.simulation.pooled_arena import pooled_arena, simulated_arena
-from app.rating.simulation.votes_needed import VotesNeeded, count_votes
+from app.rating.simulation.votes_needed import COMPARED, VotesNeeded, count_votes, coval
 from app.rating.simulation.worlds import NATURAL_PER_ELO, World
 
 

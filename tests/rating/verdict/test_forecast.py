@@ -8,15 +8,16 @@ from scipy.special import expit
 from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import DecisionRule, LoopSettings
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
-from app.rating.verdict.confidence import Confidence, measure_confidence
-from app.rating.verdict.forecast import (
+from app.rating.verdict.confidence import (
     FEWEST,
     MOST,
     PATHS,
     STEPS,
+    Confidence,
     find_first_settled,
     forecast_decisions,
     forecast_pairs,
+    measure_confidence,
     more_votes,
 )
 from app.rating.verdict.joint import Growth, JointScores, count_pairs_of, find_growth, join_scores

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.rating.errors import VotesError
-from app.rating.verdict.orders import rate_by_order
+from app.rating.verdict.rows import rate_by_order
 from app.rating.votes.indexed import IndexedVotes
 
 

@@ -151,6 +151,25 @@ def test_what_no_way_down_decides_has_no_score_and_the_rest_has(monkeypatch: pyt
     assert 2 <= run_round(crowd(8, 30), ALL).models.identified.sum() < 6
 
 
+def test_a_saddle_point_of_one_group_alone_narrows_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fit of all groups failed in another way, so no direction says which of their models to bar."""
+    fit, failed = strategy.fit_models, list[float | None]()
+
+    def fail_at_first(small: Compact, component: np.ndarray, settings: LoopSettings, *rest: Any) -> Solution:
+        if settings.prior_sd == 0.5:
+            return fit(small, component, settings, *rest)
+        failed.append(settings.prior_sd)
+        raise NotConvergedError("on purpose", np.zeros(len(small.models)), np.ones(len(small.annotators)))
+
+    def meet_a_saddle(*_args: object) -> None:
+        raise SaddlePointError(np.zeros(2), np.ones(20), np.ones(2))
+
+    monkeypatch.setattr(strategy, "fit_models", fail_at_first)
+    monkeypatch.setattr(strategy, "fit_groups_apart", meet_a_saddle)
+    assert "prior-narrowed" in codes(run_round(crowd(8, 30), ALL))
+    assert failed == [1.0]
+
+
 def test_maximum_likelihood_that_does_not_converge_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(small: Compact, *_rest: object) -> None:
         raise NotConvergedError("on purpose", np.zeros(len(small.models)), np.ones(len(small.annotators)))
