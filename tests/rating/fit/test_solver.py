@@ -96,6 +96,7 @@ def test_abilities_that_are_all_held_leave_m_elo_and_their_own_curvature(cells: 
     ours = covariance(cells, held, together(cells), kind="sandwich", prior_sd=1.0, abilities=True)
     m_elo = covariance(cells, held, together(cells), kind="sandwich", prior_sd=None, abilities=False)
     np.testing.assert_allclose(ours.variance, m_elo.variance, rtol=1e-9)
+    assert not observe(cells, held, together(cells), prior_sd=None, abilities=False).ability_inverse().any()
     D = Likelihood(cells, 1.0).expand(R, np.ones(ANNOTATORS)).D
     np.testing.assert_allclose(ours.ability_se, 1 / np.sqrt(D), rtol=1e-9)
 
