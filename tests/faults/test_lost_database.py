@@ -157,9 +157,8 @@ def test_transactions_that_have_to_give_in(service: Any, monkeypatch: pytest.Mon
             cursor.execute(give_in.format(("40001", "40P01")[turn % 2]))
         return execute(self, cursor, *rest)
 
-    with service.traffic():
-        with monkeypatch.context() as patch:
-            patch.setattr(PGDialect_psycopg, "do_execute", give_in_sometimes)
-            service.wait_for_votes(20)
-            wait_until(lambda: len(turns) > 100)  # reads whose answers are kept need few statements
+    with service.traffic(), monkeypatch.context() as patch:
+        patch.setattr(PGDialect_psycopg, "do_execute", give_in_sometimes)
+        service.wait_for_votes(20)
+        wait_until(lambda: len(turns) > 100)  # reads whose answers are kept need few statements
     service.check("contended")
