@@ -5,12 +5,11 @@ import re
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from app.audit.queries import Head
-from app.audit.service import AuditEntry, list_entries, verify_log
+from app.audit.service import list_entries, verify_log
 from app.cli.options import PrintedOption
-from app.cli.outputs import write_json, write_tables
+from app.cli.outputs import print_result
 from app.cli.session import reading
 from app.cli.tables import make_table
 from app.errors import BadInputError
@@ -29,10 +28,15 @@ def list_log(
     """List who decided what, the newest first."""
     with reading() as conn:
         entries = list_entries(conn, limit=limit)
-    if output_format == "json":
-        write_json({"entries": [entry.model_dump(mode="json") for entry in entries]})
-    else:
-        write_tables([_table(entries)])
+    rows = [
+        (
+            str(entry.number), entry.happened_at.strftime("%Y-%m-%d %H:%M:%S %Z"), entry.actor, entry.action,
+            entry.subject, json.dumps(entry.detail, ensure_ascii=False),
+        )
+        for entry in entries
+    ]  # fmt: skip
+    table = make_table("No.", "When", "Who", "What", "On", "Detail", rows=rows)
+    print_result(output_format, {"entries": entries}, table)
 
 
 @audit.command()
@@ -56,12 +60,3 @@ def verify(
     else:
         entries = f"{found.entries:,} entries, all" if found.entries != 1 else "1 entry,"
         typer.echo(f"{entries} as written. Head: {found.entries}:{found.head}")
-
-
-def _table(entries: list[AuditEntry]) -> Table:
-    table = make_table("No.", "When", "Who", "What", "On", "Detail")
-    for entry in entries:
-        when = entry.happened_at.strftime("%Y-%m-%d %H:%M:%S %Z")
-        detail = json.dumps(entry.detail, ensure_ascii=False)
-        table.add_row(str(entry.number), when, entry.actor, entry.action, entry.subject, detail)
-    return table

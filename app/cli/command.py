@@ -57,7 +57,9 @@ COMMANDS = {
         "app.cli.reviews:impact",
         "Show the newest leaderboard without an annotator or, if the annotator does not count, with them.",
     ),
-    "diff": Listed("app.cli.diff:diff", "Say what moved between two snapshots, model by model, and what had changed."),
+    "diff": Listed(
+        "app.cli.leaderboard:diff", "Say what moved between two snapshots, model by model, and what had changed."
+    ),
     "battles": Listed(
         "app.cli.battles:battles", "See the battles that the service drew, and simulate other ways to draw them."
     ),
@@ -71,17 +73,17 @@ COMMANDS = {
         "Run the HTTP service until it is stopped (Ctrl-C, SIGTERM or SIGHUP); prints its address once it answers.",
     ),
     "migrate": Listed(
-        "app.cli.migrate:migrate",
+        "app.cli.installation:migrate",
         "Bring the database to the schema of this version; harmless when it is there already.",
     ),
     "doctor": Listed("app.cli.doctor:doctor", "Say what is well, what is not, and what to do about it."),
-    "backup": Listed("app.cli.backup:backup", "Write the whole database to one file, while votes come in."),
-    "restore": Listed("app.cli.restore:restore", "Fill an empty database from a backup, and check it by a refit."),
+    "backup": Listed("app.cli.backups:backup", "Write the whole database to one file, while votes come in."),
+    "restore": Listed("app.cli.backups:restore", "Fill an empty database from a backup, and check it by a refit."),
     "compile": Listed(
-        "app.cli.compile_kernels:compile_ahead",
+        "app.cli.installation:compile_ahead",
         "Compile the numeric kernels once, so that the first refit, `rate` or batch of votes need not.",
     ),
-    "import": Listed("app.cli.import_votes:import_votes", "Record the votes of a file."),
+    "import": Listed("app.cli.imports:import_votes", "Record the votes of a file."),
     "imports": Listed("app.cli.imports:imports", "List the imports of vote files, and undo one as a whole."),
     "retractions": Listed(
         "app.cli.retractions:retractions", "List retractions, retract votes, and take a retraction back."
@@ -98,18 +100,19 @@ COMMANDS = {
 
 
 class LazyGroup(TyperGroup):
-    """A group whose help page is made from `table`; it imports a command's module only to run the command."""
+    """A group with the commands of `table` after its own; it imports their modules only to run them."""
 
     table: ClassVar[Mapping[str, Listed]]
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, help=listed.line) for name, listed in self.table.items()}
+        self.commands.update({name: TyperCommand(name, help=listed.line) for name, listed in self.table.items()})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that the arguments name."""
-        name, _, rest = super().resolve_command(ctx, args)
-        return name, load_command(str(name), self.table[str(name)]), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        listed = self.table.get(str(name))
+        return name, command if listed is None else load_command(str(name), listed), rest
 
 
 def load_command(name: str, listed: Listed) -> Any:

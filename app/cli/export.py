@@ -7,7 +7,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from app.cli.options import read_form, read_time
+from app.cli.options import OutputOption, read_form, read_time
 from app.cli.outputs import check_output, choose_format, move_output
 from app.cli.session import open_session
 from app.database.engine import Database
@@ -37,9 +37,7 @@ def export(
             "write a folder.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
-    ] = None,
+    output: OutputOption = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Votes received at this time or later.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Votes received before this time.")] = None,
     model: Annotated[str | None, typer.Option(help="Votes on this model, by name or alias.")] = None,

@@ -1,11 +1,13 @@
-"""How a command fails: one line on standard error, then the places in the input, and an exit code."""
+"""How a command fails: one line on standard error, then the places in the input, and an exit code.
+
+Light, because every command and the help page load it.
+"""
 
 import sys
 from collections.abc import Callable, Sequence
 
 from typer import TyperException
 
-from app.cli.texts import one_line
 from app.errors import BadInputError, StableArenaError
 from app.rating.errors import NoCommonRankingError, NoFiniteMaximumError, RatingError, VotesError
 
@@ -14,6 +16,16 @@ FAILURE = 1
 SHOWN_ERRORS = 10
 
 _BAD_INPUT_ERRORS = (BadInputError, VotesError, NoFiniteMaximumError, NoCommonRankingError)
+
+
+def one_line(text: str) -> str:
+    r"""Return the text on one line, with every character that cannot be printed escaped (`\n`, `\x1b`).
+
+    Names in it come from strangers.
+    """
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text.strip()
+    )
 
 
 def run_guarded(command: Callable[[], object]) -> int:

@@ -1,46 +1,127 @@
-"""The command `stable-arena imports`: list the imports, and undo one."""
+"""The commands `stable-arena import` and `imports`: record vote files, list what was imported, and undo one."""
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.table import Table
 
-from app.cli.options import PrintedOption, check_reason
-from app.cli.outputs import write_json, write_tables
-from app.cli.session import changing, reading
+from app.auth.keys import COMMAND_LINE
+from app.cli.failures import one_line
+from app.cli.inputs import (
+    STDIN,
+    AnnotatorColumnOption,
+    ColumnsOption,
+    DatesOption,
+    FilesArgument,
+    PoolOption,
+    PrefixOption,
+    SchemaOption,
+    given_files,
+    prefix_of,
+)
+from app.cli.options import LimitOption, PrintedOption, ReasonOption, check_reason
+from app.cli.outputs import print_result, write_json
+from app.cli.progress import showing_stages
+from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table
-from app.cli.texts import one_line
-from app.imports.schemas import Import
-from app.imports.service import list_imports
+from app.imports.local import ImportReceipt, import_file
+from app.imports.schemas import ImportFault
+from app.imports.service import ImportOptions, list_imports
 from app.rating.errors import counted
 from app.votes.retractions.service import retract_votes
 
-_BY = "command line"
+_SHOWN = 10
 
 imports = typer.Typer(
     help="List the imports of vote files, and undo one as a whole.", add_completion=False, no_args_is_help=True
 )
 
 
-@imports.command("list")
-def show(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+def import_votes(
+    files: FilesArgument,
+    schema: SchemaOption = None,
+    columns: ColumnsOption = None,
+    annotator_column: AnnotatorColumnOption = None,
+    pool_annotators: PoolOption = False,
+    annotator_prefix: PrefixOption = "",
+    dates: DatesOption = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave out invalid records instead of refusing the file.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Import it even if the same file was imported before.")
+    ] = False,
+    new_rows_only: Annotated[
+        bool, typer.Option("--new-rows-only", help="Leave out the votes that are on record already.")
+    ] = False,
+    allow_repeats: Annotated[
+        bool, typer.Option("--allow-repeats", help="Record votes that are on record already as further votes.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check and count the records, but record nothing.")
+    ] = False,
     output_format: PrintedOption = "table",
 ) -> None:
+    """Record the votes of a file.
+
+    Several files are recorded one after the other. Every record is checked before the first is written. An import that
+    was killed is resumed when the same file is imported again; a file that was imported before is not imported twice.
+    Votes that contradict recorded ones are listed and left out.
+    """
+    options = ImportOptions(
+        schema=schema,
+        annotator_column=annotator_column,
+        pool_annotators=pool_annotators,
+        columns=columns,
+        annotator_prefix=annotator_prefix,
+        dates=dates,
+        skip_invalid=skip_invalid,
+        again=again,
+        new_rows_only=new_rows_only,
+        allow_repeats=allow_repeats,
+        dry_run=dry_run,
+    )
+    with given_files(files) as given, open_session() as session:
+        receipts = []
+        for file, path in zip(files, given, strict=True):
+            own = replace(options, annotator_prefix=prefix_of(annotator_prefix, path))
+            with showing_stages() as show:
+                receipt = import_file(
+                    session.database, path, own, requested_by=COMMAND_LINE, stage=show.stage, progress=show.share
+                )
+            receipts.append(receipt)
+            _print_errors("conflict", receipt.conflicts, receipt.counts.conflicts or 0)
+            _print_errors("not valid", receipt.faults, receipt.counts.rejected)
+            for note in receipt.notes:
+                typer.echo(one_line(f"note: {note}"), err=True)
+            if output_format == "table":
+                typer.echo(_sentence("standard input" if file == STDIN else file.name, receipt))
+    if output_format == "json":
+        plain = [_plain(receipt) for receipt in receipts]
+        write_json(plain[0] if len(plain) == 1 else {"imports": plain})
+
+
+@imports.command("list")
+def show(limit: LimitOption = 50, output_format: PrintedOption = "table") -> None:
     """List the imports, the newest first."""
     with reading() as conn:
         found = list_imports(conn, limit=limit)
-    if output_format == "json":
-        write_json({"imports": [one.model_dump(mode="json") for one in found]})
-    else:
-        write_tables([_table(found)])
+    rows = [
+        (
+            str(one.id), f"{one.created_at:%Y-%m-%d %H:%M}", one_line(one.file_name),
+            "undone" if one.undone_by else one.state, f"{one.counts.created:,}",
+        )
+        for one in found
+    ]  # fmt: skip
+    table = make_table("Import", "Created", "File", "State", "Votes", rows=rows, words=["File"])
+    print_result(output_format, {"imports": found}, table)
 
 
 @imports.command()
 def undo(
     import_id: Annotated[UUID, typer.Argument(metavar="ID", help="The import, as `imports list` shows it.")],
-    reason: Annotated[str, typer.Option(help="Why; it stays on record.")],
+    reason: ReasonOption,
     output_format: PrintedOption = "table",
 ) -> None:
     """Retract all votes of an import; an import that still runs ends.
@@ -48,17 +129,49 @@ def undo(
     The votes stay on record and do not count from the next refit on. The same file can be imported again.
     """
     with changing() as conn:
-        done = retract_votes(conn, "import", str(import_id), reason=check_reason(reason), retracted_by=_BY)
-    if output_format == "json":
-        write_json(done)
-    else:
-        typer.echo(f"{counted(done.votes, 'vote')} of import {import_id} retracted; they do not count from now on.")
+        done = retract_votes(conn, "import", str(import_id), reason=check_reason(reason), retracted_by=COMMAND_LINE)
+    said = f"{counted(done.votes, 'vote')} of import {import_id} retracted; they do not count from now on."
+    print_result(output_format, done, said)
 
 
-def _table(found: list[Import]) -> Table:
-    table = make_table("Import", "Created", "File", "State", "Votes", words=("File",))
-    for one in found:
-        state = "undone" if one.undone_by else one.state
-        created = f"{one.created_at:%Y-%m-%d %H:%M}"
-        table.add_row(str(one.id), created, one_line(one.file_name), state, f"{one.counts.created:,}")
-    return table
+def _print_errors(what: str, faults: tuple[ImportFault, ...], total: int) -> None:
+    for fault in faults[:_SHOWN]:
+        typer.echo(one_line(f"{what}: {fault.place}: {fault.detail}"), err=True)
+    if faults and total > _SHOWN:
+        typer.echo(f"… and {total - _SHOWN:,} more", err=True)
+
+
+def _plain(receipt: ImportReceipt) -> dict[str, Any]:
+    return {
+        "import_id": receipt.import_id and str(receipt.import_id),
+        **receipt.counts.model_dump(),
+        "already_imported": receipt.already_imported,
+        "resumed": receipt.resumed,
+        "conflict_places": _places(receipt.conflicts),
+        "invalid_places": _places(receipt.faults),
+    }
+
+
+def _places(faults: tuple[ImportFault, ...]) -> list[dict[str, str]]:
+    return [{"place": fault.place, "detail": fault.detail} for fault in faults]
+
+
+def _sentence(name: str, receipt: ImportReceipt) -> str:
+    name, counts = one_line(name), receipt.counts
+    if receipt.already_imported:
+        return f"{name} was imported before, so nothing was done (--again imports it once more)."
+    records = counted(counts.rows, "record")
+    if receipt.import_id is None:
+        votes = counted(counts.rows - counts.rejected - counts.skipped, "vote")
+        return (
+            f"{name}: {records}, {votes}, {counts.skipped:,} skipped, {counts.rejected:,} not valid. "
+            "Nothing was recorded, and nothing was compared with the recorded votes."
+        )
+    skipped = f", {counts.skipped:,} skipped" if counts.skipped else ""
+    replaced = f" ({counts.replaced:,} in place of earlier ones)" if counts.replaced else ""
+    retracted = f" ({counts.retracted:,} of retracted votes)" if counts.retracted else ""
+    return (
+        f"{name}: {records}, {counted(counts.created, 'vote')} recorded{replaced}, "
+        f"{counted(counts.duplicates or 0, 'duplicate')}{retracted}, {counted(counts.conflicts or 0, 'conflict')}, "
+        f"{counts.rejected:,} not valid{skipped}."
+    )

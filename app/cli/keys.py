@@ -4,17 +4,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from app.auth.callers import SCOPES
 from app.auth.keys import COMMAND_LINE, create_key, list_keys, revoke_key, rotate_key
 from app.auth.schemas import MAX_OVERLAP, Key
 from app.auth.sessions.service import make_link, sign_in_address
+from app.cli.failures import one_line
 from app.cli.options import Printed, PrintedOption
-from app.cli.outputs import write_json, write_tables
+from app.cli.outputs import print_result, write_json
 from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table
-from app.cli.texts import one_line
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", add_completion=False, no_args_is_help=True)
 
@@ -46,10 +45,15 @@ def show(output_format: PrintedOption = "table") -> None:
     """List the API keys, also the revoked ones, without their secrets."""
     with reading() as conn:
         records = list_keys(conn)
-    if output_format == "json":
-        write_json({"keys": [record.model_dump(mode="json") for record in records]})
-    else:
-        write_tables([_table(records)])
+    rows = [
+        (
+            record.prefix, one_line(record.name), ", ".join(record.scopes),
+            *(_minute(time) for time in (record.created_at, record.expires_at, record.revoked_at)),
+        )
+        for record in records
+    ]  # fmt: skip
+    table = make_table("Prefix", "Name", "Scopes", "Created", "Expires", "Revoked", rows=rows)
+    print_result(output_format, {"keys": records}, table)
 
 
 @keys.command()
@@ -98,14 +102,5 @@ def _show_once(record: Key, secret: str, output_format: Printed) -> None:
     typer.echo(secret)
 
 
-def _table(records: list[Key]) -> Table:
-    table = make_table("Prefix", "Name", "Scopes", "Created", "Expires", "Revoked")
-    for record in records:
-        times = (record.created_at, record.expires_at, record.revoked_at)
-        table.add_row(
-            record.prefix,
-            one_line(record.name),
-            ", ".join(record.scopes),
-            *(f"{time:%Y-%m-%d %H:%M}" if time else "" for time in times),
-        )
-    return table
+def _minute(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%d %H:%M}" if time else ""

@@ -1,4 +1,4 @@
-"""The command `stable-arena leaderboard`, and how it and `refit` print a published leaderboard."""
+"""The commands `stable-arena leaderboard` and `diff`, and how `refit` prints a published leaderboard."""
 
 from functools import partial
 from pathlib import Path
@@ -8,11 +8,15 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from app.cli.confidence import TABLE_OR_JSON, TableOrJson, print_confidence
-from app.cli.outputs import choose_format, write_json, write_output, write_tables
+from app.cli.options import OutputOption, Printed, PrintedOption
+from app.cli.outputs import choose_format, print_result, write_json, write_output, write_tables
 from app.cli.session import reading
-from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, make_table
+from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, make_table, number
 from app.errors import BadInputError
+from app.leaderboard.confidence.schemas import LeaderboardConfidence, MoreVotes
+from app.leaderboard.confidence.service import describe_confidence
+from app.leaderboard.diff.schemas import SnapshotDiff
+from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.formats import make_catalog
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import Leaderboard
@@ -23,6 +27,7 @@ from app.snapshots.schemas import LeaderboardMethod
 
 Format = Literal["table", "json", "csv", "parquet"]
 _Asked = Literal["table", "json", "csv", "parquet", "arena-catalog"]
+_PAIRS_SHOWN = 10
 _METHODS: tuple[LeaderboardMethod, ...] = get_args(LeaderboardMethod)
 
 
@@ -42,9 +47,7 @@ def leaderboard(
     output_format: Annotated[
         _Asked | None, typer.Option("--format", help="By default what --output ends in, else table.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
-    ] = None,
+    output: OutputOption = None,
     snapshot: Annotated[str | None, typer.Option(help="Id or number of a snapshot; the newest by default.")] = None,
     confidence: Annotated[
         int | None,
@@ -57,8 +60,8 @@ def leaderboard(
     if confidence is not None:
         if method != "am-elo" or compare is not None:
             raise BadInputError("--confidence goes with neither --method nor --compare: it is of am-elo alone")
-        shown = choose_format(_table_or_json(output_format), output, TABLE_OR_JSON)
-        print_confidence(confidence, tag, snapshot, shown, output)
+        shown = choose_format(_table_or_json(output_format), output, get_args(Printed))
+        _print_confidence(confidence, tag, snapshot, shown, output)
         return
     form: _Asked = choose_format(output_format, output, get_args(Format))
     others = _methods(compare)
@@ -71,6 +74,18 @@ def leaderboard(
         with reading() as conn:
             published = read_leaderboard(conn, choose(conn))
         write_leaderboard(published, form, output)
+
+
+def diff(
+    before: Annotated[str, typer.Argument(help="The earlier snapshot, by number or id.")],
+    after: Annotated[str, typer.Argument(help="The later snapshot, by number or id.")],
+    method: Annotated[LeaderboardMethod, typer.Option(help="Which leaderboard.")] = "am-elo",
+    output_format: PrintedOption = "table",
+) -> None:
+    """Say what moved between two snapshots, model by model, and what had changed."""
+    with reading() as conn:
+        found = compare_snapshots(conn, before, after, method=method)
+    print_result(output_format, found, *(f"• {sentence}" for sentence in found.summary), "", _differences(found))
 
 
 def write_leaderboard(published: Leaderboard, form: Format, output: Path | None = None) -> None:
@@ -88,8 +103,8 @@ def write_leaderboard(published: Leaderboard, form: Format, output: Path | None 
         write_tables([*parts, *_caption(published)], output)
 
 
-def _table_or_json(form: _Asked | None) -> TableOrJson | None:
-    if form in {None, *TABLE_OR_JSON}:
+def _table_or_json(form: _Asked | None) -> Printed | None:
+    if form is None or form == "table" or form == "json":  # noqa: PLR1714  mypy narrows by these
         return form
     raise BadInputError("--confidence is printed as table or json")
 
@@ -106,11 +121,11 @@ def _methods(text: str | None) -> list[LeaderboardMethod]:
 def _comparison(published: Leaderboard) -> Table:
     """Return the models' places by each method: what knowing the annotators changes."""
     others = list(published.models[0].compared) if published.models else []
-    table = make_table("Model", published.method, *others, words=["Model"], title="Side by side")
+    rows: list[list[str]] = []
     for row in published.models:
         places: list[Any] = [row, *(row.compared[other] for other in others)]
-        table.add_row(row.model, *(_place(one.rank, one.score) for one in places))
-    return table
+        rows.append([row.model, *(_place(one.rank, one.score) for one in places)])
+    return make_table("Model", published.method, *others, rows=rows, words=["Model"], title="Side by side")
 
 
 def _place(rank: int | None, score: float | None) -> str:
@@ -135,3 +150,51 @@ def _caption(published: Leaderboard) -> list[str]:
     if published.method == "am-elo" and published.tag is None and published.diagnostics.get("fragility", []) is None:
         lines.append("Which models are as good as tied is not computed yet: it follows soon after each refit.")
     return lines
+
+
+def _differences(found: SnapshotDiff) -> Table:
+    old, new = found.before.number, found.after.number
+    rows = [
+        (
+            one.model, one.kind, f"{one.rank_before or '–'}", f"{one.rank_after or '–'}",
+            number(one.score_before, 1), number(one.score_after, 1), number(one.change, 1),
+        )
+        for one in found.models
+    ]  # fmt: skip
+    columns = ("Model", "What", f"Rank in {old}", f"in {new}", f"Score in {old}", f"in {new} ", "Change")
+    return make_table(*columns, rows=rows, words=["Model", "What"])
+
+
+def _print_confidence(k: int, tag: str | None, snapshot: str | None, form: Printed, output: Path | None) -> None:
+    """Print whether the votes are enough to know the best k models, or write it to a file."""
+    with reading() as conn:
+        version = choose_leaderboard(conn, tag=tag, snapshot=snapshot)
+        found = describe_confidence(conn, version.snapshot, k=k, tag=version.tag)
+    if form == "json":
+        write_json(found, output)
+    else:
+        write_tables(_confidence(found), output)
+
+
+def _confidence(found: LeaderboardConfidence) -> list[RenderableType]:
+    names = [f"P(best {found.k})"] if found.k > 1 else []
+    rows = []
+    for row in found.models:
+        shares = [row.p_best, row.p_top_k][: 1 + len(names)]
+        rows.append([f"{row.rank}", row.model, f"{row.score:.1f}", *(f"{share:.3f}" for share in shares)])
+    parts: list[RenderableType] = [make_table("Rank", "Model", "Score", "P(best)", *names, rows=rows, words=["Model"])]
+    if found.undecided:
+        pairs = [
+            (pair.above, pair.below, f"{pair.gap:.1f}", f"{pair.half_width:.1f}", _range(pair.more_votes))
+            for pair in found.undecided[:_PAIRS_SHOWN]
+        ]
+        words = ("Above", "Below")
+        parts += ["", make_table(*words, "Gap", "Needed", "More votes", rows=pairs, words=words, title="Undecided")]
+        if found.undecided_pairs > _PAIRS_SHOWN:
+            parts.append(f"… and {counted(found.undecided_pairs - _PAIRS_SHOWN, 'pair')} more")
+    return [*parts, "", found.sentence]
+
+
+def _range(votes: MoreVotes) -> str:
+    low, high = ("many" if end is None else f"{end:,}" for end in (votes.low, votes.high))
+    return low if low == high else f"{low} to {high}"

@@ -4,21 +4,18 @@ from datetime import datetime
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from app.cli.options import PrintedOption, read_form
-from app.cli.outputs import write_json, write_tables
+from app.auth.keys import COMMAND_LINE
+from app.cli.failures import one_line
+from app.cli.options import ALL, PrintedOption, read_form
+from app.cli.outputs import print_result
 from app.cli.session import changing, reading
 from app.cli.tables import make_table
-from app.cli.texts import one_line
 from app.database.timestamps import from_midnight
 from app.errors import BadInputError
 from app.models.merges import mark_changed, merge_model, unmark_changed, unmerge_model
-from app.models.schemas import Merge, Model, ModelChange, NewAlias, NewModel, NewVersion, Unmerge
+from app.models.schemas import Merge, ModelChange, NewAlias, NewModel, NewVersion, Unmerge
 from app.models.service import add_alias, add_model, change_model, list_models
-
-_ALL = 2**31 - 1
-_BY = "command line"
 
 Name = Annotated[str, typer.Argument(help="The model's name, or an alias.")]
 Organization = Annotated[str | None, typer.Option(help="Who made it; empty removes the entry.")]
@@ -42,11 +39,17 @@ def show(
 ) -> None:
     """List the models by name."""
     with reading() as conn:
-        found = [one.public() for one in list_models(conn, limit=_ALL, archived=archived)]
-    if output_format == "json":
-        write_json({"models": [one.model_dump(mode="json") for one in found]})
-    else:
-        write_tables([_table(found)])
+        found = [one.public() for one in list_models(conn, limit=ALL, archived=archived)]
+    rows = [
+        (
+            one_line(one.name), *(one_line(value or "") for value in (one.organization, one.license, one.link)),
+            f"{one.released or ''}", f"{one.archived_at:%Y-%m-%d}" if one.archived_at else "",
+            one_line(one.merged_into or ""),
+        )
+        for one in found
+    ]  # fmt: skip
+    columns = ("Model", "Organization", "License", "Link", "Released", "Archived", "Merged into")
+    print_result(output_format, {"models": found}, make_table(*columns, rows=rows))
 
 
 @models.command()
@@ -60,7 +63,7 @@ def add(
     """Add a model before the first vote names it; needed where votes on unknown models are refused."""
     new = read_form(NewModel, {"name": name, **_given(organization, license, link, released)})
     with changing(creates=True) as conn:
-        added = add_model(conn, new, added_by=_BY)
+        added = add_model(conn, new, added_by=COMMAND_LINE)
     typer.echo(one_line(f"{added.name} was added."))
 
 
@@ -68,7 +71,7 @@ def add(
 def rename(name: Name, new_name: Annotated[str, typer.Argument(help="The new name.")]) -> None:
     """Rename a model; the old name becomes an alias for good."""
     with changing() as conn:
-        renamed = change_model(conn, name, read_form(ModelChange, {"name": new_name}), changed_by=_BY)
+        renamed = change_model(conn, name, read_form(ModelChange, {"name": new_name}), changed_by=COMMAND_LINE)
     typer.echo(one_line(f"{name} is now {renamed.name}; votes may still use the old name."))
 
 
@@ -78,7 +81,7 @@ def archive(
 ) -> None:
     """Hide a model from leaderboards; its votes still count."""
     with changing() as conn:
-        changed = change_model(conn, name, read_form(ModelChange, {"archived": not undo}), changed_by=_BY)
+        changed = change_model(conn, name, read_form(ModelChange, {"archived": not undo}), changed_by=COMMAND_LINE)
     typer.echo(one_line(f"{changed.name} is {'shown on leaderboards again' if undo else 'archived'}."))
 
 
@@ -91,7 +94,7 @@ def merge(
     """Let a model's votes count for another model: two spellings of one model. Votes keep their names."""
     body = read_form(Merge, {"into": into, "reason": reason})
     with changing() as conn:
-        merged = merge_model(conn, name, body, merged_by=_BY)
+        merged = merge_model(conn, name, body, merged_by=COMMAND_LINE)
     typer.echo(one_line(f"Votes on {merged.name} count for {merged.merged_into} from the next refit on."))
 
 
@@ -99,7 +102,9 @@ def merge(
 def unmerge(name: Name, reason: Reason = None) -> None:
     """Take a merge back: the model's votes count for itself again."""
     with changing() as conn:
-        found = unmerge_model(conn, name, reason=read_form(Unmerge, {"reason": reason}).reason, unmerged_by=_BY)
+        found = unmerge_model(
+            conn, name, reason=read_form(Unmerge, {"reason": reason}).reason, unmerged_by=COMMAND_LINE
+        )
     typer.echo(one_line(f"Votes on {found.name} count for itself from the next refit on."))
 
 
@@ -114,10 +119,10 @@ def changed(
     body = read_form(NewVersion, {"at": from_midnight(at), "reason": reason})
     with changing() as conn:
         if undo:
-            found = unmark_changed(conn, name, body, unmarked_by=_BY)
+            found = unmark_changed(conn, name, body, unmarked_by=COMMAND_LINE)
             said = f"Votes before {at} count for {found.name} from the next refit on."
         else:
-            version = mark_changed(conn, name, body, marked_by=_BY)
+            version = mark_changed(conn, name, body, marked_by=COMMAND_LINE)
             said = f"Votes on {version.model} before {at} count for {version.before} from the next refit on."
     typer.echo(one_line(said))
 
@@ -134,7 +139,7 @@ def alias(
     """Give a model another name, for good or for a period."""
     new = read_form(NewAlias, {"name": alias, "valid_from": valid_from, "valid_until": valid_until})
     with changing() as conn:
-        added = add_alias(conn, name, new, added_by=_BY)
+        added = add_alias(conn, name, new, added_by=COMMAND_LINE)
     typer.echo(one_line(f"{added.name} means {name}{_period(added.valid_from, added.valid_until)}."))
 
 
@@ -151,7 +156,7 @@ def set_facts(
     if not given:
         raise BadInputError("nothing to set: give --organization, --license, --link or --released")
     with changing() as conn:
-        changed = change_model(conn, name, read_form(ModelChange, given), changed_by=_BY)
+        changed = change_model(conn, name, read_form(ModelChange, given), changed_by=COMMAND_LINE)
     typer.echo(one_line(f"{changed.name}: recorded {', '.join(given)}."))
 
 
@@ -165,16 +170,3 @@ def _given(
 def _period(begin: datetime | None, end: datetime | None) -> str:
     parts = [f" from {begin:%Y-%m-%d %H:%M %Z}" if begin else "", f" until {end:%Y-%m-%d %H:%M %Z}" if end else ""]
     return "".join(parts) or " for good"
-
-
-def _table(found: list[Model]) -> Table:
-    table = make_table("Model", "Organization", "License", "Link", "Released", "Archived", "Merged into")
-    for one in found:
-        texts = (one.name, one.organization or "", one.license or "", one.link or "")
-        table.add_row(
-            *(one_line(value) for value in texts),
-            f"{one.released or ''}",
-            f"{one.archived_at:%Y-%m-%d}" if one.archived_at else "",
-            one_line(one.merged_into or ""),
-        )
-    return table

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
@@ -13,6 +14,14 @@ LONGEST_REASON = 2000
 
 Printed = Literal["table", "json"]
 PrintedOption = Annotated[Printed, typer.Option("--format", help="How to print the result.")]
+LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")]
+ReasonOption = Annotated[str, typer.Option(help="Why; it stays on record.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE", help="Write there instead of to standard output.")
+]
+
+ALL = 2**31 - 1
+"""The limit of a list that is not cut."""
 
 Form = TypeVar("Form", bound=BaseModel)
 

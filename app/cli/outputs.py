@@ -73,6 +73,14 @@ def write_tables(parts: Iterable[RenderableType], output: Path | None = None) ->
     write_output(render(parts, terminal=output is None and stdout_is_terminal()).encode(), output)
 
 
+def print_result(form: str, document: object, *parts: RenderableType) -> None:
+    """Print a command's result: the document as JSON, or the parts as text."""
+    if form == "json":
+        write_json(document)
+    else:
+        write_tables(parts)
+
+
 def write_json(document: object, output: Path | None = None) -> None:
     """Write a JSON document, indented: a model, a dataclass or a mapping."""
     write_output(to_json(document, indent=2, by_alias=False, inf_nan_mode="null") + b"\n", output)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 import typer
 
+from app.cli.options import OutputOption
 from app.cli.outputs import choose_format, write_output
 from app.errors import BadInputError
 from app.leaderboard.row_files import FORMULA
@@ -29,9 +30,7 @@ def plot(
             show_default=False,
         ),
     ],
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
-    ] = None,
+    output: OutputOption = None,
     output_format: Annotated[
         Format | None, typer.Option("--format", help="By default what --output ends in, else svg.")
     ] = None,

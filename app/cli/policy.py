@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from app.cli.options import PrintedOption, check_reason, read_form
-from app.cli.outputs import write_json, write_tables
+from app.auth.keys import COMMAND_LINE
+from app.cli.options import PrintedOption, ReasonOption, check_reason, read_form
+from app.cli.outputs import print_result
 from app.cli.progress import showing_stages
 from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table, number
@@ -58,23 +59,20 @@ def preview(changes: Changes, output_format: PrintedOption = "table") -> None:
             found = previews.preview(settings)
         finally:
             previews.stop()
-    if output_format == "json":
-        write_json(found)
-    else:
-        write_tables([_sentences(found), _annotators(found)])
+    print_result(output_format, found, _sentences(found), _annotators(found))
 
 
 @policy.command(name="set")
 def put(
     changes: Changes,
-    reason: Annotated[str, typer.Option(help="Why; recorded with the policy for good.")],
+    reason: ReasonOption,
     output_format: PrintedOption = "table",
 ) -> None:
     """Change the policy from the next refit on; `policy preview` shows first what the change would do."""
     reason = check_reason(reason)
     with changing(creates=True) as conn:
         settings = changed(current_policy(conn).settings, changes)
-        version = set_policy(conn, settings, reason=reason, created_by="command line")
+        version = set_policy(conn, settings, reason=reason, created_by=COMMAND_LINE)
     _print(version, output_format)
 
 
@@ -101,14 +99,12 @@ def changed(settings: Policy, changes: list[str]) -> Policy:
 
 
 def _print(version: PolicyVersion, output_format: str) -> None:
-    if output_format == "json":
-        write_json(version)
-        return
-    table = make_table("Setting", "Value", "")
-    for name, value in version.settings.model_dump(mode="json").items():
-        table.add_row(name, json.dumps(value), Policy.model_fields[name].description)
+    rows = [
+        (name, json.dumps(value), Policy.model_fields[name].description)
+        for name, value in version.settings.model_dump(mode="json").items()
+    ]
     caption = f"Version {version.version}, set by {version.created_by}: {version.reason}"
-    write_tables([table, caption])
+    print_result(output_format, version, make_table("Setting", "Value", "", rows=rows), caption)
 
 
 def _sentences(found: PolicyPreview) -> str:
@@ -124,11 +120,15 @@ def _sentences(found: PolicyPreview) -> str:
 
 
 def _annotators(found: PolicyPreview) -> Table:
-    table = make_table("Annotator", "Now", "Then", "Ability", "Votes", words=["Annotator", "Now", "Then"])
-    for one in found.annotators[:_LISTED]:
-        ability = one.ability if one.ability is not None else one.shadow_ability
-        table.add_row(one.annotator, one.before, one.after, number(ability, 3), f"{one.votes:,}")
+    rows: list[tuple[str, ...]] = [
+        (
+            one.annotator, one.before, one.after,
+            number(one.ability if one.ability is not None else one.shadow_ability, 3), f"{one.votes:,}",
+        )
+        for one in found.annotators[:_LISTED]
+    ]  # fmt: skip
     left = sum(found.counts.values()) - _LISTED
     if left > 0:
-        table.add_row(f"… and {left:,} more", "", "", "", "")
-    return table
+        rows.append((f"… and {left:,} more", "", "", "", ""))
+    words = ("Annotator", "Now", "Then")
+    return make_table(*words, "Ability", "Votes", rows=rows, words=words)

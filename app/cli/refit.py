@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from app.auth.keys import COMMAND_LINE
 from app.cli.leaderboard import write_leaderboard
 from app.cli.logs import log_to_stderr
 from app.cli.options import Printed, PrintedOption, check_reason
@@ -54,7 +55,7 @@ def refit(
         done = refit_now(
             session.database,
             lease_seconds=worker.lease_seconds,
-            requested_by="command line",
+            requested_by=COMMAND_LINE,
             resources=FitResources(worker.fit_seconds, worker.fit_memory_bytes, scheduler),
             accept_exclusions=accept_exclusions,
             reason=None if reason is None else check_reason(reason),

@@ -4,21 +4,16 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich.table import Table
 
-from app.cli.options import PrintedOption, check_reason
-from app.cli.outputs import write_json, write_tables
+from app.auth.keys import COMMAND_LINE
+from app.cli.failures import one_line
+from app.cli.options import LimitOption, PrintedOption, ReasonOption, check_reason
+from app.cli.outputs import print_result
 from app.cli.session import changing, reading
 from app.cli.tables import make_table
-from app.cli.texts import one_line
 from app.rating.errors import counted
 from app.votes.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
-from app.votes.schemas import Retraction
-
-_BY = "command line"
-
-ReasonOption = Annotated[str, typer.Option(help="Why; it stays on record.")]
 
 retractions = typer.Typer(
     help="List retractions, retract votes, and take a retraction back.", add_completion=False, no_args_is_help=True
@@ -27,16 +22,22 @@ retractions = typer.Typer(
 
 @retractions.command("list")
 def show(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+    limit: LimitOption = 50,
     output_format: PrintedOption = "table",
 ) -> None:
     """List retractions, the newest first."""
     with reading() as conn:
         found = list_retractions(conn, limit=limit)
-    if output_format == "json":
-        write_json({"retractions": [one.model_dump(mode="json") for one in found]})
-    else:
-        write_tables([_table(found)])
+    rows = [
+        (
+            str(one.id), f"{one.retracted_at:%Y-%m-%d %H:%M}", one.target, one.target_id, f"{one.votes:,}",
+            one.retracted_by, one_line(("" if one.withdrawn_at is None else "withdrawn: ") + one.reason),
+        )
+        for one in found
+    ]  # fmt: skip
+    words = ("What", "Of", "By", "Reason")
+    table = make_table("Retraction", "When", "What", "Of", "Votes", "By", "Reason", rows=rows, words=words)
+    print_result(output_format, {"retractions": found}, table)
 
 
 @retractions.command()
@@ -48,11 +49,9 @@ def add(
 ) -> None:
     """Retract one vote, or the votes of a battle, a model, an annotator or an import that are on record now."""
     with changing() as conn:
-        done = retract_votes(conn, target, reference, reason=check_reason(reason), retracted_by=_BY)
-    if output_format == "json":
-        write_json(done)
-    else:
-        typer.echo(f"Retraction {done.id}: {counted(done.votes, 'vote')} will not count from the next refit on.")
+        done = retract_votes(conn, target, reference, reason=check_reason(reason), retracted_by=COMMAND_LINE)
+    said = f"Retraction {done.id}: {counted(done.votes, 'vote')} will not count from the next refit on."
+    print_result(output_format, done, said)
 
 
 @retractions.command()
@@ -63,21 +62,6 @@ def withdraw(
 ) -> None:
     """Take a retraction back: its votes count again from the next refit on."""
     with changing() as conn:
-        done = withdraw_retraction(conn, retraction_id, reason=check_reason(reason), withdrawn_by=_BY)
-    if output_format == "json":
-        write_json(done)
-    else:
-        typer.echo(f"Retraction {done.id} is withdrawn: {counted(done.votes, 'vote')} may count again.")
-
-
-def _table(found: list[Retraction]) -> Table:
-    table = make_table(
-        "Retraction", "When", "What", "Of", "Votes", "By", "Reason", words=["What", "Of", "By", "Reason"]
-    )
-    for one in found:
-        state = "" if one.withdrawn_at is None else "withdrawn: "
-        table.add_row(
-            str(one.id), f"{one.retracted_at:%Y-%m-%d %H:%M}", one.target, one.target_id, f"{one.votes:,}",
-            one.retracted_by, one_line(state + one.reason),
-        )  # fmt: skip
-    return table
+        done = withdraw_retraction(conn, retraction_id, reason=check_reason(reason), withdrawn_by=COMMAND_LINE)
+    said = f"Retraction {done.id} is withdrawn: {counted(done.votes, 'vote')} may count again."
+    print_result(output_format, done, said)

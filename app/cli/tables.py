@@ -74,8 +74,13 @@ def render(parts: Iterable[RenderableType], *, terminal: bool = False) -> str:
     return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
 
 
-def make_table(*columns: str, words: Collection[str] | None = None, title: str | None = None) -> Table:
-    """Return an empty table; the columns in `words`, by default all, hold words and the others hold numbers.
+def make_table(
+    *columns: str,
+    rows: Iterable[Sequence[RenderableType | None]] = (),
+    words: Collection[str] | None = None,
+    title: str | None = None,
+) -> Table:
+    """Return a table; the columns in `words`, by default all, hold words and the others hold numbers.
 
     Words start at the left and may be broken into lines; numbers end at the right and stay whole.
     """
@@ -83,6 +88,8 @@ def make_table(*columns: str, words: Collection[str] | None = None, title: str |
     for column in columns:
         is_words = words is None or column in words
         table.add_column(column, justify="left" if is_words else "right", no_wrap=not is_words, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -4,18 +4,16 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich.table import Table
 
-from app.cli.options import PrintedOption, read_form
-from app.cli.outputs import write_json, write_tables
+from app.auth.keys import COMMAND_LINE
+from app.cli.failures import one_line
+from app.cli.options import LimitOption, PrintedOption, read_form
+from app.cli.outputs import print_result, write_json
 from app.cli.session import changing, open_session, reading
 from app.cli.tables import make_table
-from app.cli.texts import one_line
 from app.webhooks import service
 from app.webhooks.events import announce_to
-from app.webhooks.schemas import EVENTS, Delivery, Webhook, WebhookRequest
-
-_BY = "command line"
+from app.webhooks.schemas import EVENTS, WebhookRequest
 
 Id = Annotated[UUID, typer.Argument(metavar="ID", help="The webhook, as listed.")]
 
@@ -31,10 +29,8 @@ def show(output_format: PrintedOption = "table") -> None:
     """List webhooks, without their secrets."""
     with reading() as conn:
         found = service.list_webhooks(conn)
-    if output_format == "json":
-        write_json({"webhooks": [one.model_dump(mode="json") for one in found]})
-    else:
-        write_tables([_table(found)])
+    rows = [(str(one.id), one.url, ", ".join(one.events), "paused" if one.paused_at else "sent") for one in found]
+    print_result(output_format, {"webhooks": found}, make_table("Webhook", "URL", "Events", "State", rows=rows))
 
 
 @webhooks.command()
@@ -47,10 +43,10 @@ def add(
     wanted = read_form(WebhookRequest, {"url": url, "events": event})
     with open_session(creates=False) as session, session.database.begin() as conn:
         private = session.settings.webhooks.allow_private_addresses
-        made = service.create_webhook(conn, wanted.url, wanted.events, created_by=_BY, allow_private=private)
+        made = service.create_webhook(conn, wanted.url, wanted.events, created_by=COMMAND_LINE, allow_private=private)
     if output_format == "json":
         write_json(made)
-    else:
+    else:  # on its own line, uncut however narrow the terminal is
         typer.echo(f"Webhook {made.id}. The secret, which is not shown again:\n{made.secret}")
 
 
@@ -58,7 +54,7 @@ def add(
 def delete(webhook: Id) -> None:
     """Delete a webhook: it gets no more messages, not even those that wait."""
     with changing() as conn:
-        service.delete_webhook(conn, webhook, deleted_by=_BY)
+        service.delete_webhook(conn, webhook, deleted_by=COMMAND_LINE)
     typer.echo(f"Webhook {webhook} is deleted.")
 
 
@@ -66,7 +62,7 @@ def delete(webhook: Id) -> None:
 def pause(webhook: Id) -> None:
     """Let a webhook's messages wait until it is resumed."""
     with changing() as conn:
-        service.pause_webhook(conn, webhook, paused=True, changed_by=_BY)
+        service.pause_webhook(conn, webhook, paused=True, changed_by=COMMAND_LINE)
     typer.echo(f"Webhook {webhook} is paused.")
 
 
@@ -74,7 +70,7 @@ def pause(webhook: Id) -> None:
 def resume(webhook: Id) -> None:
     """Send a paused webhook's messages again, those that waited first."""
     with changing() as conn:
-        service.pause_webhook(conn, webhook, paused=False, changed_by=_BY)
+        service.pause_webhook(conn, webhook, paused=False, changed_by=COMMAND_LINE)
     typer.echo(f"Webhook {webhook} gets its messages again.")
 
 
@@ -90,30 +86,18 @@ def test(webhook: Id) -> None:
 @webhooks.command()
 def deliveries(
     webhook: Id,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+    limit: LimitOption = 50,
     output_format: PrintedOption = "table",
 ) -> None:
     """List a webhook's messages, the newest first, with the result of the last attempt."""
     with reading() as conn:
         found = service.list_deliveries(conn, webhook, limit=limit)
-    if output_format == "json":
-        write_json({"deliveries": [one.model_dump(mode="json") for one in found]})
-    else:
-        write_tables([_deliveries(found)])
-
-
-def _table(found: list[Webhook]) -> Table:
-    table = make_table("Webhook", "URL", "Events", "State")
-    for one in found:
-        table.add_row(str(one.id), one.url, ", ".join(one.events), "paused" if one.paused_at else "sent")
-    return table
-
-
-def _deliveries(found: list[Delivery]) -> Table:
-    table = make_table(
-        "Message", "Event", "Created", "Attempts", "Status", "Last result", words=["Event", "Last result"]
-    )
-    for one in found:
-        created, detail = f"{one.created_at:%Y-%m-%d %H:%M}", one_line(one.detail or "")
-        table.add_row(str(one.id), one.event, created, f"{one.attempts}", one.status, detail)
-    return table
+    rows = [
+        (
+            str(one.id), one.event, f"{one.created_at:%Y-%m-%d %H:%M}", f"{one.attempts}", one.status,
+            one_line(one.detail or ""),
+        )
+        for one in found
+    ]  # fmt: skip
+    columns = ("Message", "Event", "Created", "Attempts", "Status", "Last result")
+    print_result(output_format, {"deliveries": found}, make_table(*columns, rows=rows, words=["Event", "Last result"]))

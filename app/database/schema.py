@@ -52,13 +52,12 @@ def alembic_config() -> Config:
     return config
 
 
-def upgrade(url: str, revision: str = "head", *, connect_timeout: int = 5, transaction_pooler: bool = False) -> None:
+def upgrade(url: str, revision: str = "head") -> None:
     """Bring the database's schema up to `revision`, all steps in one transaction.
 
     A newer schema on which this version's code works is left as it is.
     """
-    database = Database(url, pool_size=1, connect_timeout=connect_timeout, transaction_pooler=transaction_pooler)
-    with database, database.begin() as conn:
+    with Database(url, pool_size=1) as database, database.begin() as conn:
         upgrade_within(conn, revision)
 
 
@@ -81,7 +80,7 @@ def lock_schema(conn: Connection) -> None:
     conn.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
 
 
-def downgrade(url: str, revision: str, *, connect_timeout: int = 5, transaction_pooler: bool = False) -> None:
+def downgrade(url: str, revision: str) -> None:
     """Take the database's schema back to `revision`; data that only later schemas hold are lost (`base`: all data).
 
     Raises
@@ -89,8 +88,7 @@ def downgrade(url: str, revision: str, *, connect_timeout: int = 5, transaction_
     UnknownRevisionError
         It is not an earlier revision of this schema, as far as this version knows.
     """
-    database = Database(url, pool_size=1, connect_timeout=connect_timeout, transaction_pooler=transaction_pooler)
-    with database, database.begin() as conn:
+    with Database(url, pool_size=1) as database, database.begin() as conn:
         downgrade_within(conn, revision)
 
 

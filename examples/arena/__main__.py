@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from app.cli.foreground import own_foreground
+from app.cli.demo.service import own_foreground
 from examples.arena.backend import create_app, read_prompts
 
 STABLE_ARENA = [sys.executable, "-m", "app.cli"]

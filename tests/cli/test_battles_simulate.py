@@ -26,7 +26,7 @@ def simulate(*arguments: object) -> Result:
     return CliRunner().invoke(application, ["battles", "simulate", *(str(argument) for argument in arguments)])
 
 
-def test_the_command_simulates_worlds_and_files(simulated_file: Path, tmp_path: Path) -> None:
+def test_the_command_simulates_worlds_and_files(simulated_file: Path) -> None:
     quick = ("--repeats", 1, "--policy", "mixed", "--processes", 1)
     result = simulate("--world", 5, "--world", 6, "--bad", 0.1, *quick, "--format", "json")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -34,11 +34,9 @@ def test_the_command_simulates_worlds_and_files(simulated_file: Path, tmp_path: 
     assert [(row["models"], row["policy"]) for row in document["policies"]] == [
         (5, "uniform"), (5, "mixed"), (6, "uniform"), (6, "mixed"),
     ]  # fmt: skip
-    figure = tmp_path / "figure.json"
-    of_file = simulate(simulated_file, *quick, "--figure", figure)
+    of_file = simulate(simulated_file, *quick)
     assert (of_file.exit_code, of_file.stderr) == (0, "")
     assert "arena.csv" in of_file.stdout
-    assert json.loads(figure.read_text(encoding="utf-8"))["hconcat"]
 
 
 @pytest.mark.parametrize(

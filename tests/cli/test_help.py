@@ -95,7 +95,6 @@ def test_the_help_imports_no_command(arguments: list[str]) -> None:
         "app.cli.command",
         "app.cli.failures",
         "app.cli.importing",
-        "app.cli.texts",
         "app.errors",
         "app.rating",
         "app.rating.errors",

@@ -15,8 +15,7 @@ from rich.live import Live
 
 from app.cli.demo.crowd import MODEL_NAMES, Crowd
 from app.cli.demo.screen import View, draw, summary
-from app.cli.demo.service import DemoFailedError, Service, demo_service, last_log_line
-from app.cli.foreground import own_foreground
+from app.cli.demo.service import DemoFailedError, Service, demo_service, last_log_line, own_foreground
 
 POLICY = {"refit_interval_seconds": 3, "min_votes": 10}
 """What the demo changes, so that there is a leaderboard after a few seconds of votes."""

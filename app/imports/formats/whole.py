@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from app.errors import FieldError
+from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked
 from app.imports.formats.reading import ReadOptions, VoteReader
 from app.votes.rules import WINNERS
@@ -55,6 +55,17 @@ class VoteFile:
         """The votes with their outcome words, as the estimators of `app.rating` take them."""
         words = pl.col("outcome").replace_strict(dict(enumerate(WINNERS)), return_dtype=pl.String)
         return self.frame.select("annotator", "model_a", "model_b", words.alias("winner"), "battle_id")
+
+    def require_valid(self) -> None:
+        """Refuse the file if it has invalid records.
+
+        Raises
+        ------
+        BadInputError
+        """
+        if self.rejected:
+            message = f"{self.path}: {self.rejected:,} of {self.rows_read:,} records are not valid votes"
+            raise BadInputError(message, tuple(self.faults), n_errors=self.rejected)
 
 
 def read_vote_file(

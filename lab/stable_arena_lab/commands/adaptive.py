@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import Spec, axis, category, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
 from stable_arena_lab.commands.places import (
     DEFAULT_LIMIT,
     LeadersOption,
@@ -17,6 +16,18 @@ from stable_arena_lab.commands.places import (
     limit_of,
     make_setups,
     place_of,
+)
+from stable_arena_lab.commands.report import (
+    Report,
+    Row,
+    Rows,
+    Table,
+    check_figure,
+    number,
+    percent,
+    publish,
+    table,
+    word,
 )
 from stable_arena_lab.defences.gains import BOARDS, PLAIN, boards_with
 from stable_arena_lab.defences.search import Case, Effort, Found, search_all

@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import Spec, axis, category, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.rating.fit.scale import ELO_PER_NATURAL
 from stable_arena_lab.attacks.arena import Setup
 from stable_arena_lab.attacks.honest import Variety
 from stable_arena_lab.attacks.strategies import STRATEGIES
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
+from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from stable_arena_lab.defences.campaign import campaign
 from stable_arena_lab.defences.review_trial import RULES
 from stable_arena_lab.defences.trial import NO_ATTACK

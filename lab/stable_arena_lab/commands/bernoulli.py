@@ -4,9 +4,6 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import Spec, axis, colours, layer, lines, panel, row_of, stacked
-from app.cli.experiments.options import FigureOption, FormatOption, SeedOption, check_k_factors
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
 from stable_arena_lab.bernoulli import (
     BATTLES,
@@ -17,6 +14,20 @@ from stable_arena_lab.bernoulli import (
     WIN_RATES,
     compare_settings,
     trace_scores,
+)
+from stable_arena_lab.commands.charts import Spec, axis, colours, layer, lines, panel, row_of, stacked
+from stable_arena_lab.commands.options import FigureOption, FormatOption, SeedOption, check_k_factors
+from stable_arena_lab.commands.report import (
+    Report,
+    Row,
+    Rows,
+    Table,
+    check_figure,
+    number,
+    percent,
+    publish,
+    table,
+    word,
 )
 
 MOST_SHOWN = 100  # orders averaged in the paper's Figures 1 to 3, beside a single one

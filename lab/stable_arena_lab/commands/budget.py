@@ -6,10 +6,6 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from app.cli.experiments.charts import Spec, axis, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, MinVotesOption, SeedOption
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
-from app.cli.experiments.vote_files import NamedCells, open_named
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.rating.settings import LoopSettings
@@ -17,6 +13,10 @@ from app.rating.verdict.round import run_round
 from stable_arena_lab.attacks.joining import Attack
 from stable_arena_lab.attacks.strategies import STRATEGIES
 from stable_arena_lab.budget import DEFENCES, Defence, find_budget
+from stable_arena_lab.commands.charts import Spec, axis, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, MinVotesOption, SeedOption
+from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
+from stable_arena_lab.commands.vote_files import NamedCells, open_named
 
 TOP = 10
 NUMBERS = ("median_attackers", "median_votes", "nearly_sure_attackers", "nearly_sure_votes")

@@ -4,13 +4,24 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import Spec, axis, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.rating.settings import PairPolicy
 from stable_arena_lab.battles.calibration import REFERENCE, find_least_votes, measure_calibration
+from stable_arena_lab.commands.charts import Spec, axis, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
+from stable_arena_lab.commands.report import (
+    Report,
+    Row,
+    Rows,
+    Table,
+    check_figure,
+    number,
+    percent,
+    publish,
+    table,
+    word,
+)
 
 VOTES, SHARES = [15, 20, 25, 30, 40, REFERENCE], [0.0, 0.2, 0.5, 0.9]
 FEWEST = 2  # points that make a curve

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import Spec, axis, colours, layer, panel, side_by_side
-from app.cli.experiments.options import (
+from app.cli.progress import showing_stages
+from stable_arena_lab.commands.charts import Spec, axis, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import (
     FigureOption,
     FileArgument,
     FormatOption,
@@ -15,8 +16,7 @@ from app.cli.experiments.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
-from app.cli.progress import showing_stages
+from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from stable_arena_lab.commands.sources import open_source
 from stable_arena_lab.consistency import GROUP, PAPER_UNNORMALISED, Convergence, compare_starts
 from stable_arena_lab.descent import PAPER_STEPS, VARIANTS

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import Spec, axis, category, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
+from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from stable_arena_lab.defences.drift import BEHAVIOURS, LEVELS, Watch, watch_all
 
 SIZES = (51, 200, 400)

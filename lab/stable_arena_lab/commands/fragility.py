@@ -5,10 +5,6 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from app.cli.experiments.charts import Spec, axis, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, MinVotesOption
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
-from app.cli.experiments.vote_files import NamedCells, open_named
 from app.cli.progress import showing_stages
 from app.rating.settings import LoopSettings, Method
 from app.rating.uncertainty.influence import Influence, find_influence, leave_annotators_out
@@ -22,6 +18,10 @@ from app.rating.verdict.fragility import (
     verify_votes,
 )
 from app.rating.verdict.rating import Rating, estimate
+from stable_arena_lab.commands.charts import Spec, axis, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, MinVotesOption
+from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
+from stable_arena_lab.commands.vote_files import NamedCells, open_named
 
 SHOWN_ANNOTATORS = 10
 WAYS = ("votes", "flipped_votes", "added_votes", "annotators")

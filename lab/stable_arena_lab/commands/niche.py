@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import axis, category, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.experiments.report import Report, Row, check_figure, percent, publish, table, word
 from app.cli.progress import showing_stages
+from stable_arena_lab.commands.charts import axis, category, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
 from stable_arena_lab.commands.places import DEFAULT_LIMIT, LimitOption, ScoreSpreadOption, limit_of
+from stable_arena_lab.commands.report import Report, Row, check_figure, percent, publish, table, word
 from stable_arena_lab.defences.gains import boards_with
 from stable_arena_lab.defences.niche import Niche, measure_framing
 

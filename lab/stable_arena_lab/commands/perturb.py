@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import Spec, axis, category, colours, layer, lines, panel, row_of, stacked
-from app.cli.experiments.options import (
+from app.cli.progress import showing_stages
+from app.errors import BadInputError
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, lines, panel, row_of, stacked
+from stable_arena_lab.commands.options import (
     FigureOption,
     FileArgument,
     FormatOption,
@@ -16,9 +18,18 @@ from app.cli.experiments.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, percent, publish, table, word
-from app.cli.progress import showing_stages
-from app.errors import BadInputError
+from stable_arena_lab.commands.report import (
+    Report,
+    Row,
+    Rows,
+    Table,
+    check_figure,
+    number,
+    percent,
+    publish,
+    table,
+    word,
+)
 from stable_arena_lab.commands.sources import open_source
 from stable_arena_lab.methods import METHODS
 from stable_arena_lab.perturbation import RULES, SHARES, STRATEGIES, WITH_ABILITIES, Strategy, perturb_and_rate

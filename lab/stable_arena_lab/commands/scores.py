@@ -3,8 +3,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from app.cli.experiments.charts import Spec, axis, category, colours, layer, panel, row_of, stacked
-from app.cli.experiments.options import (
+from app.cli.progress import showing_stages
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, row_of, stacked
+from stable_arena_lab.commands.options import (
     FigureOption,
     FileArgument,
     FormatOption,
@@ -13,8 +14,7 @@ from app.cli.experiments.options import (
     ShufflesOption,
     SimulatedOption,
 )
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
-from app.cli.progress import showing_stages
+from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, number, publish, table, word
 from stable_arena_lab.commands.sources import open_source
 from stable_arena_lab.methods import ELO_SHUFFLES, EVERY_METHOD
 from stable_arena_lab.scores import compare_scores

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.cli.experiments.vote_files import read_indexed
 from app.cli.progress import Stages
 from app.errors import BadInputError
 from stable_arena_lab.arenas import PAPER_ANNOTATORS, PAPER_MODELS, PAPER_VOTES, Arena, chatbot_arena, paper_arena
+from stable_arena_lab.commands.vote_files import read_indexed
 
 CHATBOT_SEED = 0
 

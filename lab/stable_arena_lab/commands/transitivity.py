@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from app.cli.experiments.charts import Spec, axis, category, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, ProcessesOption, SeedOption
-from app.cli.experiments.report import Report, Rows, Table, check_figure, number, percent, publish, table, word
 from app.cli.progress import showing_stages
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, ProcessesOption, SeedOption
+from stable_arena_lab.commands.report import Report, Rows, Table, check_figure, number, percent, publish, table, word
 from stable_arena_lab.transitivity import (
     INITIAL,
     RATINGS,

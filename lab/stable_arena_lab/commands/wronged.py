@@ -6,14 +6,14 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from app.cli.experiments.charts import Spec, axis, category, colours, layer, panel, side_by_side
-from app.cli.experiments.options import FigureOption, FormatOption, MinVotesOption, ProcessesOption, SeedOption
-from app.cli.experiments.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from app.cli.progress import showing_stages
 from app.errors import BadInputError
 from app.rating.settings import LoopSettings
 from stable_arena_lab.arenas import Arena
 from stable_arena_lab.attacks.arena import Votes
+from stable_arena_lab.commands.charts import Spec, axis, category, colours, layer, panel, side_by_side
+from stable_arena_lab.commands.options import FigureOption, FormatOption, MinVotesOption, ProcessesOption, SeedOption
+from stable_arena_lab.commands.report import Report, Row, Rows, Table, check_figure, publish, table, word
 from stable_arena_lab.commands.sources import open_source
 from stable_arena_lab.defences.false_positives import AS_VOTED, find_false_positives
 

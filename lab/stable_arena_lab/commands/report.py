@@ -10,9 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from app.cli.experiments.options import Format
 from app.cli.outputs import check_output, write_json, write_output, write_tables
 from app.errors import BadInputError
+from stable_arena_lab.commands.options import Format
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.cli.progress import Stages
-from app.errors import BadInputError
 from app.imports.formats import read_vote_file
 from app.imports.formats.indexing import encode
 from app.rating.votes.cells import Cells
@@ -42,10 +41,5 @@ def read_indexed(file: Path, stages: Stages) -> IndexedVotes:
     """
     stages.stage("reading")
     votes = read_vote_file(file, progress=stages.share)
-    if votes.rejected:
-        raise BadInputError(
-            f"{file}: {votes.rejected:,} of {votes.rows_read:,} records are not valid votes",
-            tuple(votes.faults),
-            n_errors=votes.rejected,
-        )
+    votes.require_valid()
     return encode(votes.frame)
