@@ -104,7 +104,7 @@ def test_a_command_line_of_the_documents_exists(line: str) -> None:
         if not isinstance(command, TyperGroup) or word.startswith("-"):
             break
         lazy = isinstance(command, LazyGroup)
-        command = load_command(word, command.table[word]) if lazy else command.commands[word]
+        command = load_command(word, listed) if listed else command.commands[word]
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
     used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
     assert used <= known, line
