@@ -21,9 +21,15 @@ from app.database.errors import (
 
 OLDEST_SERVER = 15
 _DRIVER = "postgresql+psycopg"
-# A transaction that waits longer for a lock waits for one that hangs, so it fails. A process that freezes inside a
-# transaction keeps its locks, so the server ends the transaction after a time.
-_TIMEOUTS = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "300s"}
+_SETTINGS = {
+    # A transaction that waits longer for a lock waits for one that hangs, so it fails. A process that freezes inside a
+    # transaction keeps its locks, so the server ends the transaction after a time.
+    "lock_timeout": "20s",
+    "idle_in_transaction_session_timeout": "300s",
+    # A statement is planned for its values at every call. The plan for any values, which the server takes after some
+    # calls otherwise, reads every vote to find the few that a snapshot has not seen.
+    "plan_cache_mode": "force_custom_plan",
+}
 
 
 class Database:
@@ -79,9 +85,9 @@ class Database:
         )
         event.listen(self._engine, "connect", _refuse_old_server)
         if transaction_pooler:
-            event.listen(self._engine, "begin", _set_timeouts_of_transaction)
+            event.listen(self._engine, "begin", _set_up_transaction)
         else:
-            event.listen(self._engine, "connect", _set_timeouts)
+            event.listen(self._engine, "connect", _set_up_connection)
         event.listen(self._engine, "checkin", _restore_write_default)
 
     def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
@@ -194,14 +200,13 @@ def _restore_write_default(connection: Any, _record: object) -> None:
         connection.read_only = None
 
 
-def _set_timeouts_of_transaction(connection: Connection) -> None:
-    lock, silent = (func.set_config(name, value, True) for name, value in _TIMEOUTS.items())
-    connection.execute(select(lock, silent))
+def _set_up_transaction(connection: Connection) -> None:
+    connection.execute(select(*(func.set_config(name, value, True) for name, value in _SETTINGS.items())))
 
 
-def _set_timeouts(connection: Any, _record: object) -> None:
+def _set_up_connection(connection: Any, _record: object) -> None:
     # Statements, because some poolers refuse connection options.
     with connection.cursor() as cursor:
-        for name, value in _TIMEOUTS.items():
+        for name, value in _SETTINGS.items():
             cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
     connection.commit()

@@ -4,6 +4,7 @@ Few are made at once, so that readers leave the processor to the votes. Kept ans
 """
 
 import asyncio
+import gzip
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Hashable
@@ -21,7 +22,7 @@ from app.http.compression import GZIP_LEVEL, LEAST_BYTES, Encoding, choose_encod
 from app.http.entity_tags import names_tag
 from app.http.lanes import Lane, TooManyReadersError
 
-MAX_BYTES = 48 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 _OVERHEAD_BYTES = 2048
 _OK = 200
 
@@ -77,8 +78,12 @@ class Kept:
 
     def encode(self, encoding: Encoding) -> None:
         """Compress the body. It takes long: not on the event loop."""
-        whole = (compress_zstd(self.parts[0]),) if encoding == "zstd" else deflate(self.parts, GZIP_LEVEL)
-        self.encoded[encoding] = whole
+        if self.blanks:
+            self.encoded[encoding] = deflate(self.parts, GZIP_LEVEL)
+        elif encoding == "gzip":
+            self.encoded[encoding] = (gzip.compress(self.parts[0], GZIP_LEVEL, mtime=0),)
+        else:
+            self.encoded[encoding] = (compress_zstd(self.parts[0]),)
 
     def respond(self, request: Request, encoding: Encoding | None, *, late: bool) -> Response:
         """Return the response to one reader; `late` if the database cannot say that it still holds."""
@@ -102,7 +107,7 @@ class Kept:
         filled = {mark.encode(): text for mark, text in texts.items()}
         if encoding is None:
             return fill_in(self.parts, filled)
-        if encoding == "gzip":
+        if self.blanks:
             return gzip_filled(self.parts, self.encoded["gzip"], filled)
         return self.encoded[encoding][0]
 

@@ -34,7 +34,9 @@ def rows_csv(rows: Rows, columns: Sequence[str] = ()) -> bytes:
     A file without rows has the given columns.
     """
     safe = ({key: _no_formula(value) for key, value in row.items()} for row in rows)
-    return _frame(safe, columns).write_csv().encode()
+    buffer = io.BytesIO()
+    _frame(safe, columns).write_csv(buffer)
+    return buffer.getvalue()
 
 
 def rows_parquet(rows: Rows, columns: Sequence[str] = ()) -> bytes:

@@ -326,3 +326,14 @@ def test_a_password_that_is_not_escaped_is_not_told(rest: str) -> None:
 
 def test_an_at_sign_may_stand_in_an_option() -> None:
     assert parse_url("postgresql://u:p@h/x?application_name=a@b").query == {"application_name": "a@b"}
+
+
+def test_statements_are_planned_for_their_values(numbers: Database) -> None:
+    """The plan for any values would be taken from the sixth call of a prepared statement on."""
+    with numbers.read() as view:
+        for n in range(20):
+            view.execute(text("SELECT count(*) FROM numbers WHERE n >= :n"), {"n": n})
+        plans = text("SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '%n >=%'")
+        generic, custom = view.execute(plans).one()
+    assert generic == 0
+    assert custom > 10
