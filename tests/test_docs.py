@@ -103,7 +103,7 @@ def test_a_command_line_of_the_documents_exists(line: str) -> None:
     for word in words[1:]:
         if not isinstance(command, TyperGroup) or word.startswith("-"):
             break
-        lazy = isinstance(command, LazyGroup)
+        listed = command.table.get(word) if isinstance(command, LazyGroup) else None
         command = load_command(word, listed) if listed else command.commands[word]
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
     used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
