@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, insert, select, text, update
 from app.database.engine import Database
 from app.database.tables import models, snapshots, votes
 from app.rating.sampling.pair_weights import PairWeights
-from app.refits.fit import pair_tables
+from app.refits.fit import fit as pair_tables
 from app.refits.fit.fit import fit_snapshot
 from app.refits.load import load_fit_input
 from app.refits.schemas import Refit
