@@ -203,7 +203,7 @@ def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
     with database.begin() as conn:
         request_refit(conn, trigger="request", requested_by="a test")
     with monkeypatch.context() as lost:
-        lost.setattr(FitProcess, "fit", lose)
+        lost.setattr(FitProcess, "run", lose)
         with pytest.raises(UnavailableError):
             runner.run_next(scheduled=False)
     with database.begin() as conn:
