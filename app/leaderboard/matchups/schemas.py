@@ -3,7 +3,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
-from app.http.pagination import Page
+from app.api.pagination import Page
 from app.snapshots.schemas import SnapshotHead
 
 
