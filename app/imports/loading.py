@@ -1,9 +1,12 @@
-"""The second reading of an import: stores the votes chunk by chunk, each with the number of records done."""
+"""The second reading of an import: stores the votes chunk by chunk, each with the number of records done.
+
+Votes on battles that have a vote of the same annotator follow the rules for sent votes.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
 from uuid import UUID
 
 import polars as pl
@@ -13,14 +16,16 @@ from sqlalchemy import Connection, RowMapping
 from app.database.engine import Database
 from app.database.errors import DatabaseContendedError
 from app.database.file_chunks import drop_chunks
+from app.database.leased_job import LeasedJob
 from app.imports import queries as store
 from app.imports.formats import VoteReader
 from app.imports.names import ModelFault, number_votes
 from app.imports.recognition import number_votes_of_file
-from app.imports.repeats import receive_left_out
 from app.imports.service import MAX_FAULTS_STORED, OF_THE_RECORD
-from app.imports.survey import Survey
-from app.votes.bulk import load_votes
+from app.imports.survey import Survey, fault_row
+from app.refits.schedule import IMPORT_LEASE
+from app.votes.bulk import LeftOut, load_votes, read_left_out
+from app.votes.repeats import receive_repeated, replaces_conflicts
 
 log = structlog.get_logger()
 
@@ -28,6 +33,21 @@ CLAIMS = "claims"
 """A hidden entry of an import's counts: how often it was started since it last made progress."""
 
 _ATTEMPTS = 10
+
+
+@contextmanager
+def import_turn(database: Database, seconds: float) -> Iterator[bool]:
+    """Have the turn during the block; the block gets False if another import has it.
+
+    Two files of the same votes that are imported at the same moment would otherwise both be recorded: each is compared
+    before the other's votes are there. If the process dies, the turn is free after `seconds`.
+    """
+    turn = LeasedJob(database, IMPORT_LEASE, seconds, one_off=True)
+    if turn.claim(lambda _: True) is None:
+        yield False
+        return
+    with turn:
+        yield True
 
 
 class ImportLoad:
@@ -55,13 +75,12 @@ class ImportLoad:
 
     def begin(self, survey: Survey) -> None:
         """Store the counts of the survey and its errors, unless they are stored already."""
-        counts = {"rows": survey.rows, "rejected": survey.unreadable, "skipped": survey.skipped}
-        counts |= dict.fromkeys(("created", "replaced", *OF_THE_RECORD), 0)
+        counts = survey.counts | dict.fromkeys(("created", "replaced", *OF_THE_RECORD), 0)
         with self._database.begin() as conn:
             row = store.lock_import(conn, self._id)
             if row["rows_total"] is None:
                 store.begin_import(conn, self._id, rows_total=survey.rows, counts=counts, notes=survey.notes)
-                store.add_faults(conn, self._id, [_fault(r, f.pointer, f.detail) for r, f in survey.faults])
+                store.add_faults(conn, self._id, survey.fault_rows)
 
     def run(self, reader: VoteReader, recorded: pl.DataFrame) -> bool:
         """Store the votes and finish the import; return False where it was stopped, to be continued later.
@@ -120,7 +139,7 @@ class ImportLoad:
         votes = votes.rename({"row": "record"})
         created, left_out = load_votes(conn, votes, import_id=self._id, expect_new=self._expect_new)
         self._expect_new = not left_out
-        repeats = receive_left_out(conn, left_out, import_id=self._id)
+        repeats = _receive_left_out(conn, left_out, import_id=self._id)
         counts = Counter(row["counts"])  # an import from an earlier version lacks some counts
         counts.pop(CLAIMS, None)
         counts["created"] += created + repeats.anew + repeats.replaced
@@ -132,8 +151,8 @@ class ImportLoad:
         counts["conflicts"] += len(conflicts)
         counts["rejected"] += len(unknown)
         store.change_import(conn, self._id, rows_done=end, counts=counts)
-        faults = [_fault(record, "", detail) for record, detail in unknown]
-        faults += [_fault(record, "", detail, "conflict") for record, detail in conflicts]
+        faults = [fault_row(record, "", detail) for record, detail in unknown]
+        faults += [fault_row(record, "", detail, "conflict") for record, detail in conflicts]
         if faults:
             room = max(0, MAX_FAULTS_STORED - store.count_faults(conn, self._id))
             store.add_faults(conn, self._id, faults[:room])
@@ -158,5 +177,61 @@ class ImportLoad:
         return row
 
 
-def _fault(record: int, place: str, detail: str, kind: str = "invalid") -> dict[str, Any]:
-    return {"record": record, "place": place, "kind": kind, "detail": detail}
+@dataclass(frozen=True)
+class _Repeats:
+    """The votes that were left out because their annotator has a vote on their battle.
+
+    Attributes
+    ----------
+    replaced : stored, in place of an earlier vote
+    anew : stored, because the earlier vote is retracted
+    duplicates : stored already
+    conflicts : votes that contradict a stored vote and do not replace it: the record's number, and how
+    """
+
+    replaced: int
+    anew: int
+    duplicates: int
+    conflicts: list[tuple[int, str]]
+
+
+def _receive_left_out(conn: Connection, left_out: Sequence[LeftOut], *, import_id: UUID) -> _Repeats:
+    """Resolve the votes that `load_votes` left out in this transaction.
+
+    A retracted vote does not keep its battle. Where the policy says so, earlier votes are replaced.
+    """
+    disputed = {(one.battle_id, one.annotator_id) for one in left_out if one.retracted}
+    contradicted = {(one.battle_id, one.annotator_id) for one in left_out if one.contradicts}
+    if contradicted - disputed and replaces_conflicts(conn):
+        disputed |= contradicted
+    others = _as_on_record([one for one in left_out if (one.battle_id, one.annotator_id) not in disputed])
+    if not disputed:
+        return others
+    # a later vote is compared with the one that this file has added
+    records = [one.record for one in left_out if (one.battle_id, one.annotator_id) in disputed]
+    rows = read_left_out(conn, records)
+    receipts = receive_repeated(conn, [row for _, row in rows], import_id=import_id)
+    statuses = Counter(receipt.status for receipt in receipts.values())
+    replaced = sum(receipt.replaces is not None for receipt in receipts.values())
+    return _Repeats(
+        replaced=replaced,
+        anew=statuses["created"] - replaced,
+        duplicates=others.duplicates + statuses["duplicate"],
+        conflicts=others.conflicts
+        + [
+            (record, f"{receipts[row.id].detail}: vote {receipts[row.id].id}")
+            for record, row in rows
+            if receipts[row.id].status == "conflict"
+        ],
+    )
+
+
+def _as_on_record(left_out: Sequence[LeftOut]) -> _Repeats:
+    duplicates = [one for one in left_out if not one.contradicts]
+    conflicts = [(one.record, _contradiction(one)) for one in left_out if one.contradicts]
+    return _Repeats(0, 0, len(duplicates), conflicts)
+
+
+def _contradiction(one: LeftOut) -> str:
+    how = "with another verdict" if one.same_models else "on other models"
+    return f"the annotator has voted in this battle already, {how}: vote {one.vote_id}"

@@ -1,11 +1,12 @@
 """Imports a file of this machine; an interrupted import continues when the same file is imported again."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
-import polars as pl
 from sqlalchemy import RowMapping
 
 from app.database.engine import Database
@@ -13,15 +14,14 @@ from app.database.ids import new_id
 from app.errors import StableArenaError
 from app.imports import queries as store
 from app.imports.formats import VoteReader, file_sha256
-from app.imports.loading import ImportLoad
-from app.imports.recognised import refuse_recorded
-from app.imports.recognition import Recogniser, recognise_again
+from app.imports.loading import ImportLoad, import_turn
+from app.imports.recognition import recognise_again
 from app.imports.schemas import ImportCounts, ImportFault
 from app.imports.service import OF_THE_RECORD, ImportOptions
-from app.imports.survey import Survey, refuse_faulty, survey_file
-from app.imports.turns import awaited_turn
+from app.imports.survey import Survey, survey_file
 
 MAX_CONFLICTS_LISTED = 1_000
+_PAUSE = 0.1  # seconds until a process that waits asks again
 _TURN_SECONDS = 10.0  # how long the next import waits after this one was killed
 
 
@@ -87,9 +87,9 @@ def import_file(
     stage("Reading")
     reader = VoteReader(path, options.reading())
     if options.dry_run:
-        return _tried(_surveyed(database, reader, progress, None))
+        return _tried(_surveyed(database, reader, options, progress))
     sha256 = file_sha256(path)
-    with awaited_turn(database, _TURN_SECONDS, lambda: stage("Waiting for another import")):
+    with _awaited_turn(database, _TURN_SECONDS, lambda: stage("Waiting for another import")):
         return _import(database, reader, sha256, options, requested_by=requested_by, stage=stage, progress=progress)
 
 
@@ -112,17 +112,19 @@ def _import(
         options = options.known_again()
     survey = recorded = None
     if not resumed:  # before anything is stored
-        survey, recorded = _checked(database, reader, options, progress)
+        survey = _surveyed(database, reader, options, progress)
+        recorded = survey.left_out(database, reader.path.name, options)
     found = _open(database, reader.path.name, sha256, options, requested_by)
     if found["state"] == "done":
         return ImportReceipt(found["id"], ImportCounts(**found["counts"]), already_imported=True)
-    began = ImportOptions(**{name: found["options"][name] for name in asdict(options) if name in found["options"]})
+    began = ImportOptions.stored(found["options"])
     if began.reading() != options.reading():
         reader = VoteReader(reader.path, began.reading())
     load = ImportLoad(database, found["id"], progress=progress)
     if found["rows_total"] is None:
         if survey is None:
-            survey, recorded = _checked(database, reader, began, progress)
+            survey = _surveyed(database, reader, began, progress)
+            recorded = survey.left_out(database, reader.path.name, began)
         load.begin(survey)
     if recorded is None:
         recorded = recognise_again(database, reader, found["id"], new_rows_only=began.new_rows_only)
@@ -132,26 +134,25 @@ def _import(
     return _receipt(database, found["id"], resumed=resumed)
 
 
-def _checked(
-    database: Database, reader: VoteReader, options: ImportOptions, progress: Callable[[float], None] | None
-) -> tuple[Survey, pl.DataFrame]:
-    """Check the whole file; return what is in it, and the votes to leave out because they are on record."""
-    recogniser = Recogniser(database, content=not options.allow_repeats, exact=options.new_rows_only)
-    survey = _surveyed(database, reader, progress, recogniser)
-    refuse_faulty(survey, reader.path.name, skip_invalid=options.skip_invalid)
-    found = recogniser.finish()
-    if not options.new_rows_only:
-        refuse_recorded(database, reader.path.name, found)
-    return survey, found.left_out(new_rows_only=options.new_rows_only)
+@contextmanager
+def _awaited_turn(database: Database, seconds: float, waiting: Callable[[], None]) -> Iterator[None]:
+    """Wait for the turn, and have it during the block; `waiting` is called once if another import has it."""
+    pause, waits = threading.Event(), False
+    while True:
+        with import_turn(database, seconds) as mine:
+            if mine:
+                yield
+                return
+        if not waits:
+            waiting()
+        waits = True
+        pause.wait(_PAUSE)
 
 
 def _surveyed(
-    database: Database,
-    reader: VoteReader,
-    progress: Callable[[float], None] | None,
-    recogniser: Recogniser | None,
+    database: Database, reader: VoteReader, options: ImportOptions, progress: Callable[[float], None] | None
 ) -> Survey:
-    survey = survey_file(database, reader, progress=progress, recogniser=recogniser)
+    survey = survey_file(database, reader, options, progress=progress)
     assert survey is not None  # noqa: S101  it is not stopped
     return survey
 

@@ -5,9 +5,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.errors import BadInputError, FieldError
-from app.imports.formats.days import DayOrder
-from app.imports.formats.schemas import find_schema
-from app.imports.formats.schemas.renamed import read_columns
+from app.imports.formats.schemas import find_schema, read_columns
+from app.imports.formats.timestamps import DayOrder
 from app.imports.service import ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH
 from app.naming.names import name_error

@@ -2,12 +2,10 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import polars as pl
 import structlog
 from sqlalchemy import Connection
 
@@ -17,13 +15,11 @@ from app.database.file_chunks import drop_chunks, read_chunks
 from app.errors import BadInputError, StableArenaError, UnavailableError
 from app.imports import queries as store
 from app.imports.formats import VoteReader
-from app.imports.formats.schemas import KNOWN_COLUMNS
-from app.imports.formats.schemas.choosing import ColumnsError
+from app.imports.formats.schemas import KNOWN_COLUMNS, ColumnsError
 from app.imports.loading import CLAIMS, ImportLoad
-from app.imports.recognised import refuse_recorded
-from app.imports.recognition import Recogniser, recognise_again
+from app.imports.recognition import recognise_again
 from app.imports.service import OF_THE_RECORD, ImportOptions
-from app.imports.survey import Survey, refuse_faulty, survey_file
+from app.imports.survey import Survey, survey_file
 
 log = structlog.get_logger()
 
@@ -31,7 +27,6 @@ log = structlog.get_logger()
 def run_import(
     database: Database,
     row: Mapping[str, Any],
-    max_expanded_bytes: int,
     *,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -53,7 +48,7 @@ def run_import(
         with anonymous_temp_file() as (file, path):
             file.writelines(read_chunks(database, import_id))
             file.flush()
-            if not _import(database, row, path, max_expanded_bytes, stopped):
+            if not _import(database, row, path, stopped):
                 forget_claims(database, import_id)
     except UnavailableError:
         with contextlib.suppress(UnavailableError):
@@ -73,7 +68,7 @@ def run_import(
 
 def _end_dry_run(database: Database, import_id: UUID, survey: Survey) -> None:
     with database.begin() as conn:
-        store.add_faults(conn, import_id, _records(survey))
+        store.add_faults(conn, import_id, survey.fault_rows)
         figures = _figures(survey)
         figures["counts"] |= dict.fromkeys(OF_THE_RECORD)
         store.end_import(conn, import_id, "done", **figures, rows_done=survey.rows)
@@ -85,7 +80,7 @@ def fail_import(database: Database, import_id: UUID, detail: str, survey: Survey
     log.warning("import_failed", import_id=str(import_id), detail=detail)
     with database.begin() as conn:
         if survey is not None:
-            store.add_faults(conn, import_id, _records(survey))
+            store.add_faults(conn, import_id, survey.fault_rows)
         figures = _figures(survey) if survey else {}
         store.end_import(conn, import_id, "failed", detail=detail, **figures)
         _forget_claims(conn, import_id)
@@ -98,41 +93,28 @@ def forget_claims(database: Database, import_id: UUID) -> None:
         _forget_claims(conn, import_id)
 
 
-def _import(
-    database: Database, row: Mapping[str, Any], path: Path, max_expanded_bytes: int, stopped: Callable[[], bool]
-) -> bool:
+def _import(database: Database, row: Mapping[str, Any], path: Path, stopped: Callable[[], bool]) -> bool:
     """Check the file and record its votes; False if the runner was stopped on the way."""
-    given = row["options"]
-    options = ImportOptions(**{name: given[name] for name in asdict(ImportOptions()) if name in given})
-    ending = given["suffix"]
-    reader = VoteReader(path, options.reading(), max_expanded_bytes=max_expanded_bytes, ending=ending)
+    options = ImportOptions.stored(row["options"])
+    reader = VoteReader(path, options.reading(), ending=row["options"]["suffix"])
     load = ImportLoad(database, row["id"], stopped=stopped)
-    if row["rows_total"] is None:
-        recogniser = (
-            None
-            if options.dry_run
-            else Recogniser(database, content=not options.allow_repeats, exact=options.new_rows_only)
-        )
-        survey = survey_file(database, reader, stopped=stopped, recogniser=recogniser)
-        if survey is None:
-            return False
-        if recogniser is None:
-            _end_dry_run(database, row["id"], survey)
-            return True
-        try:
-            refuse_faulty(survey, row["file_name"], skip_invalid=options.skip_invalid)
-            found = recogniser.finish()
-            if not options.new_rows_only:
-                refuse_recorded(database, row["file_name"], found)
-        except BadInputError as error:
-            fail_import(database, row["id"], error.detail, survey)
-            return True
-        load.begin(survey)
-        recorded: pl.DataFrame | None = found.left_out(new_rows_only=options.new_rows_only)
-    else:
+    if row["rows_total"] is not None:
         again = options.new_rows_only
         recorded = recognise_again(database, reader, row["id"], new_rows_only=again, stopped=stopped)
-    return recorded is not None and load.run(reader, recorded)
+        return recorded is not None and load.run(reader, recorded)
+    survey = survey_file(database, reader, options, stopped=stopped)
+    if survey is None:
+        return False
+    if options.dry_run:
+        _end_dry_run(database, row["id"], survey)
+        return True
+    try:
+        recorded = survey.left_out(database, row["file_name"], options)
+    except BadInputError as error:
+        fail_import(database, row["id"], error.detail, survey)
+        return True
+    load.begin(survey)
+    return load.run(reader, recorded)
 
 
 def _forget_claims(conn: Connection, import_id: UUID) -> None:
@@ -142,9 +124,4 @@ def _forget_claims(conn: Connection, import_id: UUID) -> None:
 
 
 def _figures(survey: Survey) -> dict[str, Any]:
-    counts = {"rows": survey.rows, "rejected": survey.rejected, "skipped": survey.skipped}
-    return {"rows_total": survey.rows, "counts": counts, "notes": survey.notes}
-
-
-def _records(survey: Survey) -> list[dict[str, object]]:
-    return [{"record": r, "place": f.pointer, "kind": "invalid", "detail": f.detail} for r, f in survey.faults]
+    return {"rows_total": survey.rows, "counts": survey.counts, "notes": survey.notes}

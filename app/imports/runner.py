@@ -15,9 +15,8 @@ from app.database.file_chunks import drop_orphans
 from app.database.leased_job import LeasedJob
 from app.errors import UnavailableError
 from app.imports import queries as store
-from app.imports.loading import CLAIMS
+from app.imports.loading import CLAIMS, import_turn
 from app.imports.reading import fail_import, forget_claims, run_import
-from app.imports.turns import import_turn
 from app.refits.fit.work_process import ProcessLostError, WorkProcess
 
 log = structlog.get_logger()
@@ -41,7 +40,6 @@ class ImportRunner:
 
     Parameters
     ----------
-    max_expanded_bytes : bounds what a compressed file may become
     process : in which files are read, so that a file which needs too much memory ends it alone; None for this process
     """
 
@@ -50,12 +48,10 @@ class ImportRunner:
         database: Database,
         *,
         lease_seconds: float,
-        max_expanded_bytes: int,
         process: ImportProcess | None = None,
     ) -> None:
         self._database = database
         self._lease_seconds = lease_seconds
-        self._max_expanded_bytes = max_expanded_bytes
         self._process = process
         self._stopped = threading.Event()
 
@@ -116,7 +112,7 @@ class ImportRunner:
             fail_import(self._database, import_id, f"{died}: send it in smaller files")
             return
         try:
-            work = partial(run_import, self._database, dict(row), self._max_expanded_bytes)
+            work = partial(run_import, self._database, dict(row))
             if self._process is None:
                 work(stopped=self._stopped.is_set)
                 return

@@ -1,9 +1,9 @@
 """Imports: their options, their progress, and the errors in the files."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -12,7 +12,7 @@ from app.database.engine import Database
 from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
 from app.imports.formats import ReadOptions
-from app.imports.formats.days import DayOrder
+from app.imports.formats.timestamps import DayOrder
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
 
@@ -51,6 +51,11 @@ class ImportOptions:
         """Refuse options that exclude each other."""
         if self.new_rows_only and self.allow_repeats:
             raise BadInputError("new_rows_only and allow_repeats exclude each other")
+
+    @classmethod
+    def stored(cls, given: Mapping[str, Any]) -> Self:
+        """Return the options that an import was begun with; an earlier version knew fewer."""
+        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
     def known_again(self) -> "ImportOptions":
         """Return the options for a file that is imported once more on purpose: all its votes are repeats."""

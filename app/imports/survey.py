@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
 
 from app.database.engine import Database
 from app.errors import BadInputError, FieldError
 from app.imports.formats import VoteReader
 from app.imports.names import check_models
-from app.imports.recognition import Recogniser
-from app.imports.service import MAX_FAULTS_STORED
+from app.imports.recognition import Recogniser, refuse_recorded
+from app.imports.service import MAX_FAULTS_STORED, ImportOptions
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class Survey:
     unknown : records on models that could not be stored now.
     faults : record number and error of the first 100,000 invalid or unknown records.
     notes : what was assumed about the times in the file.
+    recogniser : has compared every vote with those on record; None for a dry run.
     """
 
     rows: int
@@ -31,30 +35,60 @@ class Survey:
     unknown: int
     faults: list[tuple[int, FieldError]]
     notes: list[str]
+    recogniser: Recogniser | None
 
     @property
     def rejected(self) -> int:
         """Records that are no valid votes."""
         return self.unreadable + self.unknown
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts of an import that has only been surveyed; unknown models may be known when it comes to them."""
+        return {"rows": self.rows, "rejected": self.unreadable, "skipped": self.skipped}
+
+    @property
+    def fault_rows(self) -> list[dict[str, Any]]:
+        """The errors as they are stored."""
+        return [fault_row(record, error.pointer, error.detail) for record, error in self.faults]
+
+    def left_out(self, database: Database, called: str, options: ImportOptions) -> pl.DataFrame:
+        """Return the votes that are not recorded, because they are on record; see `Recognised.left_out`.
+
+        Raises
+        ------
+        BadInputError
+            The file has invalid records or no valid one, or most of its votes are on record, and the options do not
+            allow that.
+        """
+        assert self.recogniser is not None  # noqa: S101  it was surveyed to be recorded
+        _refuse_faulty(self, called, skip_invalid=options.skip_invalid)
+        found = self.recogniser.finish()
+        if not options.new_rows_only:
+            refuse_recorded(database, called, found)
+        return found.left_out(new_rows_only=options.new_rows_only)
+
 
 def survey_file(
     database: Database,
     reader: VoteReader,
+    options: ImportOptions,
     *,
     progress: Callable[[float], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
-    recogniser: Recogniser | None = None,
 ) -> Survey | None:
     """Read a whole file and check every record; return None where it was stopped.
-
-    `recogniser` compares every vote with those on record.
 
     Raises
     ------
     BadInputError
         It is no vote file, or it is damaged.
     """
+    recogniser = (
+        None
+        if options.dry_run
+        else Recogniser(database, content=not options.allow_repeats, exact=options.new_rows_only)
+    )
     total = reader.count() if progress else 0
     rows = skipped = unreadable = 0
     found, unknown = [], []
@@ -76,10 +110,10 @@ def survey_file(
     places = reader.places([row for row, _ in first_unknown])
     faults += [(row, FieldError(places[row], detail)) for row, detail in first_unknown]
     faults.sort(key=lambda fault: fault[0])
-    return Survey(rows, skipped, unreadable, len(unknown), faults[:MAX_FAULTS_STORED], list(reader.notes))
+    return Survey(rows, skipped, unreadable, len(unknown), faults[:MAX_FAULTS_STORED], list(reader.notes), recogniser)
 
 
-def refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
+def _refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
     """Refuse a file with invalid records, or without a valid one.
 
     Raises
@@ -94,3 +128,8 @@ def refuse_faulty(survey: Survey, called: str, *, skip_invalid: bool) -> None:
     else:
         return
     raise BadInputError(message, faults, n_errors=survey.rejected)
+
+
+def fault_row(record: int, place: str, detail: str, kind: str = "invalid") -> dict[str, Any]:
+    """Return an error of a record as it is stored."""
+    return {"record": record, "place": place, "kind": kind, "detail": detail}

@@ -225,9 +225,6 @@ class ImportSettings(Group):
     """Limits of uploaded files of votes."""
 
     max_bytes: int = Field(1024**3, ge=1024, description="Larger uploads are refused.")
-    max_expanded_bytes: int = Field(
-        8 * 1024**3, ge=1024, description="Largest size of a compressed or Parquet upload once it is unpacked."
-    )
     memory_bytes: Annotated[int | None, NO_LIMIT] = Field(
         2 * 1024**3,
         ge=1024**3,

@@ -60,7 +60,6 @@ class Worker:
         self._imports = ImportRunner(
             database,
             lease_seconds=lease_seconds,
-            max_expanded_bytes=settings.imports.max_expanded_bytes,
             process=ImportProcess(memory_bytes=settings.imports.memory_bytes, priority=0, prepare=prepare_child),
         )
         self._exports = ExportRunner(database, lease_seconds=lease_seconds, keep_days=settings.exports.keep_days)

@@ -108,7 +108,7 @@ def test_a_file_without_a_header_names_nobody(
     with private() as ask:
         sent = ask("POST", "/imports", params={"filename": "votes.csv"}, content=content)
         assert sent.status_code == 202, sent.text
-        ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
+        ImportRunner(database, lease_seconds=30).run_next()
         found = ask("GET", f"/imports/{sent.json()['id']}").json()
     assert (found["state"], told in found["detail"]) == ("failed", True), found
     assert holders(database) == []

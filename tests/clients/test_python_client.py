@@ -181,7 +181,7 @@ def test_a_preview_of_a_policy(connect: Ask) -> None:
 
 
 def test_a_file(connect: Ask, database: Database, tmp_path: Path) -> None:
-    runner = ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9)
+    runner = ImportRunner(database, lease_seconds=30)
     file = tmp_path / "votes.csv"
     file.write_text("annotator,model_a,model_b,winner\nk,a,b,model_a\nk,b,c,tie\n")
     arena = connect("ingest", "lost")

@@ -1,17 +1,47 @@
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from app.database.engine import Database
+from app.imports import loading
+from app.imports.formats import csv
 from app.imports.runner import ImportRunner
+from tests.imports.uploads import KilledError
 
 Ask = Callable[..., Any]
+Kill = Callable[..., None]
 
 
 @pytest.fixture
 def import_runner(database: Database) -> ImportRunner:
-    return ImportRunner(database, lease_seconds=30, max_expanded_bytes=2 * 10**9)
+    return ImportRunner(database, lease_seconds=30)
+
+
+@pytest.fixture
+def kill(database: Database, monkeypatch: pytest.MonkeyPatch) -> Kill:
+    """Run an import of so many rows a chunk, and kill it in a chunk: nothing ends in order, and its leases run out."""
+
+    def kill_in(chunk: int, work: Callable[[], object], *, rows: int) -> None:
+        monkeypatch.setattr(csv, "ROWS_PER_BATCH", rows)
+        chunks, really = count(1), loading.load_votes
+
+        def dying(*arguments: Any, **options: Any) -> Any:
+            done = really(*arguments, **options)
+            if next(chunks) == chunk:
+                raise KilledError
+            return done
+
+        with monkeypatch.context() as deadly:
+            deadly.setattr(loading, "load_votes", dying)
+            with pytest.raises(KilledError):
+                work()
+        with database.begin() as conn:
+            conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))
+
+    return kill_in
 
 
 @pytest.fixture

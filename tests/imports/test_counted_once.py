@@ -16,15 +16,13 @@ from typer.testing import CliRunner
 from app.cli.command import application
 from app.database.engine import Database
 from app.errors import BadInputError
+from app.imports.loading import import_turn
 from app.imports.local import import_file
-from app.imports.recognised import Recognised
-from app.imports.recognition import Recogniser
+from app.imports.recognition import Recognised, Recogniser
 from app.imports.runner import ImportRunner
 from app.imports.service import ImportOptions
-from app.imports.turns import import_turn
 from app.models.schemas import NewAlias
 from app.models.service import add_alias
-from app.votes import bulk as vote_loading
 
 Post = Callable[..., Any]
 HEADER = "annotator,model_a,model_b,winner,timestamp\n"
@@ -281,25 +279,12 @@ def test_an_import_is_undone_over_http(database: Database, ask: Post) -> None:
         assert ask("POST", "/retractions", scope="review", json={**body, "id": unknown}).status_code == 404
 
 
-def test_an_interrupted_import_goes_on_with_new_rows_only(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_import_goes_on_with_new_rows_only(database: Database, kill: Post) -> None:
     """What the killed import recorded itself is not taken for votes on record."""
-    monkeypatch.setattr("app.imports.formats.csv.ROWS_PER_BATCH", 10)
     done("import", write("old.csv", ROWS[:15]))
     grown = write("grown.csv", ROWS + ROWS[:3])
-    really, chunks = vote_loading.load_votes, 0
-
-    def breaking(*arguments: Any, **options: Any) -> Any:
-        nonlocal chunks
-        chunks += 1
-        if chunks == 4:
-            raise KeyboardInterrupt
-        return really(*arguments, **options)
-
     options = ImportOptions(new_rows_only=True)
-    with monkeypatch.context() as broken:
-        broken.setattr("app.imports.loading.load_votes", breaking)
-        with pytest.raises(KeyboardInterrupt):
-            import_file(database, grown, options, requested_by="a test")
+    kill(4, lambda: import_file(database, grown, options, requested_by="a test"), rows=10)
     assert 15 < counting(database) < 53
     receipt = import_file(database, grown, options, requested_by="a test")
     assert receipt.resumed
@@ -307,22 +292,9 @@ def test_an_interrupted_import_goes_on_with_new_rows_only(database: Database, mo
     assert counting(database) == 53
 
 
-def test_a_running_import_that_is_undone_begins_anew(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.imports.formats.csv.ROWS_PER_BATCH", 10)
+def test_a_running_import_that_is_undone_begins_anew(database: Database, kill: Post) -> None:
     path = write("votes.csv", ROWS)
-    really, chunks = vote_loading.load_votes, 0
-
-    def breaking(*arguments: Any, **options: Any) -> Any:
-        nonlocal chunks
-        chunks += 1
-        if chunks == 3:
-            raise KeyboardInterrupt
-        return really(*arguments, **options)
-
-    with monkeypatch.context() as broken:
-        broken.setattr("app.imports.loading.load_votes", breaking)
-        with pytest.raises(KeyboardInterrupt):
-            import_file(database, path, ImportOptions(), requested_by="a test")
+    kill(3, lambda: import_file(database, path, ImportOptions(), requested_by="a test"), rows=10)
     assert counting(database) == 20
     running = done("imports", "list")["imports"][0]
     assert running["state"] == "running"

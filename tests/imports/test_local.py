@@ -157,25 +157,10 @@ def test_chunks_are_one_file(load: Load, database: Database, monkeypatch: pytest
 
 @pytest.mark.parametrize("stop_after", range(5))
 def test_what_was_cut_short_is_taken_on(
-    load: Load, database: Database, monkeypatch: pytest.MonkeyPatch, stop_after: int
+    load: Load, database: Database, kill: Callable[..., None], stop_after: int
 ) -> None:
-    monkeypatch.setattr(csv, "ROWS_PER_BATCH", 4)
     rows = [f"k{i},a,b,model_a,{i if i % 3 else ''},,," for i in range(20)] + ["k0,a,a,tie,,,,"]
-    chunks = 0
-    really = vote_loading.load_votes
-
-    def breaking(*arguments: Any, **options: Any) -> Any:
-        nonlocal chunks
-        chunks += 1
-        done = really(*arguments, **options)
-        if chunks > stop_after:
-            raise KeyboardInterrupt
-        return done
-
-    with monkeypatch.context() as broken:
-        broken.setattr("app.imports.loading.load_votes", breaking)
-        with pytest.raises(KeyboardInterrupt):
-            load(*rows, skip_invalid=True)
+    kill(stop_after + 1, lambda: load(*rows, skip_invalid=True), rows=4)
     assert scalar(database, "SELECT rows_done FROM imports") >= count(database)
     before = count(database)
     receipt = load(*rows, again=True)  # the import that was cut short comes first, with the options it began with

@@ -15,68 +15,43 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.database.leases import acquire_lease
-from app.imports.formats import csv as csv_source
 from app.imports.runner import ImportProcess, ImportRunner
 from app.main import create_app
 from app.settings import Settings, WorkerSettings
-from app.votes import bulk as vote_loading
 from tests.fixtures.waiting import wait_until
-from tests.imports.uploads import HEADER, TABLES, count
+from tests.imports.uploads import HEADER, TABLES, KilledError, count
 
 Ask = Callable[..., Any]
 AssertProblem = Callable[..., dict[str, Any]]
 
 
 def test_another_process_takes_over_what_one_left(
-    post: Ask, ask: Ask, database: Database, monkeypatch: pytest.MonkeyPatch
+    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, kill: Ask
 ) -> None:
-    monkeypatch.setattr(csv_source, "ROWS_PER_BATCH", 4)
     import_id = post(HEADER + "".join(f"k{i},a,b,tie,{i}\n" for i in range(20))).json()["id"]
-    really, chunks = vote_loading.load_votes, 0
-
-    def breaking(*arguments: Any, **options: Any) -> Any:
-        nonlocal chunks
-        chunks += 1
-        if chunks == 3:
-            raise KeyboardInterrupt
-        return really(*arguments, **options)
-
-    with monkeypatch.context() as broken:
-        broken.setattr("app.imports.loading.load_votes", breaking)
-        with pytest.raises(KeyboardInterrupt):  # as good as dead: it neither ends the import nor gives the lease back
-            ImportRunner(database, lease_seconds=3, max_expanded_bytes=10**9).run_next()
+    kill(3, ImportRunner(database, lease_seconds=3).run_next, rows=4)
     assert 0 < count(database) < 20
-    other = ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9)
-    wait_until(lambda: other.run_next() is not None)
+    assert import_runner.run_next() is not None
     done = ask("GET", f"/imports/{import_id}").json()
     assert (done["state"], done["counts"]["created"], done["rows_done"]) == ("done", 20, 20)
     assert count(database) == 20
-
-
-class WorkerKilledError(BaseException):
-    """Passes by every handler, as a kill does."""
-
-
-def run_to_death(database: Database) -> None:
-    """Have a runner die of the import it takes on: it neither ends it nor gives the lease back, which then runs out."""
-    with pytest.raises(WorkerKilledError):
-        ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
-    with database.begin() as conn:
-        conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))
 
 
 def test_what_kills_every_worker_is_not_begun_for_ever(
     post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def dying(*_: Any, **__: Any) -> Any:
-        raise WorkerKilledError
+        raise KilledError
 
     content = HEADER + "k,a,b,tie,\n"
     import_id = post(content).json()["id"]
     with monkeypatch.context() as deadly:
         deadly.setattr("app.imports.reading.survey_file", dying)
         for _ in range(3):
-            run_to_death(database)
+            with pytest.raises(KilledError):
+                import_runner.run_next()
+            with database.begin() as conn:
+                conn.execute(text("UPDATE leases SET expires_at = clock_timestamp()"))
             assert ask("GET", f"/imports/{import_id}").json()["state"] == "running"
         assert str(import_runner.run_next()) == import_id
     failed = ask("GET", f"/imports/{import_id}").json()
@@ -91,23 +66,11 @@ def test_what_kills_every_worker_is_not_begun_for_ever(
 
 
 def test_an_import_that_gets_further_may_lose_any_number_of_workers(
-    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, monkeypatch: pytest.MonkeyPatch
+    post: Ask, ask: Ask, database: Database, import_runner: ImportRunner, kill: Ask
 ) -> None:
-    monkeypatch.setattr(csv_source, "ROWS_PER_BATCH", 1)
-    really, chunks = vote_loading.load_votes, 0
-
-    def breaking(*arguments: Any, **options: Any) -> Any:
-        nonlocal chunks
-        chunks += 1
-        if chunks % 2 == 0:
-            raise WorkerKilledError
-        return really(*arguments, **options)
-
     import_id = post(HEADER + "".join(f"k{i},a,b,tie,{i}\n" for i in range(40))).json()["id"]
-    with monkeypatch.context() as broken:
-        broken.setattr("app.imports.loading.load_votes", breaking)
-        for _ in range(5):
-            run_to_death(database)
+    for _ in range(5):
+        kill(2, ImportRunner(database, lease_seconds=30).run_next, rows=1)
     before = count(database)
     assert import_runner.run_next() is not None
     done = ask("GET", f"/imports/{import_id}").json()
@@ -138,10 +101,10 @@ def test_who_holds_the_lease_is_left_alone(post: Ask, database: Database, import
 
 def test_a_stopped_runner_lets_go_and_the_next_goes_on(post: Ask, database: Database) -> None:
     post(HEADER + "k,a,b,tie,\n")
-    stopped = ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9)
+    stopped = ImportRunner(database, lease_seconds=30)
     stopped.stop()
     assert stopped.run_next() is None
-    assert ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next() is not None
+    assert ImportRunner(database, lease_seconds=30).run_next() is not None
     assert count(database) == 1
 
 
@@ -158,7 +121,7 @@ def test_the_service_runs_imports_by_itself(
 
 def in_a_process(database: Database, memory_bytes: int | None = None) -> ImportRunner:
     process = ImportProcess(memory_bytes=memory_bytes, priority=0)
-    return ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9, process=process)
+    return ImportRunner(database, lease_seconds=30, process=process)
 
 
 @pytest.mark.campaign
@@ -221,7 +184,7 @@ def read_for_long(*_, **__):
     time.sleep(600)
 reading.survey_file = read_for_long
 with Database(sys.argv[1]) as database:
-    runner.ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9).run_next()
+    runner.ImportRunner(database, lease_seconds=30).run_next()
 """
 
 

@@ -11,3 +11,7 @@ TABLES = ("votes", "imports", "file_chunks", "leases")
 def count(database: Database, table: str = "votes") -> int:
     with database.read() as conn:
         return int(conn.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
+
+
+class KilledError(BaseException):
+    """Passes by every handler, as a kill does."""

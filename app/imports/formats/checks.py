@@ -6,11 +6,10 @@ from datetime import datetime
 
 import polars as pl
 
-from app.imports.formats.days import DayOrder
 from app.imports.formats.schemas import POOLED_ANNOTATOR, Form, Input, Schema
 from app.imports.formats.schemas.schema import SAY_MORE
 from app.imports.formats.sources import RawBatch
-from app.imports.formats.timestamps import TIMESTAMP, parse_timestamps, timestamp_fault
+from app.imports.formats.timestamps import TIMESTAMP, DayOrder, parse_timestamps, timestamp_fault
 from app.imports.formats.values import parse_metadata, parse_tags
 from app.naming.names import name_error
 from app.votes.rules import IN_FUTURE, MAX_CLOCK_SKEW

@@ -1,20 +1,58 @@
 """CSV files: polars reads them; line numbers are looked up only for messages."""
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
 from app.errors import BadInputError
-from app.imports.formats.records import Record, csv_records
-from app.imports.formats.schemas import Input
-from app.imports.formats.schemas.choosing import ColumnsError
-from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8
+from app.imports.formats.schemas import ColumnsError, Input
+from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8, scan_lines, select_wanted
 
 ROWS_PER_BATCH = 50_000
+
+DELIMITERS = (",", ";", "\t", "|")
+
+
+def _well_quoted(delimiter: str) -> re.Pattern[str]:
+    mark = re.escape(delimiter)
+    field = rf'(?:[^"{mark}\n]*|"[^"]*(?:""[^"]*)*")'
+    return re.compile(rf"{field}(?:{mark}{field})*")
+
+
+_WELL_QUOTED = {delimiter: _well_quoted(delimiter) for delimiter in DELIMITERS}
+
+
+class Record(NamedTuple):
+    """One record of a text file, with the number of its first physical line (from 1), and the delimiter of fields."""
+
+    line: int
+    text: str
+    delimiter: str = ","
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the line is empty."""
+        return not self.text
+
+    @property
+    def is_well_quoted(self) -> bool:
+        """Whether every quote of a CSV record opens, closes or doubles inside a quoted field."""
+        return _WELL_QUOTED[self.delimiter].fullmatch(self.text) is not None
+
+    @property
+    def n_fields(self) -> int:
+        """Number of fields of a well quoted CSV record: the delimiters outside quotes, plus one."""
+        return 1 + sum(part.count(self.delimiter) for part in self.text.split('"')[::2])
+
+    def likely_delimiter(self) -> str:
+        """Return the delimiter that makes the most fields of a header; a comma where several make as many."""
+        return max(DELIMITERS, key=lambda mark: self._replace(delimiter=mark).n_fields)
 
 
 class CsvSource:
@@ -75,7 +113,7 @@ class CsvSource:
         start = 0
         try:
             for batch in self._scan().collect_batches(chunk_size=ROWS_PER_BATCH):
-                yield RawBatch(_select(self._without_blank_lines(batch, start), wanted))
+                yield RawBatch(select_wanted(self._without_blank_lines(batch, start), wanted))
                 start += batch.height
         except UNREADABLE as error:
             raise self._explained(error) from error
@@ -153,9 +191,19 @@ class CsvSource:
         return "a quote inside a field must be written twice, in a quoted field"
 
 
-def _select(frame: pl.DataFrame, wanted: Mapping[Input, str]) -> pl.DataFrame:
-    """Return the wanted columns under our names, null where the file does not have them."""
-    return frame.select(
-        (pl.col(column) if column in frame.columns else pl.lit(None, pl.String)).alias(name)
-        for name, column in wanted.items()
-    )
+def csv_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a CSV file: lines, joined while a quote is open, including blank lines."""
+    yield from _join_quoted(scan_lines(path))
+
+
+def _join_quoted(lines: Iterable[str]) -> Iterator[Record]:
+    start, parts, is_open = 1, list[str](), False
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        parts.append(line)
+        is_open ^= line.count('"') % 2 == 1
+        if not is_open:
+            yield Record(start, "\n".join(parts))
+            start, parts = number + 1, []
+    if parts:
+        yield Record(start, "\n".join(parts))

@@ -13,9 +13,8 @@ import polars as pl
 
 from app.errors import BadInputError
 from app.imports.formats.expansion import check_record
-from app.imports.formats.records import LINES_PER_BATCH, scan_lines
 from app.imports.formats.schemas import Input
-from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, not_utf8
+from app.imports.formats.sources import LINES_PER_BATCH, UNREADABLE, RawBatch, first_line, not_utf8, scan_lines
 from app.imports.formats.values import text_of
 
 LOOKED_AT_FOR_COLUMNS = 100

@@ -8,10 +8,10 @@ from typing import Any, cast
 import polars as pl
 
 from app.errors import BadInputError
+from app.imports.formats.expansion import MAX_EXPANDED_BYTES
 from app.imports.formats.footers import RowGroup, read_row_groups
-from app.imports.formats.limits import MAX_VALUE_BYTES, check_columns
 from app.imports.formats.schemas import Input
-from app.imports.formats.sources import UNREADABLE, RawBatch, first_line
+from app.imports.formats.sources import MAX_VALUE_BYTES, UNREADABLE, RawBatch, check_columns, first_line
 from app.imports.formats.timestamps import storable_timestamps
 from app.imports.formats.values import text_of
 
@@ -50,7 +50,7 @@ class ParquetSource:
         except UNREADABLE as error:
             raise self._explained(error) from error
 
-    def check_size(self, wanted: Mapping[Input, str], *, max_bytes: int) -> None:
+    def check_size(self, wanted: Mapping[Input, str], *, max_bytes: int = MAX_EXPANDED_BYTES) -> None:
         """Refuse a file that would expand too much, by its footer: repeated values take hardly any space in the file.
 
         Raises

@@ -9,33 +9,30 @@ import polars as pl
 from app.errors import BadInputError, FieldError
 from app.imports.formats.checks import Checked, RecordFault, check_batch
 from app.imports.formats.csv import CsvSource
-from app.imports.formats.days import DatesError, DayOrder, describe_order, epoch_unit, find_order, has_slashed
-from app.imports.formats.expansion import MAX_EXPANDED_BYTES, check_expansion
+from app.imports.formats.expansion import check_expansion
 from app.imports.formats.jsonl import JsonlSource
-from app.imports.formats.limits import check_columns, refuse_long_values
 from app.imports.formats.parquet import ParquetSource
-from app.imports.formats.schemas import Form, Input, choose_form
-from app.imports.formats.schemas.choosing import ColumnsError
-from app.imports.formats.schemas.renamed import read_columns
-from app.imports.formats.sources import RawBatch, VoteSource
+from app.imports.formats.schemas import ColumnsError, Form, Input, choose_form, read_columns
+from app.imports.formats.sources import RawBatch, VoteSource, check_columns, refuse_long_values
+from app.imports.formats.timestamps import (
+    DatesError,
+    DayOrder,
+    describe_order,
+    epoch_unit,
+    find_order,
+    has_slashed,
+)
 from app.imports.formats.xlsx import XlsxSource
 
+_TEXTS: dict[str, Callable[[Path], VoteSource]] = {
+    ".csv": CsvSource, ".tsv": CsvSource, ".json": JsonlSource, ".jsonl": JsonlSource,
+}  # fmt: skip
 SOURCES: dict[str, Callable[[Path], VoteSource]] = {
-    ".csv": CsvSource,
-    ".tsv": CsvSource,
-    ".tsv.gz": CsvSource,
-    ".tsv.zst": CsvSource,
-    ".csv.gz": CsvSource,
-    ".csv.zst": CsvSource,
-    ".json": JsonlSource,
-    ".json.gz": JsonlSource,
-    ".json.zst": JsonlSource,
-    ".jsonl": JsonlSource,
-    ".jsonl.gz": JsonlSource,
-    ".jsonl.zst": JsonlSource,
+    **{ending + packed: make for ending, make in _TEXTS.items() for packed in ("", ".gz", ".zst")},
     ".parquet": ParquetSource,
     ".xlsx": XlsxSource,
 }
+"""By the ending of the file's name; texts may be compressed."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,6 @@ class VoteReader:
     ----------
     path : the ending of its name gives the kind; CSV and JSONL may be compressed (.gz, .zst).
     ending : replaces the ending of the name.
-    max_expanded_bytes : largest size of the text; see `check_expansion` and `ParquetSource.check_size`.
 
     Raises
     ------
@@ -76,15 +72,12 @@ class VoteReader:
         Reading it raises the same where it is not UTF-8, or has a damaged line.
     """
 
-    def __init__(
-        self, path: Path, options: ReadOptions, *, max_expanded_bytes: int | None = None, ending: str | None = None
-    ) -> None:
+    def __init__(self, path: Path, options: ReadOptions, *, ending: str | None = None) -> None:
         self.path = path
         self._opened_at = datetime.now(UTC)  # every reading refuses the same votes as cast in the future
         self._source = _source(path, ending)
-        limit = MAX_EXPANDED_BYTES if max_expanded_bytes is None else max_expanded_bytes
         if not isinstance(self._source, ParquetSource | XlsxSource):
-            check_expansion(path, max_bytes=limit, quoted=self._source.kind == "csv")
+            check_expansion(path, quoted=self._source.kind == "csv")
         columns = self._source.columns  # names the file itself where it cannot be read
         check_columns(path, len(columns))
         try:
@@ -104,7 +97,7 @@ class VoteReader:
         self._form = replace(self._form, annotator_prefix=options.annotator_prefix)
         self._order, self._notes = options.dates, list[str]()
         if isinstance(self._source, ParquetSource):
-            self._source.check_size(self._form.columns, max_bytes=limit)
+            self._source.check_size(self._form.columns)
 
     @property
     def form(self) -> Form:

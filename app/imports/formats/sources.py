@@ -1,15 +1,23 @@
-"""The interface of every kind of vote file, and their shared errors."""
+"""The interface of every kind of vote file, their shared errors, and how large their parts may be."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import polars as pl
 
 from app.errors import BadInputError
-from app.imports.formats.records import bad_utf8_line
 from app.imports.formats.schemas import Input
+
+LINES_PER_BATCH = 5_000
+"""Lines in memory at once; arena logs have whole conversations in a line."""
+
+MAX_COLUMNS = 2_000
+MAX_VALUE_BYTES = 1024**2
+"""Small compressed files can hold values of gigabytes."""
+
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip, zstd
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What polars raises for a file of another kind than its name says; panics do not derive from PolarsError."""
@@ -55,6 +63,14 @@ class VoteSource(Protocol):
         """Return the places in the file of the records with these numbers."""
 
 
+def select_wanted(frame: pl.DataFrame, wanted: Mapping[Input, str]) -> pl.DataFrame:
+    """Return the wanted columns under our names, null where the file does not have them."""
+    return frame.select(
+        (pl.col(column) if column in frame.columns else pl.lit(None, pl.String)).alias(name)
+        for name, column in wanted.items()
+    )
+
+
 def not_utf8(path: Path) -> BadInputError:
     """Return the error for text that is not UTF-8, with its line where known."""
     line = bad_utf8_line(path)
@@ -65,3 +81,60 @@ def not_utf8(path: Path) -> BadInputError:
 def first_line(error: BaseException) -> str:
     """Return the first line of polars' message; the rest is advice for programmers."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def bad_utf8_line(path: Path) -> int | None:
+    """Return the number of the first line that is not UTF-8; None where all are, or the file is compressed."""
+    with path.open("rb") as lines:
+        if lines.read(4).startswith(_COMPRESSED):
+            return None
+        lines.seek(0)
+        for number, line in enumerate(lines, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
+def scan_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file, decompressed, without line ends and byte order mark.
+
+    Raises
+    ------
+    polars.exceptions.ComputeError, OSError : not UTF-8, or a damaged compressed file.
+    """
+    first = True
+    for batch in pl.scan_lines(path, glob=False).collect_batches(chunk_size=LINES_PER_BATCH):
+        for line in batch.to_series():
+            yield line.removeprefix("\ufeff") if first else line
+            first = False
+
+
+def check_columns(path: Path, n_columns: int) -> None:
+    """Refuse a file of too many columns.
+
+    Raises
+    ------
+    BadInputError
+    """
+    if n_columns > MAX_COLUMNS:
+        raise BadInputError(f"{path} has {n_columns:,} columns, at most {MAX_COLUMNS:,} are read")
+
+
+def refuse_long_values(raw: RawBatch) -> RawBatch:
+    """Return the batch with an error in place of every value of more than `MAX_VALUE_BYTES`."""
+    long = {
+        name: (values.str.len_bytes() > MAX_VALUE_BYTES).fill_null(value=False)
+        for name, values in cast("dict[Input, pl.Series]", raw.frame.to_dict()).items()
+        if values.dtype == pl.String
+    }
+    long = {name: rows for name, rows in long.items() if rows.any()}
+    if not long:
+        return raw
+    detail = f"must have at most {MAX_VALUE_BYTES:,} bytes"
+    why = {
+        name: {**raw.unusable.get(name, {}), **dict.fromkeys(rows.arg_true(), detail)} for name, rows in long.items()
+    }
+    short = raw.frame.with_columns(pl.when(~rows).then(pl.col(name)).alias(name) for name, rows in long.items())
+    return RawBatch(short, {**raw.unusable, **why}, raw.ambiguous)

@@ -10,7 +10,7 @@ import polars as pl
 from app.errors import BadInputError
 from app.imports.formats.parquet import frame_as_text
 from app.imports.formats.schemas import Input
-from app.imports.formats.sources import UNREADABLE, RawBatch, first_line
+from app.imports.formats.sources import UNREADABLE, RawBatch, first_line, select_wanted
 
 MAX_UNPACKED_BYTES = 1024**3
 """A sheet is read as a whole; the format has at most 1,048,576 rows."""
@@ -39,13 +39,8 @@ class XlsxSource:
 
     def batches(self, wanted: Mapping[Input, str]) -> Iterator[RawBatch]:
         """Yield the rows, all at once."""
-        there = set(self.columns)
-        columns = [
-            (pl.col(column) if column in there else pl.lit(None, pl.String)).alias(name)
-            for name, column in wanted.items()
-        ]
         if self._sheet.height:
-            yield frame_as_text(self._sheet.select(columns))
+            yield frame_as_text(select_wanted(self._sheet.drop(_ROW), wanted))
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Return `row 7` as the spreadsheet counts, the header being row 1."""

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import ReadOptions, VoteReader, expansion, limits, read_vote_file
+from app.imports.formats import ReadOptions, VoteReader, expansion, read_vote_file, sources
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -66,7 +66,7 @@ def test_columns_of_parquet_count_inside_others_too(tmp_path: Path, inside: bool
 
 
 def test_as_many_columns_as_may_be(write: Write) -> None:
-    columns = [*VOTE, *(f"c{i}" for i in range(limits.MAX_COLUMNS - 4))]
+    columns = [*VOTE, *(f"c{i}" for i in range(sources.MAX_COLUMNS - 4))]
     assert read_vote_file(write("v.csv", f"{','.join(columns)}\na,b,tie,k\n")).rejected == 0
     with pytest.raises(BadInputError, match="has 2,001 columns"):
         read_vote_file(write("v.jsonl", json.dumps({**VOTE, **dict.fromkeys(columns, "x"), "one": "x"})))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, read_vote_file
-from app.imports.formats.days import find_order, slashed_texts
-from app.imports.formats.schemas.renamed import read_columns
+from app.imports.formats.schemas import read_columns
+from app.imports.formats.timestamps import find_order, slashed_texts
 
 Write = Callable[[str, str | bytes], Path]
 HEADER = "annotator,model_a,model_b,winner,timestamp\n"

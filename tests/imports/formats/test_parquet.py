@@ -124,9 +124,11 @@ def test_a_row_group_that_becomes_too_large_is_refused(tmp_path: Path, monkeypat
 def test_a_parquet_file_expands_no_further_than_others(tmp_path: Path) -> None:
     path = many(tmp_path, 10_000, group=1_000)
     assert path.stat().st_size < 100_000
-    VoteReader(path, ReadOptions(), max_expanded_bytes=1_000_000)
+    columns = VoteReader(path, ReadOptions()).form.columns
+    source = parquet_source.ParquetSource(path)
+    source.check_size(columns, max_bytes=1_000_000)
     with pytest.raises(BadInputError, match=r"many.parquet expands to more than 800,000 bytes"):
-        VoteReader(path, ReadOptions(), max_expanded_bytes=10_000 * 5 * 16)
+        source.check_size(columns, max_bytes=10_000 * 5 * 16)
 
 
 @pytest.mark.parametrize("group", [None, 122_880])

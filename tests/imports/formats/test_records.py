@@ -7,7 +7,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.imports.formats.records import bad_utf8_line, csv_records
+from app.imports.formats.csv import csv_records
+from app.imports.formats.sources import bad_utf8_line
 
 fields = st.text(st.sampled_from('ab ,"\n\r'), max_size=5)
 

@@ -20,7 +20,7 @@ BAD = "annotator,model_a,model_b,winner\nann,amber,birch,model_a\nbob,amber,ambe
 @pytest.fixture
 def run_imports(database: Database) -> Callable[[], None]:
     def run() -> None:
-        runner = ImportRunner(database, lease_seconds=30, max_expanded_bytes=10**9)
+        runner = ImportRunner(database, lease_seconds=30)
         while runner.run_next():
             pass
 

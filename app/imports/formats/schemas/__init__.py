@@ -1,6 +1,14 @@
 """The formats of vote files, their columns and their meaning: one entry of `SCHEMAS` for each format."""
 
-from app.imports.formats.schemas.choosing import KNOWN_COLUMNS, SCHEMAS, Form, choose_form, find_schema
+from app.imports.formats.schemas.choosing import (
+    KNOWN_COLUMNS,
+    ColumnsError,
+    Form,
+    choose_form,
+    find_schema,
+    read_columns,
+)
+from app.imports.formats.schemas.known import SCHEMAS
 from app.imports.formats.schemas.schema import POOLED_ANNOTATOR, Clock, Input, Schema
 
 __all__ = [
@@ -8,9 +16,11 @@ __all__ = [
     "POOLED_ANNOTATOR",
     "SCHEMAS",
     "Clock",
+    "ColumnsError",
     "Form",
     "Input",
     "Schema",
     "choose_form",
     "find_schema",
+    "read_columns",
 ]

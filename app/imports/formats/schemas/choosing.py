@@ -1,49 +1,43 @@
-"""Detects the format of a file, and its column with the annotator."""
+"""Detects the format of a file and its column with the annotator, and reads `--columns winner=Label,annotator=User`."""
 
+import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.errors import BadInputError
-from app.imports.formats.schemas import judges, lmarena, services
-from app.imports.formats.schemas.renamed import FIELDS, likely_columns, with_columns
-from app.imports.formats.schemas.schema import Input, Schema
+from app.imports.formats.schemas import derive
+from app.imports.formats.schemas.known import OURS, SCHEMAS
+from app.imports.formats.schemas.schema import BOTH_BAD, OUTCOME_WORDS, TIE, A, B, Input, Schema
 
 ANNOTATOR_COLUMNS = (
     "annotator", "judge", "judge_hash", "worker", "user_id", "userId", "voter_id", "visitor_id", "judger", "judge_id",
 )  # fmt: skip
 """Columns that name a person or a judge, by preference; a session or an address is not one unless the user says so."""
 
-SCHEMAS: tuple[Schema, ...] = (
-    judges.ARENA_HARD,
-    judges.ALPACA_EVAL,
-    services.OPEN_WEBUI,
-    services.COMPARIA,
-    services.COMPARIA_TURNS,
-    services.TTS_ARENA,
-    services.AUTOARENA,
-    services.EVALICA,
-    services.CROWD_KIT,
-    lmarena.KAGGLE_55K,
-    lmarena.LMARENA_140K,
-    lmarena.LMARENA_100K,
-    lmarena.LMARENA_33K,
-    lmarena.SEARCH_ARENA,
-    lmarena.MT_BENCH,
-    services.OUR_EXPORT,
-    services.OURS,
-    services.COVAL,
-    services.MINEBENCH,
-    lmarena.BIGCODE_ARENA,
-    lmarena.FASTCHAT_LOG,
-)
-"""The formats in the order in which they are tried: those with more columns before those with fewer, and those with a
-column named winner before those with another one."""
-
 _PATHS = {path for one in SCHEMAS for path in (*one.required.values(), *one.optional.values(), *one.marks)}
 KNOWN_COLUMNS = frozenset(ANNOTATOR_COLUMNS) | _PATHS | {path.partition(".")[0] for path in _PATHS}
 """The columns of all formats; none of them is the name of a person."""
+
+FIELDS: Mapping[str, Input] = {
+    "annotator": "annotator", "model_a": "model_a", "model_b": "model_b", "winner": "winner", "battle_id": "battle_id",
+    "timestamp": "voted_at", "tags": "tags", "metadata": "metadata", "propensity": "propensity", "vote_id": "vote_id",
+}  # fmt: skip
+"""What may be named, and our name for it."""
+
+WORDS: Mapping[str, int] = {
+    **OUTCOME_WORDS,
+    derive.FIRST: A, derive.SECOND: B,
+    **dict.fromkeys(("a", "left", "first", "a_better", "a_win"), A),
+    **dict.fromkeys(("b", "right", "second", "b_better", "b_win"), B),
+    **dict.fromkeys(("draw", "equal", "same"), TIE),
+    "neither": BOTH_BAD,
+}  # fmt: skip
+"""Outcome words in any case. The winner's name does as well."""
+
+_PAIR = re.compile(rf"\s*({'|'.join(FIELDS)})\s*=(.*)", re.DOTALL)
+_BETWEEN = re.compile(rf",(?=\s*(?:{'|'.join(FIELDS)})\s*=)")
 
 
 class ColumnsError(BadInputError):
@@ -118,12 +112,12 @@ def choose_form(
     annotator_column = renamed.get("annotator", annotator_column)
     if pooled and annotator_column is not None:
         raise BadInputError("pool_annotators and annotator_column exclude each other")
-    fallback, candidates = services.OURS, [s for s in SCHEMAS if s.kind in (None, kind)]
+    fallback, candidates = OURS, [s for s in SCHEMAS if s.kind in (None, kind)]
     if name is not None:
         fallback = find_schema(name)
         candidates = [fallback]
     if any(field != "annotator" for field in renamed):
-        fallback = with_columns(fallback, renamed)
+        fallback = _with_columns(fallback, renamed)
         candidates = [fallback]
     wanted = [annotator_column] if annotator_column is not None else list(ANNOTATOR_COLUMNS)
     annotator = next((column for column in wanted if has(column)), None)
@@ -151,7 +145,7 @@ def _likely_cause(missing: Sequence[str], columns: Sequence[str], kind: str, sch
     fields |= dict.fromkeys(ANNOTATOR_COLUMNS, "annotator")
     if set(missing).intersection(ANNOTATOR_COLUMNS):
         missing = [*ANNOTATOR_COLUMNS[::-1], *missing]  # the first of them that is found wins
-    if likely := likely_columns(missing, columns, fields.get):
+    if likely := _likely_columns(missing, columns, fields.get):
         pairs = ",".join(f"{field}={column}" for field, column in likely.items())
         return f": perhaps --columns {shlex.quote(pairs)}"
     if kind == "csv" and len(columns) == 1:
@@ -173,3 +167,49 @@ def find_schema(name: str) -> Schema:
             return schema
     known = ", ".join(schema.name for schema in SCHEMAS)
     raise BadInputError(f"unknown vote file format {name!r}; known are {known}")
+
+
+def read_columns(text: str) -> dict[Input, str]:
+    """Return the columns that `winner=Label,annotator=User` names; a column's name may have commas in it.
+
+    Raises
+    ------
+    BadInputError
+    """
+    columns: dict[Input, str] = {}
+    for part in _BETWEEN.split(text):
+        pair = _PAIR.fullmatch(part)
+        if pair is None or not pair[2].strip() or "\x00" in part:
+            raise BadInputError(
+                f"columns must be FIELD=COLUMN,… with the fields {', '.join(FIELDS)}, is {text[:200]!r}"
+            )
+        if FIELDS[pair[1]] in columns:
+            raise BadInputError(f"columns names {pair[1]} twice")
+        columns[FIELDS[pair[1]]] = pair[2].strip()
+    return columns
+
+
+def _with_columns(schema: Schema, columns: Mapping[Input, str]) -> Schema:
+    """Return a format whose fields are in these columns; those that are not named keep theirs."""
+    required: dict[Input, str] = {name: columns.get(name, column) for name, column in schema.required.items()}
+    others: dict[Input, str] = {
+        name: column for name, column in columns.items() if name not in required and name != "annotator"
+    }
+    optional = {name: column for name, column in schema.optional.items() if name not in others}
+    renamed = replace(schema, required={**required, **others}, optional=optional, kind=None)
+    if "winner" in columns and schema.winners is OUTCOME_WORDS:
+        renamed = replace(renamed, winners=WORDS, derive=derive.from_name_or_word)
+    return renamed
+
+
+def _likely_columns(
+    missing: Iterable[str], found: Iterable[str], rename: Callable[[str], str | None]
+) -> dict[str, str]:
+    """Return the columns that are probably meant by missing ones: the same name but for case, spaces and signs."""
+    plain = {_plain(column): column for column in found}
+    pairs = {column: plain.get(_plain(column)) for column in missing}
+    return {name: other for column, other in pairs.items() if other and (name := rename(column))}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
