@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from app.api.dependencies import ReadView
 from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
-from app.leaderboard.model_page.service import describe_model
+from app.leaderboard.model_page import describe_model
 from app.models.service import find_contestant, find_model
 from app.pages.addresses import model_address
 from app.pages.model.view import view_model
