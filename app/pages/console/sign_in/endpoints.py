@@ -23,8 +23,7 @@ from app.http.sessions import (
     set_session_cookie,
     signed_in,
 )
-from app.pages.console.navigation import first_page
-from app.pages.console.rendering import redirect
+from app.pages.console.rendering import first_page, redirect
 from app.pages.rendering import render
 
 router = APIRouter(prefix="/console", include_in_schema=False, default_response_class=HTMLResponse)
