@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.http.blanks import Blank, leave_blank, may_have_blanks
+from app.api.blanks import Blank, leave_blank, may_have_blanks
 from app.pages import formatting
 from app.pages.security import STRICT, ContentPolicy
 from app.policy.service import current_policy

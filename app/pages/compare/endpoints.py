@@ -6,19 +6,20 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from sqlalchemy import Connection
 
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
 from app.errors import NotFoundError
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
 from app.leaderboard.comparison import CommonOpponent, Comparison, compare_models
-from app.leaderboard.matchups.schemas import Matchup
-from app.leaderboard.model_page.schemas import Standing
-from app.leaderboard.service import find_head, list_ranked
+from app.leaderboard.matchups import Matchup
+from app.leaderboard.model_page import Standing
+from app.leaderboard.service import find_head
 from app.models.schemas import FoundModel
 from app.models.service import find_contestant
 from app.monitoring.wording import percent
 from app.pages.formatting import METHODS
 from app.pages.rendering import render, render_nothing_published
+from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError
 
@@ -36,7 +37,7 @@ def get_comparison(
         snapshot = find_head(conn)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Compare")
-    known = list_ranked(conn, snapshot)
+    known = [row["model"] for row in list_placed_models(conn, snapshot.id)]
     first = a or next((name for name in known if name != b), "")
     asked = first, b or next((name for name in known if name != first), "")
     found, wrong = _find(conn, asked)

@@ -9,10 +9,10 @@ from fastapi import Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
+from app.api.sessions import CSRF_FIELD, signed_in
 from app.auth.callers import Caller, Scope
 from app.auth.sessions.csrf import is_token_of, make_token
 from app.auth.sessions.schemas import SignedIn
-from app.http.sessions import CSRF_FIELD, signed_in
 from app.pages.rendering import render
 
 SECTIONS: tuple[tuple[str, str, Scope], ...] = (

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
-from app.leaderboard.diff.changes import describe_causes
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
 from app.leaderboard.diff.schemas import SnapshotDiff
+from app.leaderboard.diff.sentences import describe_causes
 from app.leaderboard.diff.service import compare_snapshots, list_moves
 from app.monitoring.wording import percent
 from app.pages.rendering import render, render_nothing_published

@@ -6,12 +6,11 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
-from app.leaderboard.charts.queries import read_charts
-from app.leaderboard.matchups.grid import MatchupGrid, read_grid
-from app.leaderboard.matchups.schemas import Matchup
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
+from app.leaderboard.charts import read_charts
+from app.leaderboard.matchups import Matchup, MatchupGrid, read_grid
 from app.leaderboard.service import find_head
 from app.pages.rendering import render, render_nothing_published
 from app.snapshots.service import NoSnapshotError

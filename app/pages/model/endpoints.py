@@ -6,11 +6,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
-from app.leaderboard.model_page.schemas import HeadToHead, ModelDetail, Neighbour
-from app.leaderboard.model_page.service import describe_model
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
+from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
 from app.models.service import find_contestant, find_model
 from app.monitoring.wording import plural
 from app.pages.charts import BandPoint, draw_band

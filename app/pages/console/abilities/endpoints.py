@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from app.annotators.queries import count_beyond
-from app.http.dependencies import ProcessServices, ReadView
-from app.leaderboard.charts.queries import count_abilities, count_vote_totals
-from app.leaderboard.charts.specs import STANDINGS
+from app.api.dependencies import ProcessServices, ReadView
+from app.leaderboard.chart_specs import STANDINGS
+from app.leaderboard.charts import count_abilities, count_vote_totals
 from app.pages.charts import nice_ticks
 from app.pages.console.policy.fields import preview_policy
 from app.pages.console.rendering import Admin, Reader

@@ -10,10 +10,10 @@ from pydantic import TypeAdapter
 
 from app.annotators import service as annotators
 from app.annotators.schemas import Action
+from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.pagination import Cursor, Name, Number, paginate, read_cursor
+from app.api.texts import Reason
 from app.errors import NotFoundError, StableArenaError
-from app.http.dependencies import ProcessServices, ReadView, Transaction
-from app.http.pagination import Cursor, Name, Number, paginate, read_cursor
-from app.http.texts import Reason
 from app.pages.console.annotators.view import describe_decision, view_case, view_impact
 from app.pages.console.rendering import Reader, Reviewer
 from app.rating.settings import Standing

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 from pydantic import TypeAdapter
 
+from app.api.dependencies import ReadView
+from app.api.pagination import Cursor, paginate, read_cursor
 from app.database.timestamps import StorableTimestamp
-from app.http.dependencies import ReadView
-from app.http.pagination import Cursor, paginate, read_cursor
 from app.pages.console.rendering import Reader
 from app.review import service as reviews
 

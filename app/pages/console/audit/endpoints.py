@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
+from app.api.dependencies import ReadView
+from app.api.pagination import BigNumber, Name
 from app.audit.service import AuditEntry, TamperedAuditLogError, list_entries, verify_log
-from app.http.dependencies import ReadView
-from app.http.pagination import BigNumber, Name
 from app.pages.console.rendering import Reader
 from app.snapshots.queries import list_audit_heads
 

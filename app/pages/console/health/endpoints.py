@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ProcessServices
+from app.api.dependencies import ProcessServices
 from app.monitoring.checks import check_service, database_is_away, what_became_of_votes
 from app.pages.console.rendering import Reader
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, BeforeValidator
 
+from app.api.dependencies import ReadView, Transaction
 from app.auth.callers import SCOPES
 from app.auth.keys import create_key, list_keys, revoke_key, rotate_key
 from app.auth.schemas import Key
 from app.errors import BadInputError
-from app.http.dependencies import ReadView, Transaction
 from app.pages.console.rendering import Admin, Console
 
 router = APIRouter(prefix="/console/keys", include_in_schema=False, default_response_class=HTMLResponse)

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BeforeValidator
 
+from app.api.dependencies import ReadView, Transaction
+from app.api.texts import Reason
 from app.database.timestamps import StorableTimestamp, from_midnight
 from app.errors import BadInputError, ConflictError, NotFoundError
-from app.http.dependencies import ReadView, Transaction
-from app.http.texts import Reason
 from app.models import merges
 from app.models.queries import read_model_names
 from app.models.schemas import Merge, ModelName, NewVersion

@@ -8,9 +8,9 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Json
 from sqlalchemy import Connection
 
+from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.texts import Reason
 from app.errors import ConflictError
-from app.http.dependencies import ProcessServices, ReadView, Transaction
-from app.http.texts import Reason
 from app.pages.console.policy.fields import (
     GivenTexts,
     changed,

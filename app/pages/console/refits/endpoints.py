@@ -7,8 +7,8 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ReadView, Transaction
-from app.http.texts import Reason
+from app.api.dependencies import ReadView, Transaction
+from app.api.texts import Reason
 from app.pages.console.rendering import Admin, Reader, Tone, redirect
 from app.policy.service import current_policy
 from app.refits.schemas import Refit, RefitState

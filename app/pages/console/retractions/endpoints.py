@@ -6,9 +6,9 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 
+from app.api.dependencies import ReadView, Transaction
+from app.api.texts import Reason
 from app.errors import ConflictError, NotFoundError
-from app.http.dependencies import ReadView, Transaction
-from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH
 from app.pages.console.rendering import Reader, Reviewer
 from app.rating.errors import counted

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 from pydantic import TypeAdapter
 
-from app.http.dependencies import ReadView
-from app.http.pagination import Cursor, Number, paginate, read_cursor
+from app.api.dependencies import ReadView
+from app.api.pagination import Cursor, Number, paginate, read_cursor
 from app.pages.console.rendering import Reader
 from app.review import service as reviews
 from app.review.evidence.reasons import format_ratio

@@ -5,8 +5,8 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 
+from app.api.dependencies import ReadView, Transaction
 from app.auth.sessions.service import end_session, list_sessions
-from app.http.dependencies import ReadView, Transaction
 from app.pages.console.rendering import Anyone
 
 router = APIRouter(prefix="/console/sessions", include_in_schema=False, default_response_class=HTMLResponse)

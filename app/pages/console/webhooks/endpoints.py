@@ -7,8 +7,8 @@ from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
+from app.api.dependencies import ProcessServices, ReadView, Transaction
 from app.errors import BadInputError
-from app.http.dependencies import ProcessServices, ReadView, Transaction
 from app.pages.console.rendering import Admin, Console
 from app.webhooks import service as webhooks
 from app.webhooks.events import announce_to
