@@ -9,7 +9,7 @@ import numpy as np
 import structlog
 
 from app.database.engine import Database
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.rating.errors import RatingError
 from app.rating.verdict.fragility import Fewest, Fragility
 from app.refits.fit.fragility import measure_fragility

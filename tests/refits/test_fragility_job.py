@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.database.engine import Database
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
 from app.refits.fit import fragility
 from app.refits.fit.fit import fit_main
