@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 
 from app.database.engine import Database
-from app.refits.run_now import refit_now
-from app.snapshots.fragility import find_unmeasured
+from app.leaderboard.fragility import find_unmeasured
+from app.refits.runner import refit_now
 from benchmarks.refit_load import VOTES, served, stored_votes
 
 ROUNDS = 5

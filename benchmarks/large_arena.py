@@ -8,7 +8,7 @@ import json
 from sqlalchemy import text
 
 from app.database.engine import Database
-from app.leaderboard.charts.service import draw_newest
+from app.leaderboard.charts import draw_newest
 
 MODELS, ANNOTATORS, VOTES = 500, 100_000, 500_000
 

@@ -13,8 +13,7 @@ from app.cli.outputs import choose_format, print_result, write_json, write_outpu
 from app.cli.session import reading
 from app.cli.tables import AS_GOOD_AS_TIED, leaderboard_table, make_table, number
 from app.errors import BadInputError
-from app.leaderboard.confidence.schemas import LeaderboardConfidence, MoreVotes
-from app.leaderboard.confidence.service import describe_confidence
+from app.leaderboard.confidence import LeaderboardConfidence, MoreVotes, describe_confidence
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.formats import make_catalog

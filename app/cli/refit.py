@@ -17,7 +17,7 @@ from app.rating.fit.cluster import fitting_on_cluster
 from app.rating.verdict.rows import finite
 from app.refits.fit.process import FitResources
 from app.refits.reproduce import Reproduction, reproduce
-from app.refits.run_now import refit_now
+from app.refits.runner import refit_now
 
 
 def refit(

@@ -10,7 +10,7 @@ from typing import NoReturn
 from app.cli.logs import log_level, log_to_stderr
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
-from app.refits.fit.child_process import WORKER_PRIORITY, become_child, lower_priority
+from app.refits.fit.work_process import WORKER_PRIORITY, become_child, lower_priority
 from app.settings import Settings, read_settings
 
 _LOOK_UP_SECONDS = 1.0

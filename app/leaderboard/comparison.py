@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from app.leaderboard import queries as store
-from app.leaderboard.matchups.schemas import Matchup
-from app.leaderboard.matchups.service import list_matchups
-from app.leaderboard.model_page.schemas import Standing
+from app.leaderboard.matchups import Matchup, list_matchups
+from app.leaderboard.model_page import Standing
 from app.models.schemas import FoundModel
 from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
 

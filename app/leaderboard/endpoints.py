@@ -11,16 +11,14 @@ from app.http.dependencies import OptionalReader, ProcessServices, ReadView, req
 from app.http.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.http.problems import problem_responses
 from app.http.public_route import PublicRoute, revalidated
-from app.leaderboard.confidence.schemas import LeaderboardConfidence
-from app.leaderboard.confidence.service import describe_confidence
+from app.leaderboard import matchups
+from app.leaderboard.confidence import LeaderboardConfidence, describe_confidence
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
 from app.leaderboard.formats import render
-from app.leaderboard.matchups import service as matchups
-from app.leaderboard.matchups.schemas import MatchupPage
-from app.leaderboard.model_page.schemas import ModelDetail
-from app.leaderboard.model_page.service import describe_model
+from app.leaderboard.matchups import MatchupPage
+from app.leaderboard.model_page import ModelDetail, describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, SnapshotState, find_head
 from app.models.service import find_contestant

@@ -5,11 +5,10 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping
 
-from app.leaderboard.queries import read_rows
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.leaderboard.schemas import ArenaCatalog, CatalogRating, Category, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, read_published
-from app.snapshots.queries import list_leaderboards
+from app.snapshots.queries import list_leaderboards, list_placed_models
 
 ALL_VOTES = "full"
 """The category of all votes, as arena-catalog names it. It hides a tag of this name, which `tag=full` still shows."""
@@ -46,7 +45,7 @@ def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:
     if version.tag is None:
         snapshot, method = version.snapshot.id, version.method
         tags = [tag for one, tag in list_leaderboards(conn, snapshot) if one == method and tag not in ("", ALL_VOTES)]
-        categories |= {tag: _category(read_rows(conn, snapshot, method, tag)) for tag in tags}
+        categories |= {tag: _category(list_placed_models(conn, snapshot, method, tag)) for tag in tags}
     return ArenaCatalog(categories)
 
 

@@ -1,13 +1,42 @@
-"""How few changes of the votes would swap neighbours on a leaderboard, from the snapshot's diagnostics."""
+"""How few changes of the votes would change the order of the newest leaderboard.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+The worker measures it after the publication, and it is stored beside the snapshot. Readers get it in the diagnostics.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+from uuid import UUID
 
+import numpy as np
+import structlog
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
+from sqlalchemy import Connection, literal, select
+from sqlalchemy.dialects.postgresql import JSONB, insert
 
+from app.database.engine import Database
+from app.database.leases import LeasedJob
+from app.database.tables import snapshot_fragility, snapshots
 from app.naming.aliases import read_names
+from app.rating.arrays import Mask
+from app.rating.errors import RatingError
+from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
+from app.rating.verdict.rating import estimate
+from app.refits.fit.interface import FitInput
+from app.refits.fit.process import FitProcess, FitProcessLostError, FitTooLargeError
+from app.refits.load import NotReproducibleError, load_past_fit_input
+from app.refits.publish import model_names
+from app.snapshots.queries import list_counted_annotators, list_placed_models
+from app.snapshots.service import find_snapshot
+
+log = structlog.get_logger()
+
+FRAGILITY_LEASE = "fragility"
+MOST_LOOKS = 1_000_000_000
+"""Every cell is looked at once per model and way of changing votes. This many take about ten seconds."""
+
+Rows = list[dict[str, Any]]
 
 
 class Gap(BaseModel):
@@ -62,3 +91,108 @@ def read_neighbours(conn: Connection, diagnostics: Mapping[str, Any]) -> Neighbo
         above[lower] = Gap(neighbour=upper, **figures)
         below[upper] = Gap(neighbour=lower, **figures)
     return Neighbours(above, below)
+
+
+def measure_newest(
+    database: Database, process: FitProcess, *, lease_seconds: float, cancelled: Callable[[], bool] = lambda: False
+) -> bool:
+    """Measure and store the newest snapshot's fragility if it has none; return whether there was something to do.
+
+    It reads the votes that the snapshot names, so it can do so after any crash. What cannot be measured is stored as
+    empty, so that it is tried once. A snapshot that is no longer the newest stays without.
+
+    Parameters
+    ----------
+    process : measures; one that is stopped leaves the snapshot without, for another worker
+    cancelled : as for `FitProcess.run`
+
+    Raises
+    ------
+    FitCancelledError
+        The snapshot stays without: the next call begins again, with the snapshot that is the newest then.
+    UnavailableError
+    """
+    with database.read() as conn:
+        if find_unmeasured(conn) is None:
+            return False
+    job = LeasedJob(database, FRAGILITY_LEASE, lease_seconds)
+    snapshot_id = job.claim(find_unmeasured)
+    if snapshot_id is None:
+        return False
+    with job:
+        try:
+            pairs, best = _measure(database, process, snapshot_id, cancelled)
+        except (RatingError, NotReproducibleError, FitTooLargeError, FitProcessLostError) as error:
+            log.warning("fragility_not_measured", snapshot=str(snapshot_id), detail=str(error))
+            if process.stopped:
+                return False
+            pairs, best = [], []
+        with database.begin() as conn:
+            values = {"snapshot_id": snapshot_id, "pairs": pairs, "best": best}
+            conn.execute(insert(snapshot_fragility).on_conflict_do_nothing(), values)
+    return True
+
+
+def fragility_rows(fragility: Fragility, names: list[str]) -> tuple[Rows, Rows]:
+    """Return neighbours with how few changes swap them, and k with how few change the best k; null for none known."""
+    sides = zip(fragility.upper.tolist(), fragility.lower.tolist(), fragility.gap.tolist(), strict=True)
+    pairs = [
+        {"above": names[upper], "below": names[lower], "gap": gap, **counts, "tied": tied}
+        for (upper, lower, gap), counts, tied in zip(
+            sides, _counts(fragility.swap), fragility.tied.tolist(), strict=True
+        )
+    ]
+    return pairs, [{"k": k, **counts} for k, counts in enumerate(_counts(fragility.best), start=1)]
+
+
+def _measure(
+    database: Database, process: FitProcess, snapshot_id: UUID, cancelled: Callable[[], bool]
+) -> tuple[Rows, Rows]:
+    with database.read() as conn:
+        fit_input = load_past_fit_input(conn, find_snapshot(conn, str(snapshot_id)))
+        counted = np.isin(fit_input.annotator_ids, list_counted_annotators(conn, snapshot_id))
+        models = list_placed_models(conn, snapshot_id, with_archived=True)
+        ranked = np.isin(fit_input.model_ids, [row["model_id"] for row in models if row["identified"] and row["rank"]])
+        names = model_names(conn, fit_input.model_ids)
+    found = process.run(partial(measure_fragility, fit_input, counted, ranked), cancelled=cancelled)
+    return ([], []) if found is None else fragility_rows(found, names)
+
+
+def measure_fragility(fit_input: FitInput, counted: Mask, ranked: Mask) -> Fragility | None:
+    """Fit the main leaderboard of a refit again, and find how few changes of its votes change the order.
+
+    Parameters
+    ----------
+    fit_input : of the refit
+    counted : annotators whose votes count, shape (n_annotators,)
+    ranked : models with a rank, shape (n_models,)
+
+    Returns
+    -------
+    None where the votes and the models are too many
+
+    Raises
+    ------
+    RatingError
+    """
+    fitted = estimate(fit_input.cells(counted[fit_input.annotator]), replace(fit_input.settings, interval="none"))
+    if fitted.small.cells.n_models * len(fitted.small.cells.n) > MOST_LOOKS:
+        return None
+    return find_fragility(fitted, ranked=ranked)
+
+
+def _counts(fewest: Fewest) -> list[dict[str, int | None]]:
+    names = ("votes", "flipped_votes", "added_votes", "annotators")
+    columns = (fewest.dropped, fewest.flipped, fewest.added, fewest.annotators)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [{name: count if count >= 0 else None for name, count in zip(names, row, strict=True)} for row in rows]
+
+
+def find_unmeasured(conn: Connection) -> UUID | None:
+    """Return the newest snapshot's id if its fragility is not stored; None if it is, or there is no snapshot."""
+    newest = select(snapshots.c.id).order_by(snapshots.c.number.desc()).limit(1).scalar_subquery()
+    waits = snapshots.c.diagnostics["fragility"] == literal(None, JSONB(none_as_null=False))
+    stored = select(snapshot_fragility.c.snapshot_id).where(snapshot_fragility.c.snapshot_id == snapshots.c.id)
+    statement = select(snapshots.c.id).where(snapshots.c.id == newest, waits, ~stored.exists())
+    found: UUID | None = conn.execute(statement).scalar_one_or_none()
+    return found

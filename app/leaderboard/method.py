@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from app.leaderboard.charts.queries import Chart, read_charts
+from app.leaderboard.charts import Chart, read_charts
 from app.policy.schemas import Policy
 from app.policy.service import past_policy
 from app.rating.settings import Standing

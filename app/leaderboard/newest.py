@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 
 from app.database.engine import Database
 from app.database.errors import DatabaseBusyError
-from app.leaderboard.new_votes import NewVotes
 from app.leaderboard.service import SnapshotState, find_state
+from app.snapshots.vote_sets import NewVotes
 
 
 class NewestState:

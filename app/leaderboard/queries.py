@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, case, func, or_, select, text, tuple_, union_all
+from sqlalchemy import Connection, RowMapping, and_, func, or_, select, text, tuple_, union_all
 
 from app.database.tables import models, snapshot_annotators, snapshot_matchups, snapshot_models, snapshots
 
@@ -55,50 +55,6 @@ def find_state(
     else:
         found = conn.execute(_NEWEST)
     return found.mappings().one_or_none()
-
-
-def read_rows(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> Sequence[RowMapping]:
-    """Return the models of one leaderboard that are not archived, by component, rank and name; provisional ones last.
-
-    Each row has `model`, the columns of `snapshot_models`, and what is known of the model. Provisional models have no
-    rank.
-    """
-    c = snapshot_models.c
-    known = models.c.organization, models.c.license, models.c.link
-    columns = [column for column in c if column.name != "rank"]
-    statement = (
-        select(models.c.name.label("model"), *columns, _rank(), *known)
-        .join_from(snapshot_models, models)
-        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == tag, models.c.archived_at.is_(None))
-        .order_by(c.component, c.rank, models.c.name.collate("C"))
-    )
-    return conn.execute(statement).mappings().all()
-
-
-def read_places(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> dict[int, RowMapping]:
-    """Return `rank, score` of every model of one leaderboard by the model's number."""
-    c = snapshot_models.c
-    statement = select(c.model_id, _rank(), c.score).where(
-        c.snapshot_id == snapshot_id, c.method == method, c.tag == tag
-    )
-    return {row["model_id"]: row for row in conn.execute(statement).mappings()}
-
-
-def _rank() -> ColumnElement[int | None]:
-    """Return a model's rank, null for a provisional one: its place among the provisional ones is for order alone."""
-    c = snapshot_models.c
-    return case((c.provisional.is_(False), c.rank)).label("rank")
-
-
-def count_archived(conn: Connection, snapshot_id: UUID, method: str, tag: str = "") -> int:
-    """Count the archived models of one leaderboard."""
-    c = snapshot_models.c
-    statement = (
-        select(func.count())
-        .select_from(snapshot_models.join(models))
-        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == tag, models.c.archived_at.is_not(None))
-    )
-    return conn.execute(statement).scalar_one()
 
 
 def list_matchups(

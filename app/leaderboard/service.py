@@ -12,7 +12,7 @@ from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
 from app.leaderboard.schemas import Leaderboard, LeaderboardRow, Place, PublishedLeaderboard
 from app.policy.service import stored_policy
 from app.snapshots.freshness import CountNewVotes, RefitRhythm, freshness_of, judge_freshness
-from app.snapshots.queries import list_leaderboards
+from app.snapshots.queries import list_leaderboards, list_placed_models
 from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
 from app.snapshots.service import NoSuchLeaderboardError, find_snapshot, missing_snapshot, parse_reference
 from app.snapshots.vote_sets import new_votes_since
@@ -171,14 +171,18 @@ def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLe
     check_leaderboard(conn, snapshot, method, *version.compare, tag=version.tag)
     diagnostics = find_snapshot(conn, str(snapshot.id)).diagnostics
     neighbours = read_neighbours(conn, diagnostics) if method == "am-elo" and not tag else Neighbours({}, {})
-    others = {other: store.read_places(conn, snapshot.id, other, tag) for other in version.compare}
-    rows = store.read_rows(conn, snapshot.id, method, tag)
+    others = {
+        other: {row["model_id"]: Place(**row) for row in list_placed_models(conn, snapshot.id, other, tag)}
+        for other in version.compare
+    }
+    placed = list_placed_models(conn, snapshot.id, method, tag, with_archived=True)
+    rows = [row for row in placed if not row["archived"]]
     names = {row["model_id"]: row["model"] for row in rows}
     models = [
         LeaderboardRow(
             **row,
             **_tie(neighbours.above.get(row["model_id"]), names),
-            compared={other: Place(**places.get(row["model_id"], {})) for other, places in others.items()},
+            compared={other: places.get(row["model_id"], Place()) for other, places in others.items()},
         )
         for row in rows
     ]
@@ -187,14 +191,9 @@ def read_published(conn: Connection, version: LeaderboardVersion) -> PublishedLe
         method=method,
         tag=version.tag,
         models=models,
-        archived=store.count_archived(conn, snapshot.id, method, tag),
+        archived=len(placed) - len(rows),
         diagnostics=diagnostics,
     )
-
-
-def list_ranked(conn: Connection, snapshot: SnapshotHead) -> list[str]:
-    """Return the models of the am-elo leaderboard of all votes, best first within each component."""
-    return [row["model"] for row in store.read_rows(conn, snapshot.id, "am-elo")]
 
 
 def check_leaderboard(

@@ -12,9 +12,9 @@ from sqlalchemy.exc import DBAPIError
 from app.auth.secrets import digest
 from app.database.engine import Database
 from app.errors import UnavailableError
-from app.leaderboard.new_votes import NewVotes
 from app.monitoring import queries as store
 from app.monitoring.service import ServiceFigures, read_figures, sum_ended_refits
+from app.snapshots.vote_sets import NewVotes
 
 log = structlog.get_logger()
 

@@ -20,15 +20,9 @@ from app.refits.rows import (
     matchup_columns,
     verdict_rows,
 )
-from app.snapshots.confidence import confidence_rows
-from app.snapshots.pair_weights import pair_weight_rows
-from app.snapshots.queries import (
-    insert_confidence,
-    insert_leaderboards,
-    insert_matchups,
-    insert_pair_weights,
-    insert_snapshot,
-)
+from app.snapshots.confidence import insert_confidence
+from app.snapshots.pair_weights import insert_pair_weights
+from app.snapshots.queries import insert_leaderboards, insert_matchups, insert_snapshot
 from app.webhooks import events
 
 
@@ -54,7 +48,7 @@ def write_snapshot(
             "votes": account_votes(fit_input, output),
             "rules": rules,
             "alarms": alarms,
-            **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.refits.fragility`
+            **dict.fromkeys(("fragility", "fragility_of_best")),  # measured later, see `app.leaderboard.fragility`
             "verdicts": verdict_rows(output),
             "audit": audit_head(conn),
         },
@@ -70,9 +64,9 @@ def write_snapshot(
     annotators = annotator_columns(fit_input, output, names)
     _announce(conn, snapshot, values, alarms, annotators)
     insert_leaderboards(conn, snapshot["id"], leaderboard_rows(output, fit_input.model_ids))
-    insert_confidence(conn, snapshot["id"], confidence_rows(output.confidence, fit_input.model_ids))
+    insert_confidence(conn, snapshot["id"], output.confidence, fit_input.model_ids)
     insert_matchups(conn, snapshot["id"], matchup_columns(output.matchups, fit_input.model_ids))
-    insert_pair_weights(conn, snapshot["id"], pair_weight_rows(output.pair_weights))
+    insert_pair_weights(conn, snapshot["id"], output.pair_weights)
     insert_snapshot_annotators(conn, snapshot["id"], annotators)
     return UUID(str(snapshot["id"]))
 

@@ -1,6 +1,8 @@
 import contextlib
+import threading
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -12,8 +14,9 @@ from app.database.leases import LeasedJob
 from app.errors import StableArenaError, UnavailableError
 from app.policy.service import current_policy
 from app.rating.errors import NoCommonRankingError, RatingError
+from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
-from app.refits.fit.process import FitCancelledError, FitProcess
+from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
 from app.refits.guard import reason_to_hold
 from app.refits.load import load_fit_input
 from app.refits.publish import apply_standings, write_snapshot
@@ -27,12 +30,15 @@ from app.refits.queries import (
     refit_is_queued,
 )
 from app.refits.schedule import REFIT_LEASE, due_trigger
+from app.refits.schemas import Refit
+from app.refits.service import find_refit, request_refit
 from app.snapshots.first_leaderboard import read_first_leaderboard_needs
 from app.snapshots.queries import newest_snapshot
 from app.webhooks.events import announce
 
 log = structlog.get_logger()
 
+_POLL_SECONDS = 0.2
 _REMEDY = "if that is right, publish it by: stable-arena refit --accept-exclusions --reason TEXT"
 
 
@@ -48,6 +54,13 @@ class TooFewVotesError(StableArenaError):
 
     code = "too-few-votes"
     title = "Too few votes for a first leaderboard"
+
+
+class RefitNotPublishedError(StableArenaError):
+    """A refit ended without a new snapshot."""
+
+    code = "refit-not-published"
+    title = "The refit published nothing"
 
 
 class SupersededError(StableArenaError):
@@ -171,7 +184,8 @@ class RefitRunner:
 
     def _fit(self, run: _Run, fit_input: FitInput) -> FitOutput:
         self._advance(run, "fitting")
-        output = self._process.fit(fit_input, comparisons=self._comparisons, cancelled=lambda: self._is_cancelled(run))
+        work = partial(fit_snapshot, fit_input, comparisons=self._comparisons)
+        output = self._process.run(work, cancelled=lambda: self._is_cancelled(run))
         run.seconds.update(output.seconds)
         if "compile" in output.seconds:
             log.warning("kernels_compiled", seconds=round(output.seconds["compile"], 1), ahead="stable-arena compile")
@@ -208,3 +222,41 @@ class RefitRunner:
             ended = end_refit(conn, run.id, run.job.epoch, state, seconds=run.seconds, detail=detail)
             if ended and state in ("failed", "needs_review"):
                 announce(conn, "refit.failed", {"refit": str(run.id), "state": state, "detail": detail})
+
+
+def refit_now(
+    database: Database,
+    *,
+    lease_seconds: float,
+    requested_by: str,
+    resources: FitResources | None = None,
+    accept_exclusions: bool = False,
+    reason: str | None = None,
+) -> Refit:
+    """Request a refit and wait for its end. It runs here or, if another process holds the lease, there.
+
+    Raises
+    ------
+    RefitNotPublishedError
+        It failed, waits for review, or lost its lease; the detail says which and why.
+    """
+    with database.begin() as conn:
+        refit_id = request_refit(
+            conn, trigger="command", requested_by=requested_by, accept_exclusions=accept_exclusions, reason=reason
+        )
+    runner = RefitRunner(database, lease_seconds=lease_seconds, process=FitProcess(resources))
+    pause = threading.Event()
+    try:
+        while True:
+            ran = runner.run_next(scheduled=False)
+            with database.read() as conn:
+                refit = find_refit(conn, refit_id)
+            if refit.ended:
+                break
+            if ran is None:
+                pause.wait(_POLL_SECONDS)
+    finally:
+        runner.stop()
+    if refit.state != "done":
+        raise RefitNotPublishedError(f"the refit ended as {refit.state.replace('_', ' ')}: {refit.detail}")
+    return refit

@@ -1,4 +1,5 @@
 from collections import Counter
+from functools import partial
 from typing import get_args
 
 from sqlalchemy import Connection
@@ -6,21 +7,20 @@ from sqlalchemy import Connection
 from app.annotators.standings import list_standing_changes
 from app.database.engine import Database
 from app.errors import UnavailableError
-from app.leaderboard.diff.moves import describe_moves
+from app.leaderboard.diff.sentences import describe_moves
 from app.leaderboard.diff.service import compare_leaderboards
-from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow
 from app.models.queries import read_archived, read_model_names
 from app.policy.schemas import Policy
+from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import FitInput, FitOutput
-from app.refits.fit.on_demand import OnDemandFits
-from app.refits.fit.process import FitResources
+from app.refits.fit.process import FitResources, OnDemandFits
 from app.refits.guard import newly_excluded_share, reason_to_hold
 from app.refits.load import load_fit_input
 from app.refits.publish import model_names
 from app.refits.rows import annotator_columns, model_rows
 from app.review.schemas import Change, PolicyPreview, StandingChange
-from app.snapshots.queries import newest_snapshot
+from app.snapshots.queries import list_placed_models, newest_snapshot
 
 MAX_LISTED = 1_000
 _NO_METADATA = {"organization": None, "license": None, "link": None}
@@ -57,7 +57,7 @@ class PolicyPreviews:
         with self._fits.process() as process:
             with self.database.read() as conn:
                 fit_input = load_fit_input(conn, settings)
-            output = process.fit(fit_input, comparisons=False)
+            output = process.run(partial(fit_snapshot, fit_input, comparisons=False))
         with self.database.read() as conn:
             return _compare(conn, settings, fit_input, output)
 
@@ -91,7 +91,7 @@ def _published(conn: Connection) -> dict[str, LeaderboardRow]:
     snapshot = newest_snapshot(conn)
     if snapshot is None:
         return {}
-    return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot["id"], "am-elo")}
+    return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in list_placed_models(conn, snapshot["id"])}
 
 
 def _previewed(conn: Connection, fit_input: FitInput, output: FitOutput) -> dict[str, LeaderboardRow]:
@@ -102,6 +102,6 @@ def _previewed(conn: Connection, fit_input: FitInput, output: FitOutput) -> dict
         if row["model_id"] not in archived
     ]
     rows.sort(key=lambda row: (row.component, row.rank, row.model))
-    # A provisional model's rank is for order alone: see `read_rows`.
+    # A provisional model's rank is for order alone: see `list_placed_models`.
     shown = (row.model_copy(update={"rank": None}) if row.provisional else row for row in rows)
     return {row.model: row for row in shown}

@@ -37,7 +37,6 @@ from app.database.tables import (
     models,
     retracted_votes,
     snapshot_annotators,
-    snapshot_models,
     votes,
 )
 from app.models.contestants import AS_RECORDED, Contestants
@@ -48,9 +47,6 @@ MAX_LOG10_ODDS = 16.0
 """Odds beyond 10^16 all count as this: a float has no more digits."""
 
 _OTHERS, _VOTES_OF_OTHERS = 100, 200  # annotators whose pace is compared, and how many votes of each
-
-# Not "has an ability": an annotator whose votes are all on models without a score counts but has no ability.
-_fitted = snapshot_annotators.c.standing.not_in(("pending", "excluded"))
 
 
 def list_votes(
@@ -144,26 +140,6 @@ def read_times_of_others(conn: Connection, annotator_id: int) -> list[tuple[NDAr
     return [(found[:, 0], found[:, 1]) for found in (np.array(pairs, np.float64) for pairs in times.values())]
 
 
-def read_leaderboard(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
-    """Return a snapshot's am-elo leaderboard of all votes, archived models included, by number.
-
-    `model_id, model, score, se, lower, upper, place, rank, votes, ties, component, archived`. A provisional model's
-    rank is null; its place is for order alone.
-    """
-    c = snapshot_models.c
-    rank = case((c.provisional.is_(False), c.rank)).label("rank")
-    statement = (
-        select(
-            c.model_id, models.c.name.label("model"), c.score, c.se, c.lower, c.upper, c.rank.label("place"), rank,
-            c.votes, c.ties, c.component, models.c.archived_at.is_not(None).label("archived"),
-        )
-        .join_from(snapshot_models, models)
-        .where(c.snapshot_id == snapshot_id, c.method == "am-elo", c.tag == "")
-        .order_by(c.model_id)
-    )  # fmt: skip
-    return conn.execute(statement).mappings().all()
-
-
 def read_evidence(conn: Connection, snapshot_id: UUID, annotator_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Return what the snapshot's refit found against annotators, by number; only those with findings."""
     c = snapshot_annotators.c
@@ -171,12 +147,6 @@ def read_evidence(conn: Connection, snapshot_id: UUID, annotator_ids: Sequence[i
         c.snapshot_id == snapshot_id, c.annotator_id.in_(annotator_ids), c.evidence.is_not(None)
     )
     return {row.annotator_id: row.evidence for row in conn.execute(statement) if row.evidence}
-
-
-def read_fitted(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
-    """Return the numbers of the annotators in the snapshot's fit."""
-    c = snapshot_annotators.c
-    return conn.execute(select(c.annotator_id).where(c.snapshot_id == snapshot_id, _fitted)).scalars().all()
 
 
 def list_by_reason(

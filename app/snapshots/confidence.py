@@ -1,34 +1,36 @@
-"""How sure the order of a leaderboard is, as rows of the database."""
+"""How sure the order of a leaderboard is, as a snapshot stores it."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert, select
 
+from app.database.tables import snapshot_confidence
 from app.rating.arrays import Floats
 from app.rating.settings import DecisionRule
 from app.rating.verdict.confidence import Confidence
 from app.rating.verdict.joint import JointScores
 from app.rating.verdict.order import Unscored
-from app.snapshots import queries
 
 _ERRORS = np.dtype("<f2")  # to .05 % of each
 _SHARES, _STEPS = np.dtype("<u2"), 65_535  # of probabilities
 
 
-def confidence_rows(measured: Mapping[str, Confidence], model_ids: NDArray[np.int32]) -> list[dict[str, Any]]:
-    """Return the rows that a snapshot stores.
+def insert_confidence(
+    conn: Connection, snapshot_id: UUID, measured: Mapping[str, Confidence], model_ids: NDArray[np.int32]
+) -> None:
+    """Store how sure the order of each leaderboard is.
 
     Parameters
     ----------
     measured : by tag, "" for the main leaderboard
     model_ids : of the models by their index
     """
-    return [
+    rows = [
         {
+            "snapshot_id": snapshot_id,
             "tag": tag,
             "model_ids": model_ids[found.joint.models].tolist(),
             "scores": found.joint.score.tolist(),
@@ -46,11 +48,15 @@ def confidence_rows(measured: Mapping[str, Confidence], model_ids: NDArray[np.in
         }
         for tag, found in measured.items()
     ]
+    if rows:
+        conn.execute(insert(snapshot_confidence), rows)
 
 
 def find_confidence(conn: Connection, snapshot_id: UUID, tag: str = "") -> Confidence | None:
     """Return how sure the order of one leaderboard is; its models are their numbers. None where it is not kept."""
-    row = queries.find_confidence(conn, snapshot_id, tag)
+    columns = snapshot_confidence.c
+    statement = select(snapshot_confidence).where(columns.snapshot_id == snapshot_id, columns.tag == tag)
+    row = conn.execute(statement).mappings().one_or_none()
     if row is None:
         return None
     n = len(row["model_ids"])

@@ -1,22 +1,22 @@
-"""Tables of pair weights, as rows of the database."""
+"""Tables of pair weights, as a snapshot stores them."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 import numpy as np
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert, select
 
+from app.database.tables import snapshot_pair_weights
 from app.rating.sampling.pair_weights import PairWeights
-from app.snapshots import queries
 
 _STORED = np.dtype("<f2")
 
 
-def pair_weight_rows(tables: Mapping[str, PairWeights]) -> list[dict[str, Any]]:
-    """Return the rows that a snapshot stores; `tables` by tag."""
-    return [
+def insert_pair_weights(conn: Connection, snapshot_id: UUID, tables: Mapping[str, PairWeights]) -> None:
+    """Store tables of pair weights by tag, at least one."""
+    rows = [
         {
+            "snapshot_id": snapshot_id,
             "tag": tag,
             "model_ids": table.models.tolist(),
             "scores": table.R.tolist(),
@@ -24,15 +24,17 @@ def pair_weight_rows(tables: Mapping[str, PairWeights]) -> list[dict[str, Any]]:
         }
         for tag, table in tables.items()
     ]
+    conn.execute(insert(snapshot_pair_weights), rows)
 
 
 def find_pair_weights(conn: Connection, snapshot_id: UUID) -> dict[str, PairWeights]:
     """Return a snapshot's tables by tag, "" for battles without a tag; none of a snapshot of an earlier version."""
+    statement = select(snapshot_pair_weights).where(snapshot_pair_weights.c.snapshot_id == snapshot_id)
     return {
-        row["tag"]: PairWeights(
-            np.array(row["model_ids"], dtype=np.int64),
-            np.frombuffer(row["weights"], dtype=_STORED).astype(np.float16),
-            np.array(row["scores"], dtype=np.float64),
+        row.tag: PairWeights(
+            np.array(row.model_ids, dtype=np.int64),
+            np.frombuffer(row.weights, dtype=_STORED).astype(np.float16),
+            np.array(row.scores, dtype=np.float64),
         )
-        for row in queries.read_pair_weights(conn, snapshot_id)
+        for row in conn.execute(statement)
     }

@@ -16,32 +16,35 @@ from sqlalchemy import (
     Interval,
     RowMapping,
     Select,
+    case,
     func,
     insert,
     literal,
     or_,
     select,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeEngine
 
 from app.audit.queries import Head
 from app.database.arrays import table_of_arrays
 from app.database.ids import new_id
 from app.database.tables import (
+    models,
     snapshot_annotators,
-    snapshot_confidence,
+    snapshot_fragility,
     snapshot_matchups,
     snapshot_models,
-    snapshot_pair_weights,
     snapshots,
 )
-from app.snapshots.fragility import diagnostics_with_fragility
 
 _PAIR_TYPES: dict[str, TypeEngine[Any]] = {
     **{name: Integer() for name in ("model_a_id", "model_b_id")},
     **{name: BigInteger() for name in ("wins_a", "ties", "wins_b")},
     **{name: Double() for name in ("predicted", "lower", "upper")},
 }
+
+_EMPTY: dict[str, None] = {}
 
 
 def insert_snapshot(conn: Connection, values: Mapping[str, Any]) -> RowMapping:
@@ -56,37 +59,12 @@ def insert_leaderboards(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapp
     conn.execute(insert(snapshot_models), [{"snapshot_id": snapshot_id, **row} for row in rows])
 
 
-def insert_confidence(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add how sure the order of each leaderboard is: rows of `snapshot_confidence` without the snapshot."""
-    if rows:
-        conn.execute(insert(snapshot_confidence), [{"snapshot_id": snapshot_id, **row} for row in rows])
-
-
-def find_confidence(conn: Connection, snapshot_id: UUID, tag: str) -> RowMapping | None:
-    """Return how sure the order of one leaderboard is, or None where it is not kept."""
-    c = snapshot_confidence.c
-    statement = select(snapshot_confidence).where(c.snapshot_id == snapshot_id, c.tag == tag)
-    return conn.execute(statement).mappings().one_or_none()
-
-
 def insert_matchups(conn: Connection, snapshot_id: UUID, pairs: Mapping[str, list[Any]]) -> None:
     """Add the pairs of models: columns of `snapshot_matchups`, of equal length, without the snapshot."""
     fresh = table_of_arrays(pairs, _PAIR_TYPES)
     columns = [fresh.c[name] for name in _PAIR_TYPES]
     rows = select(literal(snapshot_id), *columns)
     conn.execute(insert(snapshot_matchups).from_select(["snapshot_id", *_PAIR_TYPES], rows))
-
-
-def insert_pair_weights(conn: Connection, snapshot_id: UUID, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add the tables of pair weights: rows of `snapshot_pair_weights` without the snapshot, at least one."""
-    conn.execute(insert(snapshot_pair_weights), [{"snapshot_id": snapshot_id, **row} for row in rows])
-
-
-def read_pair_weights(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:
-    """Return the `tag, model_ids, scores, weights` of every table of pair weights; none of an old snapshot."""
-    table = snapshot_pair_weights
-    statement = select(*table.c[1:]).where(table.c.snapshot_id == snapshot_id)
-    return conn.execute(statement).mappings().all()
 
 
 def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMapping | None:
@@ -98,8 +76,16 @@ def newest_snapshot(conn: Connection, as_of: datetime | None = None) -> RowMappi
 
 
 def _select_whole() -> Select[Any]:
+    """Select whole snapshots, with the fragility among the diagnostics once it is there."""
+    c = snapshot_fragility.c
+    stored = (
+        select(func.jsonb_build_object("fragility", c.pairs, "fragility_of_best", c.best))
+        .where(c.snapshot_id == snapshots.c.id)
+        .scalar_subquery()
+    )
+    both = snapshots.c.diagnostics.op("||", return_type=JSONB())(func.coalesce(stored, literal(_EMPTY, JSONB)))
     columns = [column for column in snapshots.c if column.name != "diagnostics"]
-    return select(*columns, diagnostics_with_fragility())
+    return select(*columns, both.label("diagnostics"))
 
 
 def newest_number(conn: Connection) -> int:
@@ -152,6 +138,37 @@ def list_leaderboards(conn: Connection, snapshot_id: UUID) -> list[tuple[str, st
     c = snapshot_models.c
     statement = select(c.method, c.tag).where(c.snapshot_id == snapshot_id).distinct()
     return sorted((row.method, row.tag) for row in conn.execute(statement))
+
+
+def list_placed_models(
+    conn: Connection, snapshot_id: UUID, method: str = "am-elo", tag: str = "", *, with_archived: bool = False
+) -> Sequence[RowMapping]:
+    """Return the models of one leaderboard, by component, rank and name; provisional ones last.
+
+    Each row has `model`, the columns of `snapshot_models`, what is known of the model, and whether it is `archived`.
+    Provisional models have no `rank`; `place` is for order alone.
+    """
+    c, archived = snapshot_models.c, models.c.archived_at.is_not(None)
+    columns = [column for column in c if column.name != "rank"]
+    rank = case((c.provisional.is_(False), c.rank)).label("rank")
+    known = models.c.organization, models.c.license, models.c.link, archived.label("archived")
+    statement = (
+        select(models.c.name.label("model"), *columns, rank, c.rank.label("place"), *known)
+        .join_from(snapshot_models, models)
+        .where(c.snapshot_id == snapshot_id, c.method == method, c.tag == tag)
+        .order_by(c.component, c.rank, models.c.name.collate("C"))
+    )
+    return conn.execute(statement if with_archived else statement.where(~archived)).mappings().all()
+
+
+def list_counted_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[int]:
+    """Return the numbers of the annotators whose votes count in a snapshot.
+
+    Not those with an ability: an annotator whose votes are all on models without a score counts and has none.
+    """
+    c = snapshot_annotators.c
+    statement = select(c.annotator_id).where(c.snapshot_id == snapshot_id, c.standing.not_in(("pending", "excluded")))
+    return conn.execute(statement).scalars().all()
 
 
 def read_models(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]:

@@ -14,10 +14,10 @@ from app.database.interruption import InterruptedWorkError, Interruption
 from app.errors import UnavailableError
 from app.exports.runner import ExportRunner
 from app.imports.runner import ImportProcess, ImportRunner
-from app.leaderboard.charts.service import draw_newest
+from app.leaderboard.charts import draw_newest
+from app.leaderboard.fragility import measure_newest
 from app.policy.service import current_policy
 from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
-from app.refits.fragility import measure_newest
 from app.refits.runner import RefitRunner
 from app.refits.schedule import refit_can_begin, work_waits
 from app.settings import Settings

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import Result
 
 from app.database.engine import Database
+from app.leaderboard.fragility import measure_newest
 from app.refits.fit.process import FitProcess
-from app.refits.fragility import measure_newest
 
 RunCli = Callable[..., Result]
 ROOT = Path(__file__).parents[2]

@@ -10,9 +10,8 @@ from sqlalchemy import insert, text
 
 from app.database.engine import Database
 from app.database.tables import snapshot_annotators
-from app.leaderboard.charts import service
-from app.leaderboard.charts.queries import Chart, count_abilities, count_vote_totals, read_charts, sum_favourites
-from app.leaderboard.charts.service import draw_newest
+from app.leaderboard import charts as service
+from app.leaderboard.charts import Chart, count_abilities, count_vote_totals, draw_newest, read_charts, sum_favourites
 from app.settings import Settings
 from app.worker.worker import Worker
 

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.database.engine import Database
-from app.leaderboard.model_page.service import CHART_LENGTH
+from app.leaderboard.model_page import CHART_LENGTH
 from app.leaderboard.queries import list_points
 
 Ask = Callable[..., Any]

@@ -1,7 +1,7 @@
 """The sentences about a model in two leaderboards: no move across components, and every lost score."""
 
-from app.leaderboard.diff.moves import describe_moves
 from app.leaderboard.diff.schemas import RowChange
+from app.leaderboard.diff.sentences import describe_moves
 from app.leaderboard.diff.service import compare_leaderboards, find_comparable
 from app.leaderboard.schemas import LeaderboardRow
 

@@ -3,8 +3,7 @@ from sqlalchemy import Connection, insert, text
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.database.tables import votes
-from app.leaderboard.new_votes import NewVotes
-from app.snapshots.vote_sets import new_votes_since, read_vote_set
+from app.snapshots.vote_sets import NewVotes, new_votes_since, read_vote_set
 
 
 def record(conn: Connection, number: int) -> None:

@@ -14,7 +14,7 @@ from httpx import Client
 from playwright.sync_api import Page, expect
 
 from app.database.engine import Database
-from app.leaderboard.charts.service import draw_newest
+from app.leaderboard.charts import draw_newest
 from tests.fixtures.arena import Arena
 from tests.fixtures.browser import NewPage, PageProblems
 

@@ -6,7 +6,7 @@ from typing import Any
 from httpx import Client
 
 from app.database.engine import Database
-from app.leaderboard.charts.service import draw_newest
+from app.leaderboard.charts import draw_newest
 from tests.fixtures.pages import Page, text_of
 
 Publish = Callable[..., int]

@@ -9,7 +9,7 @@ from sqlalchemy import insert, text
 
 from app.database.engine import Database
 from app.database.tables import snapshot_annotators
-from app.leaderboard.charts.service import draw_newest
+from app.leaderboard.charts import draw_newest
 from tests.fixtures.pages import Page, text_of
 
 DIAGNOSTICS = {

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from app.database.engine import Database
 from app.database.tables import annotators
-from app.leaderboard.charts.service import draw_newest
+from app.leaderboard.charts import draw_newest
 from app.main import create_app
 from app.settings import Settings
 from tests.fixtures.console import Visitor

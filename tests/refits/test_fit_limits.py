@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import ConflictError, NotFoundError
 from app.rating.settings import LoopSettings
-from app.refits.fit.interface import FitInput, FitOutput
+from app.refits.fit.fit import fit_snapshot
+from app.refits.fit.interface import FitOutput
 from app.refits.fit.process import FitProcess, FitProcessLostError, FitResources, FitTooLargeError
 from app.refits.runner import RefitRunner
 from app.refits.service import cancel_refit, find_refit, request_refit
@@ -24,13 +26,14 @@ from tests.fixtures.fit_inputs import make_fit_input
 Hang = Callable[[], None]
 
 
-def task(n_votes: int = 60) -> FitInput:
+def fit_of(n_votes: int = 60) -> Callable[[], FitOutput]:
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 5, n_votes).astype(np.int32), rng.integers(1, 5, n_votes).astype(np.int32)
-    return make_fit_input(
+    fit_input = make_fit_input(
         rng.integers(0, 3, n_votes), a, (a + b) % 5, rng.choice([0.0, 0.5, 1.0], n_votes),
         n_annotators=3, n_models=5, settings=LoopSettings(min_votes=0),
     )  # fmt: skip
+    return partial(fit_snapshot, fit_input)
 
 
 @pytest.fixture
@@ -60,7 +63,7 @@ def test_a_fit_that_takes_too_long(hanging: list[int]) -> None:
     process = FitProcess(FitResources(seconds=0.5))
     started = time.monotonic()
     with pytest.raises(FitTooLargeError, match=r"longer than 0\.5 seconds"):
-        process.fit(task(200_000))
+        process.run(fit_of(200_000))
     assert time.monotonic() - started < 20
     assert len(hanging) == 1
 
@@ -72,8 +75,8 @@ def test_a_fit_that_needs_too_much_memory() -> None:
     try:
         # In the fit it is an error like any other; while the votes are handed over it is the process's end.
         with pytest.raises((FitTooLargeError, FitProcessLostError), match=r"memory.*500,000,000|500,000,000.*memory"):
-            process.fit(task(16_000_000))
-        assert process.fit(task()).diagnostics.converged, "another child fits what is small enough"
+            process.run(fit_of(16_000_000))
+        assert process.run(fit_of()).diagnostics.converged, "another child fits what is small enough"
     finally:
         process.stop()
 
@@ -86,7 +89,7 @@ def test_a_hanging_child_does_not_keep_the_worker_from_stopping(hanging: list[in
 
     def fit() -> None:
         try:
-            process.fit(task(200_000))
+            process.run(fit_of(200_000))
         except BaseException as error:  # noqa: BLE001  told to the test
             ended.append(error)
 
@@ -135,17 +138,17 @@ def test_cancelling_one_that_waits(database: Database, fit_process: FitProcess) 
 def test_cancelling_before_it_publishes(
     database: Database, stored_crowd: None, fit_process: FitProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fit_really = FitProcess.fit
+    fit_really = FitProcess.run
 
-    def fit_and_be_cancelled(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
-        fitted = fit_really(self, task, **rest)
+    def fit_and_be_cancelled(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
+        fitted = fit_really(self, work, **rest)
         with database.begin() as conn:
             cancel_refit(conn, wanted)
         return fitted
 
     with database.begin() as conn:
         wanted = request_refit(conn, trigger="request", requested_by="a test")
-    monkeypatch.setattr(FitProcess, "fit", fit_and_be_cancelled)
+    monkeypatch.setattr(FitProcess, "run", fit_and_be_cancelled)
     RefitRunner(database, lease_seconds=30, process=fit_process).run_next(scheduled=False)
     with database.read() as conn:
         ended = find_refit(conn, wanted)
@@ -165,4 +168,4 @@ def test_a_fit_cancelled_before_it_begins_is_not_waited_for(monkeypatch: pytest.
 
     monkeypatch.setattr(FitProcess, "_submit", submit_too_late)
     with pytest.raises(FitProcessLostError):
-        FitProcess().fit(task())
+        FitProcess().run(fit_of())

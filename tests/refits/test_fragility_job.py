@@ -8,14 +8,14 @@ import pytest
 
 from app.database.engine import Database
 from app.database.leases import LeasedJob
+from app.leaderboard import fragility
+from app.leaderboard.fragility import FRAGILITY_LEASE, fragility_rows, measure_newest
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility
-from app.refits.fit import fragility
-from app.refits.fit.fit import fit_main
 from app.refits.fit.process import FitProcess, FitProcessLostError
-from app.refits.fragility import FRAGILITY_LEASE, fragility_rows, measure_newest
 from app.refits.load import load_fit_input
 from app.refits.schemas import Refit
 from app.snapshots.service import find_snapshot
+from tests.fixtures.fit_inputs import fit_main
 
 DoRefit = Callable[..., Refit]
 Ask = Callable[..., Any]
@@ -46,7 +46,7 @@ def test_it_follows_the_publication(
     assert measure()
     with database.read() as conn:
         fit_input = load_fit_input(conn)
-    fitted = fit_main(fit_input, fit_input.cells())
+    fitted = fit_main(fit_input)
     assert fitted.votes_used == 12 * 120, "two annotators are excluded"
     names = [f"model {number}" for number in range(6)]
     pairs, best = fragility_rows(find_fragility(fitted), names)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from app.rating.errors import VotesError
-from app.refits.fit.on_demand import CannotFitError, OnDemandFits
-from app.refits.fit.process import FitProcessLostError
+from app.refits.fit.process import CannotFitError, FitProcessLostError, OnDemandFits
 from app.review.impact.service import ImpactBusyError
 from tests.fixtures.waiting import wait_until
 

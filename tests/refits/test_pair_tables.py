@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, insert, select, text, update
 from app.database.engine import Database
 from app.database.tables import models, snapshots, votes
 from app.rating.sampling.pair_weights import PairWeights
-from app.refits.fit import pair_tables
+from app.refits.fit import fit
 from app.refits.fit.fit import fit_snapshot
 from app.refits.load import load_fit_input
 from app.refits.schemas import Refit
@@ -58,5 +58,5 @@ def test_a_tag_has_a_table_of_its_own_while_there_is_room(
         tables, fit_input = newest(conn), load_fit_input(conn)
     assert tables.keys() == {"", "maths"}
     assert tables["maths"].weight.tolist() != tables[""].weight.tolist()
-    monkeypatch.setattr(pair_tables, "MOST_PAIRS", 29)  # two tables of 6 models have 30
+    monkeypatch.setattr(fit, "MOST_PAIRS", 29)  # two tables of 6 models have 30
     assert fit_snapshot(fit_input).pair_weights.keys() == {""}

@@ -3,9 +3,8 @@ from functools import partial
 
 import pytest
 
-from app.refits.fit.child_process import AUTOGROUP, LOWEST_PRIORITY, ON_DEMAND_PRIORITY, SESSION_PRIORITY
-from app.refits.fit.on_demand import OnDemandFits
-from app.refits.fit.process import FitProcess
+from app.refits.fit.process import FitProcess, OnDemandFits
+from app.refits.fit.work_process import AUTOGROUP, LOWEST_PRIORITY, ON_DEMAND_PRIORITY, SESSION_PRIORITY
 from app.review.impact.service import ImpactBusyError
 
 

@@ -2,6 +2,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from app.errors import UnavailableError
 from app.rating.errors import NoCommonRankingError
 from app.refits.fit import fit as fit_room
 from app.refits.fit.fit import fit_snapshot
-from app.refits.fit.interface import FitInput, FitOutput
+from app.refits.fit.interface import FitOutput
 from app.refits.fit.process import FitProcess, FitProcessLostError
 from app.refits.load import load_fit_input
 from app.refits.runner import RefitRunner
@@ -82,15 +83,15 @@ def test_no_votes_past_the_minimum_is_one_line(run_refit: DoRefit) -> None:
 def test_a_publication_without_the_lease_writes_nothing(
     database: Database, stored_crowd: None, run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fit_really = FitProcess.fit
+    fit_really = FitProcess.run
 
-    def lose_the_lease_meanwhile(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
+    def lose_the_lease_meanwhile(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
         with database.begin() as conn:
             conn.execute(update(leases).values(expires_at=func.clock_timestamp()))
             assert acquire_lease(conn, "refit", "another worker", 60) == 2
-        return fit_really(self, task, **rest)
+        return fit_really(self, work, **rest)
 
-    monkeypatch.setattr(FitProcess, "fit", lose_the_lease_meanwhile)
+    monkeypatch.setattr(FitProcess, "run", lose_the_lease_meanwhile)
     ended = run_refit()
     assert ended.state == "superseded"
     assert count_snapshots(database) == 0
@@ -185,10 +186,10 @@ def test_two_camps_wait_for_an_admin(database: Database, stored_crowd: None, run
 def test_how_a_fit_fails_is_on_record(
     run_refit: DoRefit, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str, detail: str
 ) -> None:
-    def fail(_process: FitProcess, _task: FitInput, **_rest: Any) -> FitOutput:
+    def fail(_process: FitProcess, _work: object, **_rest: Any) -> FitOutput:
         raise error
 
-    monkeypatch.setattr(FitProcess, "fit", fail)
+    monkeypatch.setattr(FitProcess, "run", fail)
     ended = run_refit()
     assert (ended.state, ended.detail) == (state, detail)
 
@@ -196,13 +197,13 @@ def test_how_a_fit_fails_is_on_record(
 def test_a_database_lost_in_mid_refit_is_the_callers_to_know(
     database: Database, stored_crowd: None, runner: RefitRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lose(_process: FitProcess, _task: FitInput, **_rest: Any) -> FitOutput:
+    def lose(_process: FitProcess, _work: object, **_rest: Any) -> FitOutput:
         raise UnavailableError("the server closed the connection")
 
     with database.begin() as conn:
         request_refit(conn, trigger="request", requested_by="a test")
     with monkeypatch.context() as lost:
-        lost.setattr(FitProcess, "fit", lose)
+        lost.setattr(FitProcess, "run", lose)
         with pytest.raises(UnavailableError):
             runner.run_next(scheduled=False)
     with database.begin() as conn:
@@ -254,28 +255,28 @@ def test_a_stopped_process_starts_no_other() -> None:
     process = FitProcess()
     process.stop()
     with pytest.raises(FitProcessLostError, match="stopped"):
-        process.fit(None)  # type: ignore[arg-type]
+        process.run(dict)
 
 
 def test_the_lease_is_renewed_while_a_fit_runs(
     database: Database, stored_crowd: None, fit_process: FitProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = RefitRunner(database, lease_seconds=2, process=fit_process)
-    fit_really = FitProcess.fit
+    fit_really = FitProcess.run
     expiry = select(leases.c.expires_at)
 
-    def fit_for_longer_than_the_lease(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
+    def fit_for_longer_than_the_lease(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
         with database.read() as conn:
             first = conn.execute(expiry).scalar_one()
         past_first = select(func.clock_timestamp() > first)
         while True:
             with database.read() as conn:
                 if conn.execute(past_first).scalar_one():
-                    return fit_really(self, task, **rest)
+                    return fit_really(self, work, **rest)
 
     with database.begin() as conn:
         wanted = request_refit(conn, trigger="request", requested_by="a test")
-    monkeypatch.setattr(FitProcess, "fit", fit_for_longer_than_the_lease)
+    monkeypatch.setattr(FitProcess, "run", fit_for_longer_than_the_lease)
     assert runner.run_next(scheduled=False) == wanted
     with database.read() as conn:
         assert find_refit(conn, wanted).state == "done"
@@ -308,7 +309,7 @@ def test_fitting_here_and_in_the_child_is_the_same(
 ) -> None:
     with database.read() as conn:
         task = load_fit_input(conn)
-    here, there = fit_snapshot(task), fit_process.fit(task)
+    here, there = fit_snapshot(task), fit_process.run(partial(fit_snapshot, task))
     assert here.votes_hash == there.votes_hash
     assert here.models.score.tolist() == there.models.score.tolist()
 

@@ -18,7 +18,7 @@ from app.rating.verdict.rating import Rating
 from app.rating.verdict.slices import HeldAbilities, fit_slice
 from app.rating.votes.cells import Cells
 from app.refits.fit import comparisons
-from app.refits.fit.fit import fit_main, fit_snapshot
+from app.refits.fit.fit import fit_snapshot
 from app.refits.fit.interface import LeaderboardName
 from app.refits.load import load_fit_input
 from app.refits.reproduce import reproduce
@@ -27,6 +27,7 @@ from app.snapshots.service import find_snapshot
 from app.votes.queries import most_voted_tags
 from app.votes.retractions.service import retract_votes
 from tests.fixtures.crowds import RANK_EVERYTHING
+from tests.fixtures.fit_inputs import fit_main
 
 DoRefit = Callable[..., Refit]
 ChangePolicy = Callable[..., None]
@@ -83,7 +84,7 @@ def test_elo_is_left_out_where_it_is_not_cheap(
     with database.read() as conn:
         task = load_fit_input(conn)
     cells = task.cells()
-    fitted = fit_main(task, cells)
+    fitted = fit_main(task)
     names = {name.method for name in comparisons.fit_other_methods(task, cells, fitted)}
     assert names == {"m-elo", "m-elo-all", "elo"}
     monkeypatch.setattr(comparisons, "ELO_UPDATES", 19 * 1680)

@@ -7,7 +7,7 @@ from httpx import Client
 
 from app.main import create_app
 from app.refits.fit import work_process
-from app.refits.fit.interface import FitInput, FitOutput
+from app.refits.fit.interface import FitOutput
 from app.refits.fit.process import FitProcess
 from app.settings import Settings, WorkerSettings
 
@@ -125,14 +125,14 @@ def test_what_cannot_be_fitted(ask: Ask, assert_problem: Ask, crowd: list[str]) 
 
 def test_one_at_a_time(ask: Ask, assert_problem: Ask, crowd: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     entered, leave = threading.Event(), threading.Event()
-    fit = FitProcess.fit
+    fit = FitProcess.run
 
-    def slow_fit(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
+    def slow_fit(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
         entered.set()
         assert leave.wait(120)
-        return fit(self, task, **rest)
+        return fit(self, work, **rest)
 
-    monkeypatch.setattr(FitProcess, "fit", slow_fit)
+    monkeypatch.setattr(FitProcess, "run", slow_fit)
     answers: list[Any] = []
     first = threading.Thread(target=lambda: answers.append(preview(ask)))
     first.start()

@@ -32,9 +32,8 @@ from app.rating.verdict.order import Unscored
 from app.refits.reproduce import reproduce
 from app.refits.schemas import Refit
 from app.review.service import split_budget
-from app.snapshots.confidence import confidence_rows
-from app.snapshots.pair_weights import pair_weight_rows
-from app.snapshots.queries import insert_confidence, insert_pair_weights
+from app.snapshots.confidence import insert_confidence
+from app.snapshots.pair_weights import insert_pair_weights
 from app.snapshots.retention.service import RETENTION_LEASE, Pruner, Retention
 from app.snapshots.service import find_snapshot
 from tests.fixtures.joint_scores import joint_of
@@ -70,8 +69,8 @@ def publish(conn: Connection, published_at: str, standings: Sequence[str | None]
     pair = {"model_a_id": 1, "model_b_id": 2, "wins_a": 1, "ties": 0, "wins_b": 0}
     conn.execute(insert(snapshot_matchups), {"snapshot_id": snapshot, **pair})
     conn.execute(insert(snapshot_charts), {"snapshot_id": snapshot, "name": "votes", "svg": "", "description": ""})
-    insert_pair_weights(conn, snapshot, pair_weight_rows({"": uniform_weights(np.array([1, 2]))}))
-    insert_confidence(conn, snapshot, confidence_rows({"": UNSURE}, np.array([1, 2], dtype=np.int32)))
+    insert_pair_weights(conn, snapshot, {"": uniform_weights(np.array([1, 2]))})
+    insert_confidence(conn, snapshot, {"": UNSURE}, np.array([1, 2], dtype=np.int32))
     rows = [
         {"snapshot_id": snapshot, "annotator_id": i, "votes": 1, "rule_standing": standing, "standing": standing}
         for i, standing in enumerate(standings, 1)

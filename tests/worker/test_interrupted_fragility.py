@@ -11,7 +11,7 @@ import pytest
 
 from app.database.engine import Database
 from app.database.leases import acquire_lease
-from app.refits.fit.fragility import measure_fragility
+from app.leaderboard.fragility import measure_fragility
 from app.refits.fit.process import FitCancelledError, FitProcess
 from app.refits.schedule import REFIT_LEASE
 from app.refits.service import find_refit, request_refit

@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from app.database.engine import Database
 from app.errors import UnavailableError
 from app.leaderboard.service import choose_leaderboard
-from app.refits.fit.interface import FitInput, FitOutput
+from app.refits.fit.interface import FitOutput
 from app.refits.fit.process import FitProcess
 from app.refits.service import find_refit, list_refits, request_refit
 from app.settings import Settings
@@ -109,17 +109,17 @@ def test_stopping_cuts_a_fit_short(
     database: Database, stored_crowd: None, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began = threading.Event()
-    fit_really = FitProcess.fit
+    fit_really = FitProcess.run
 
-    def endless(self: FitProcess, task: FitInput, **rest: Any) -> FitOutput:
+    def endless(self: FitProcess, work: Callable[[], FitOutput], **rest: Any) -> FitOutput:
         while True:
-            fitted = fit_really(self, task, **rest)
+            fitted = fit_really(self, work, **rest)
             began.set()
             assert fitted is not None
 
     with database.begin() as conn:
         wanted = request_refit(conn, trigger="request", requested_by="a test")
-    monkeypatch.setattr(FitProcess, "fit", endless)
+    monkeypatch.setattr(FitProcess, "run", endless)
     worker.start()
     assert began.wait(120)
     worker.stop()

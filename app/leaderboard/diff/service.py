@@ -7,13 +7,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from app.leaderboard.diff.changes import describe_causes, find_causes
-from app.leaderboard.diff.moves import describe_moves
-from app.leaderboard.diff.schemas import RowChange, SnapshotDiff
-from app.leaderboard.queries import read_rows
+from app.leaderboard.diff.schemas import AnnotatorChanges, Causes, RowChange, SnapshotDiff
+from app.leaderboard.diff.sentences import describe_causes, describe_moves
+from app.leaderboard.queries import count_annotator_changes
 from app.leaderboard.schemas import LeaderboardRow
 from app.leaderboard.service import check_leaderboard
-from app.snapshots.schemas import LeaderboardMethod, SnapshotHead
+from app.policy.service import past_policy
+from app.snapshots.queries import list_placed_models
+from app.snapshots.schemas import LeaderboardMethod, Snapshot, SnapshotHead
 from app.snapshots.service import find_snapshot
 
 _SHOWN = ("score", "rank", "component", "identified", "votes")
@@ -62,7 +63,7 @@ def read_models(
     NoSuchLeaderboardError
     """
     check_leaderboard(conn, snapshot, method)
-    return {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in read_rows(conn, snapshot.id, method)}
+    return {row["model"]: LeaderboardRow(**row) for row in list_placed_models(conn, snapshot.id, method)}
 
 
 def compare_leaderboards(old: Mapping[str, LeaderboardRow], new: Mapping[str, LeaderboardRow]) -> Iterator[RowChange]:
@@ -115,3 +116,34 @@ def _compare(past: LeaderboardRow, row: LeaderboardRow) -> dict[str, Any]:
         return {}
     beyond = None if past.lower is None or past.upper is None else not past.lower <= row.score <= past.upper
     return {"change": row.score - past.score, "beyond_interval": beyond}
+
+
+def find_causes(conn: Connection, old: Snapshot, new: Snapshot) -> Causes:
+    """Compare the inputs of two snapshots."""
+    return Causes(
+        votes_read=new.votes_read - old.votes_read,
+        votes_used=new.votes_used - old.votes_used,
+        same_votes=new.votes_hash == old.votes_hash,
+        annotators=_annotator_changes(conn, old, new),
+        settings=_changed_settings(conn, old, new),
+        policy_version=(old.policy_version, new.policy_version),
+        code_version=(old.code_version, new.code_version),
+    )
+
+
+def _changed_settings(conn: Connection, old: Snapshot, new: Snapshot) -> dict[str, tuple[Any, Any]]:
+    """Return the changed settings of the fit, and the daily quota, which decides which votes enter the fit."""
+    before, after = old.settings, new.settings
+    if old.policy_version != new.policy_version:
+        before, after = (
+            {**one.settings, "max_votes_per_day": past_policy(conn, one.policy_version).settings.max_votes_per_day}
+            for one in (old, new)
+        )
+    names = sorted(before.keys() | after.keys())
+    return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+
+
+def _annotator_changes(conn: Connection, old: Snapshot, new: Snapshot) -> AnnotatorChanges | None:
+    if old.crowd_pruned_at is not None or new.crowd_pruned_at is not None:
+        return None
+    return AnnotatorChanges.model_validate(dict(count_annotator_changes(conn, old.id, new.id)))

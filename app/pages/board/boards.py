@@ -7,10 +7,9 @@ from threading import Lock
 from cachetools import LRUCache
 from sqlalchemy import Connection
 
-from app.leaderboard.confidence.service import find_sentence
+from app.leaderboard.confidence import find_sentence
 from app.leaderboard.diff.schemas import RowChange
 from app.leaderboard.diff.service import compare_leaderboards
-from app.leaderboard.queries import read_rows
 from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard
 from app.leaderboard.service import LeaderboardVersion, read_published
 from app.leaderboard.verdict import describe_verdict
@@ -19,7 +18,7 @@ from app.pages.board.rows import Row, figures_of, make_row
 from app.pages.board.whiskers import Axis
 from app.pages.formatting import METHODS
 from app.pages.rendering import templates
-from app.snapshots.queries import list_leaderboards, list_snapshots
+from app.snapshots.queries import list_leaderboards, list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
 
 _KEPT = 8
@@ -124,7 +123,7 @@ def _changes(
     earlier = list_snapshots(conn, limit=1, before=version.snapshot.number)
     if not earlier:
         return None, {}
-    rows = read_rows(conn, earlier[0]["id"], version.method, version.tag or "")
+    rows = list_placed_models(conn, earlier[0]["id"], version.method, version.tag or "")
     if not rows:
         return None, {}
     old = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in rows}

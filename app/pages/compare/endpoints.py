@@ -9,12 +9,13 @@ from app.http.dependencies import ReadView
 from app.http.public_route import PublicRoute
 from app.http.sessions import PageReader
 from app.leaderboard.comparison import compare_models
-from app.leaderboard.service import find_head, list_ranked
+from app.leaderboard.service import find_head
 from app.models.schemas import FoundModel
 from app.models.service import find_contestant
 from app.pages.compare.view import view_comparison
 from app.pages.empty import render_nothing_published
 from app.pages.rendering import render
+from app.snapshots.queries import list_placed_models
 from app.snapshots.service import NoSnapshotError
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
@@ -31,7 +32,7 @@ def get_comparison(
         snapshot = find_head(conn)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Compare")
-    known = list_ranked(conn, snapshot)
+    known = [row["model"] for row in list_placed_models(conn, snapshot.id)]
     first = a or next((name for name in known if name != b), "")
     asked = first, b or next((name for name in known if name != first), "")
     found, wrong = _find(conn, asked)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from app.leaderboard.comparison import CommonOpponent, Comparison
-from app.leaderboard.matchups.schemas import Matchup
-from app.leaderboard.model_page.schemas import Standing
+from app.leaderboard.matchups import Matchup
+from app.leaderboard.model_page import Standing
 from app.monitoring.wording import percent
 from app.pages.formatting import METHODS
 from app.snapshots.schemas import LeaderboardMethod

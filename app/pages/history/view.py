@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.leaderboard.diff.changes import describe_causes
 from app.leaderboard.diff.schemas import SnapshotDiff
+from app.leaderboard.diff.sentences import describe_causes
 from app.monitoring.wording import percent
 from app.snapshots.schemas import Snapshot
 

@@ -8,8 +8,8 @@ from fastapi.responses import HTMLResponse
 from app.http.dependencies import ReadView
 from app.http.public_route import PublicRoute
 from app.http.sessions import PageReader
-from app.leaderboard.charts.queries import read_charts
-from app.leaderboard.matchups.grid import read_grid
+from app.leaderboard.charts import read_charts
+from app.leaderboard.matchups import read_grid
 from app.leaderboard.service import find_head
 from app.pages.empty import render_nothing_published
 from app.pages.matchups.view import SIZE, view_grid

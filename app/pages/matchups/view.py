@@ -3,8 +3,7 @@
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from app.leaderboard.matchups.grid import MatchupGrid
-from app.leaderboard.matchups.schemas import Matchup
+from app.leaderboard.matchups import Matchup, MatchupGrid
 
 SIZE = 20
 """How many models the page shows, unless they are chosen by name."""

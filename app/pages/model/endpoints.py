@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from app.http.dependencies import ReadView
 from app.http.public_route import PublicRoute
 from app.http.sessions import PageReader
-from app.leaderboard.model_page.service import describe_model
+from app.leaderboard.model_page import describe_model
 from app.models.service import find_contestant, find_model
 from app.pages.addresses import model_address
 from app.pages.model.view import view_model

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.leaderboard.model_page.schemas import HeadToHead, ModelDetail, Neighbour
+from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour
 from app.monitoring.wording import plural
 from app.pages.charts import BandPoint, draw_band
 from app.pages.formatting import METHODS, moment, points

@@ -1,24 +1,32 @@
+"""Everything that a snapshot publishes, computed from a refit's votes: the child process runs `fit_snapshot`."""
+
 import hashlib
 import time
+from collections.abc import Mapping
 
 import numpy as np
 
+from app.rating.arrays import Floats
 from app.rating.compiled import timing_compilation
 from app.rating.detection.evidence import weigher_of_votes
+from app.rating.sampling.pair_weights import PairWeights, pair_positions, weigh_pairs
+from app.rating.sampling.scored_models import scored_models
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.models import predict_matchups
 from app.rating.uncertainty.results import RatingNotice
+from app.rating.verdict.confidence import Confidence, measure_confidence
 from app.rating.verdict.rating import Rating
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import Cells
 from app.rating.votes.compact import pool_annotators
 from app.refits.fit.comparisons import fit_other_methods, fit_tags
-from app.refits.fit.confidence import measure_leaderboards
 from app.refits.fit.interface import FitInput, FitOutput, Ids, LeaderboardName, MatchupTable
-from app.refits.fit.pair_tables import tabulate_pairs
 
 MOST_PREDICTED = 200
 """Up to this many models every pair is predicted; beyond it only pairs with votes."""
+MOST_PAIRS = 1_000_000
+"""Of all leaderboards of a snapshot together that have a table of pair weights (2 bytes a pair) and the joint errors of
+their scores (4 bytes a pair): eight leaderboards of 500 models, or one of 1,400."""
 
 
 class _Stages:
@@ -26,10 +34,6 @@ class _Stages:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._since = time.perf_counter()
-
-    def skip(self) -> None:
-        """Leave out what has been timed elsewhere."""
         self._since = time.perf_counter()
 
     def end(self, name: str) -> None:
@@ -50,52 +54,41 @@ def fit_snapshot(fit_input: FitInput, *, comparisons: bool = True) -> FitOutput:
     RatingError
         The votes have no ranking.
     """
-    compiled: list[float] = []
+    stages, compiled, settings = _Stages(), list[float](), fit_input.settings
     with timing_compilation(compiled.append):
-        output = _fit_all(fit_input, comparisons=comparisons)
-    for seconds in compiled:  # kernels that were not compiled ahead, or could not be read
-        output.seconds["compile"] = seconds
-    return output
-
-
-def _fit_all(fit_input: FitInput, *, comparisons: bool) -> FitOutput:
-    stages = _Stages()
-    cells = fit_input.cells()
-    votes_hash = hash_cells(cells, fit_input.annotator_ids, fit_input.model_ids)
-    stages.end("aggregate")
-    fitted = fit_main(fit_input, cells)
-    leaderboards = {LeaderboardName(fit_input.settings.method): fitted.models}
-    stages.skip()  # the round has timed itself
-    ratings = {"": fitted}
-    notices: tuple[RatingNotice, ...] = ()
-    if comparisons:
-        tags, notices = fit_tags(fit_input, fitted)
-        leaderboards |= fit_other_methods(fit_input, cells, fitted)
-        leaderboards |= {LeaderboardName(fit_input.settings.method, tag): found.models for tag, found in tags.items()}
-        ratings |= tags
-    matchups = tabulate_matchups(fitted, fit_input.settings)
-    stages.end("other_boards")
-    pair_weights = tabulate_pairs(fit_input, ratings)
-    stages.end("pair_weights")
-    confidence = measure_leaderboards(fit_input, ratings, pair_weights)
-    stages.end("confidence")
-    seconds = {**stages.seconds, **fitted.diagnostics.seconds}
+        cells = fit_input.cells()
+        votes_hash = hash_cells(cells, fit_input.annotator_ids, fit_input.model_ids)
+        stages.end("aggregate")
+        fitted = run_round(
+            cells, settings,
+            keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
+            was_excluded=fit_input.was_excluded,
+            weigher=weigher_of_votes(
+                fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome,
+                n_annotators=cells.n_annotators, n_models=cells.n_models, tests=settings.evidence_tests,
+            ),
+        )  # fmt: skip
+        stages.end("round")
+        leaderboards = {LeaderboardName(settings.method): fitted.models}
+        ratings, notices = {"": fitted}, tuple[RatingNotice, ...]()
+        if comparisons:
+            tags, notices = fit_tags(fit_input, fitted)
+            leaderboards |= fit_other_methods(fit_input, cells, fitted)
+            leaderboards |= {LeaderboardName(settings.method, tag): found.models for tag, found in tags.items()}
+            ratings |= tags
+        matchups = tabulate_matchups(fitted, settings)
+        stages.end("other_boards")
+        pair_weights = tabulate_pairs(fit_input, ratings)
+        stages.end("pair_weights")
+        confidence = measure_leaderboards(fit_input, ratings, pair_weights)
+        stages.end("confidence")
+    seconds = stages.seconds | fitted.diagnostics.seconds
+    del seconds["round"]  # it has timed its own stages
+    if compiled:  # kernels that were not compiled ahead, or could not be read
+        seconds["compile"] = compiled[-1]
     return FitOutput(
         leaderboards, fitted.annotators, fitted.evidence, fitted.diagnostics, fitted.votes_used, matchups, confidence,
         votes_hash, seconds, notices, pair_weights,
-    )  # fmt: skip
-
-
-def fit_main(fit_input: FitInput, cells: Cells) -> Rating:
-    """Fit the main leaderboard: one round of the loop on all votes of the input."""
-    return run_round(
-        cells, fit_input.settings,
-        keep_always=fit_input.keep_always, keep_never=fit_input.keep_never, was_low=fit_input.was_low,
-        was_excluded=fit_input.was_excluded,
-        weigher=weigher_of_votes(
-            fit_input.annotator, fit_input.model_a, fit_input.model_b, fit_input.outcome,
-            n_annotators=cells.n_annotators, n_models=cells.n_models, tests=fit_input.settings.evidence_tests,
-        ),
     )  # fmt: skip
 
 
@@ -125,3 +118,53 @@ def tabulate_matchups(fitted: Rating, settings: LoopSettings) -> MatchupTable:
         found.model_a, found.model_b, s - ties / 2.0, ties, n - s - ties / 2.0,
         found.probability, found.lower, found.upper,
     )  # fmt: skip
+
+
+def tabulate_pairs(fit_input: FitInput, ratings: Mapping[str, Rating]) -> dict[str, PairWeights]:
+    """Return a table of pair weights for each rating, of all models on record that battles may show.
+
+    Parameters
+    ----------
+    ratings : by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`
+    """
+    shown = np.flatnonzero(~np.isin(fit_input.model_ids, fit_input.unoffered))
+    pairs = max(len(shown) * (len(shown) - 1) // 2, 1)
+    kept = list(ratings.items())[: MOST_PAIRS // pairs]
+    return {
+        tag: weigh_pairs(scored_models(rating, shown), fit_input.model_ids[shown], fit_input.sampling)
+        for tag, rating in kept
+    }
+
+
+def measure_leaderboards(
+    fit_input: FitInput, ratings: Mapping[str, Rating], pair_weights: Mapping[str, PairWeights]
+) -> dict[str, Confidence]:
+    """Return how sure the order of each leaderboard is.
+
+    Parameters
+    ----------
+    ratings : by tag, "" for the main leaderboard; in this order, as many as fit into `MOST_PAIRS`
+    pair_weights : how likely each pair is to be a battle, by tag: forecasts assume that votes come so
+    """
+    measured: dict[str, Confidence] = {}
+    pairs = 0
+    for tag, rating in ratings.items():
+        weights = pair_weights.get(tag)
+        design = None if weights is None else _spread_weights(weights, fit_input.model_ids)
+        found = measure_confidence(rating, fit_input.decision_rule, design)
+        if found is not None:
+            pairs += len(found.joint.score) * (len(found.joint.score) - 1) // 2
+            if pairs > MOST_PAIRS:
+                break
+            measured[tag] = found
+    return measured
+
+
+def _spread_weights(weights: PairWeights, model_ids: Ids) -> Floats:
+    """Return the weights as a symmetric matrix over all models, 0 for those without, shape (n_models, n_models)."""
+    place = np.searchsorted(model_ids, weights.models)
+    first, second = pair_positions(len(place))
+    design = np.zeros((len(model_ids), len(model_ids)))
+    design[place[first], place[second]] = weights.weight
+    symmetric: Floats = design + design.T
+    return symmetric

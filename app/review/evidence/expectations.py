@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from app.models.contestants import AS_RECORDED, Contestants
 from app.rating.fit.scale import ELO_PER_NATURAL
-from app.review.queries import read_leaderboard
+from app.snapshots.queries import list_placed_models
 from app.snapshots.vote_sets import contestants_of
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ class Expected:
 
 def read_scores(conn: Connection, snapshot_id: UUID, vote_set: str) -> PublishedScores:
     """Read a snapshot's am-elo leaderboard; `vote_set` is the snapshot's."""
-    rows = read_leaderboard(conn, snapshot_id)
+    rows = sorted(list_placed_models(conn, snapshot_id, with_archived=True), key=lambda row: row["model_id"])
     numbers = [[np.nan if row[name] is None else row[name] for row in rows] for name in ("score", "votes", "ties")]
     score, votes, ties = (np.array(column, dtype=np.float64) for column in numbers)
     ids = np.array([row["model_id"] for row in rows], dtype=np.int64)

@@ -25,7 +25,7 @@ def compare_models(
     Parameters
     ----------
     model_ids : of the models in `change`
-    published : the published leaderboard, as `read_leaderboard` returns it
+    published : the published leaderboard, as `list_placed_models` returns it
     """
     shown = sorted(published, key=lambda row: (row["rank"] is None, row["place"] or 0, row["model"]))
     return list(_compare(change, {int(number): at for at, number in enumerate(model_ids)}, shown))

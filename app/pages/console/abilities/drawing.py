@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from app.leaderboard.charts.specs import STANDINGS
+from app.leaderboard.chart_specs import STANDINGS
 from app.pages.charts import nice_ticks
 
 WIDTH, HEIGHT = 560.0, 240.0

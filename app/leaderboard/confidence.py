@@ -1,22 +1,98 @@
+"""How sure the order of a leaderboard is, as readers get it: the best k models, and how many more votes it takes."""
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from app.errors import BadInputError, FieldError, NotFoundError
-from app.leaderboard.confidence import queries as store
-from app.leaderboard.confidence.schemas import LeaderboardConfidence, ModelConfidence, MoreVotes, UndecidedPair
-from app.leaderboard.confidence.sentences import describe_decision
 from app.leaderboard.service import check_leaderboard
 from app.rating.arrays import Floats
+from app.rating.errors import counted
 from app.rating.verdict.confidence import MOST_MODELS, MOST_RANKS, Confidence, forecast_pairs
-from app.rating.verdict.order import Decision, equality_cost, order_cost
+from app.rating.verdict.order import Decision, Verdict, equality_cost, order_cost
 from app.snapshots.confidence import find_confidence
+from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import SnapshotHead
 
 _LISTED = 100
+_NAMED = 5  # leaders that a sentence names
+
+
+class MoreVotes(BaseModel):
+    """A forecast of how many more votes are needed; null means more than 50 times the votes so far."""
+
+    model_config = ConfigDict(frozen=True)
+
+    low: int | None = Field(description="With a probability of 10 % fewer are enough.")
+    median: int | None
+    high: int | None = Field(description="With a probability of 10 % more are needed.")
+
+
+class ModelConfidence(BaseModel):
+    """How sure a model's place is."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    rank: int
+    score: float
+    p_best: float = Field(description="Probability that it is the best model.")
+    p_top_k: float = Field(description="Probability that it is among the best k.")
+
+
+class UndecidedPair(BaseModel):
+    """A model among the best k and one that is not, whose order is not certain."""
+
+    model_config = ConfigDict(frozen=True)
+
+    above: str
+    below: str
+    gap: float = Field(description="Elo points between the two.")
+    half_width: float = Field(description="The order is certain once the gap exceeds this.")
+    equal: bool = Field(description="Whether the two are certainly within the margin.")
+    more_votes: MoreVotes = Field(
+        description="Until the order of the two is certain, or that they are within the margin."
+    )
+
+
+class LeaderboardConfidence(BaseModel):
+    """Whether the votes are enough to say which models are the best k."""
+
+    model_config = ConfigDict(frozen=True)
+
+    snapshot: SnapshotHead
+    tag: str | None = Field(description="The scores use only votes with this tag; null means all votes.")
+    k: int
+    confidence: float = Field(description="Of the verdict, over all refits together: the policy's decision_confidence.")
+    margin: float = Field(
+        description="Elo points within which models are practically equal: the policy's equal_margin."
+    )
+    verdict: Verdict = Field(
+        description="decided: these are the best k. equal: where that is not certain, the models are practically "
+        "equal, and more votes are not worth their cost. not-yet: neither."
+    )
+    sentence: str = Field(description="The verdict in words, for a page.")
+    leaders: list[str] = Field(description="The k models with the highest scores, best first; archived ones count.")
+    votes: int = Field(description="Counted votes between the models.")
+    more_votes: MoreVotes | None = Field(
+        description="Until the verdict is `decided` or `equal`, if battles are chosen as they are now; null when it is."
+    )
+    unscored: int = Field(
+        description="Models that only won or only lost, so that they have no score. While one of them may belong among "
+        "the best k, the verdict is `not-yet`."
+    )
+    provisional: int = Field(
+        description="Models that have too few votes for a rank. The verdict is on the ranked models only."
+    )
+    models: list[ModelConfidence] = Field(
+        description="The largest component's ranked models, best first, without archived ones."
+    )
+    undecided_pairs: int = Field(description="How many pairs are not certain.")
+    undecided: list[UndecidedPair] = Field(description="At most 100 of them, the closest first.")
 
 
 class NoConfidenceError(NotFoundError):
@@ -98,7 +174,7 @@ def _read_board(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Board:
             f"the service did not compute it, and it needs intervals and 2 to {MOST_MODELS} ranked models with a score"
         )
     model_ids = known.joint.models.tolist()
-    places = store.read_places(conn, snapshot.id, tag, model_ids)
+    places = {row["model_id"]: row for row in list_placed_models(conn, snapshot.id, tag=tag, with_archived=True)}
     return _Board([places[model_id] for model_id in model_ids], known)
 
 
@@ -140,3 +216,37 @@ def _rounded(votes: float) -> int | None:
     if not math.isfinite(votes):
         return None
     return round(float(f"{max(votes, 1.0):.2g}"))
+
+
+def describe_decision(decision: Decision, known: Confidence, leaders: Sequence[str], more: MoreVotes | None) -> str:
+    """Return the verdict as one or two sentences."""
+    which = "which model is the best" if decision.k == 1 else f"which are the best {decision.k} models"
+    open_pairs = counted(int(decision.open.sum()), "pair")
+    match decision.verdict:
+        case "decided":
+            return _decided(leaders, f"with {100 * known.rule.confidence:g} % confidence")
+        case "equal":
+            return (
+                f"It is not worth more votes to decide {which}: {open_pairs} of models may be in either order, "
+                f"but all of them are within {known.rule.margin:g} Elo points."
+            )
+        case "not-yet" if decision.unscored_may_lead:
+            unscored = counted(known.unscored.number, "model")
+            return f"It is not decided {which}: {unscored} without a score may belong there."
+        case _:
+            return f"It is not decided {which}: {open_pairs} of models may be in either order. {_ahead(more)}"
+
+
+def _decided(leaders: Sequence[str], confidence: str) -> str:
+    if len(leaders) == 1:
+        return f"{leaders[0]} is the best model, {confidence}."
+    if len(leaders) > _NAMED:
+        return f"The best {len(leaders)} models are decided, {confidence}."
+    return f"The best {len(leaders)} models are {', '.join(leaders[:-1])} and {leaders[-1]}, {confidence}."
+
+
+def _ahead(more: MoreVotes | None) -> str:
+    if more is None or more.median is None:
+        return "More than 50 times the votes so far may be needed."
+    upper = "far more" if more.high is None else f"{more.high:,}"
+    return f"About {more.median:,} more votes would settle it (from {more.low:,} to {upper})."

@@ -1,8 +1,10 @@
-"""Changes of models between two leaderboards, in sentences."""
+"""What changed between two leaderboards and between their refits, in sentences."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from app.leaderboard.diff.schemas import RowChange
+from app.leaderboard.diff.schemas import AnnotatorChanges, Causes, RowChange
+from app.rating.errors import counted
 
 MOST_NAMED = 5
 
@@ -65,3 +67,36 @@ def _describe_move(one: RowChange, place: str) -> str:
     if one.change is None:
         return f"{text}, without a score."
     return f"{text}, {one.change:+.1f} points, {'beyond' if one.beyond_interval else 'within'} its interval."
+
+
+def describe_causes(causes: Causes) -> Iterator[str]:
+    """Describe in sentences what changed."""
+    if causes.same_votes:
+        yield "Both were made from exactly the same votes."
+    else:
+        yield f"{causes.votes_read:+,} votes on record, {causes.votes_used:+,} that count."
+    yield from _describe_annotators(causes.annotators)
+    if causes.policy_version[0] != causes.policy_version[1]:
+        yield f"The policy changed from version {causes.policy_version[0]} to {causes.policy_version[1]}."
+    for name, (before, after) in causes.settings.items():
+        yield f"The setting {name} changed from {_shown(before)} to {_shown(after)}."
+    if causes.code_version[0] != causes.code_version[1]:
+        yield f"The service's version changed from {causes.code_version[0]} to {causes.code_version[1]}."
+
+
+def _describe_annotators(annotators: AnnotatorChanges | None) -> Iterator[str]:
+    if annotators is None:
+        yield "At least one snapshot no longer has its annotators' rows: changes of their standing are unknown."
+        return
+    if annotators.newly_excluded:
+        votes = counted(annotators.newly_excluded_votes, "vote")
+        yield f"{counted(annotators.newly_excluded, 'annotator')} newly excluded, with {votes}."
+    if annotators.entered:
+        verb = "counts" if annotators.entered == 1 else "count"
+        yield f"{counted(annotators.entered, 'annotator')} {verb} now and did not before."
+    if annotators.newly_flagged or annotators.cleared:
+        yield f"{counted(annotators.newly_flagged, 'annotator')} newly flagged, {annotators.cleared:,} cleared."
+
+
+def _shown(value: Any) -> Any:
+    return "none" if value is None else value

@@ -1,0 +1,188 @@
+"""The results of models against each other in the counted votes of a snapshot: a list, a file, a grid."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, RowMapping
+
+from app.errors import BadInputError, FieldError, NotFoundError
+from app.http.pagination import Page
+from app.leaderboard import queries as store
+from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.models.service import find_contestant
+from app.snapshots.queries import list_placed_models
+from app.snapshots.schemas import SnapshotHead
+
+MOST_CHOSEN = 40
+Position = tuple[int, int]
+"""A pair's place in the order of pairs: the numbers of its models."""
+
+
+class Matchup(BaseModel):
+    """Results of one model against another in the counted votes, and the prediction of the leaderboard."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model_a: str
+    model_b: str
+    votes: int
+    wins_a: int
+    ties: int
+    wins_b: int
+    observed: float | None = Field(description="Share of votes that model_a won; a tie is half; null without votes.")
+    predicted: float | None = Field(
+        description="Probability that model_a wins with a typical annotator, by the scores; null where one is missing."
+    )
+    lower: float | None = Field(description="Lower end of the prediction's interval.")
+    upper: float | None = Field(description="Upper end of the prediction's interval.")
+
+    @classmethod
+    def of(cls, row: RowMapping) -> Self:
+        """Return the pair of a stored row."""
+        votes = row["wins_a"] + row["ties"] + row["wins_b"]
+        observed = (row["wins_a"] + row["ties"] / 2) / votes if votes else None
+        return cls(**row, votes=votes, observed=observed)
+
+    def swapped(self) -> Self:
+        """Return the pair from the side of the other model."""
+        return self.model_copy(
+            update={
+                "model_a": self.model_b,
+                "model_b": self.model_a,
+                "wins_a": self.wins_b,
+                "wins_b": self.wins_a,
+                "observed": _other_side(self.observed),
+                "predicted": _other_side(self.predicted),
+                "lower": _other_side(self.upper),
+                "upper": _other_side(self.lower),
+            }
+        )
+
+
+class MatchupPage(Page[Matchup]):
+    """Pairs of models in the counted votes of one snapshot."""
+
+    snapshot: SnapshotHead
+
+
+def _other_side(probability: float | None) -> float | None:
+    return None if probability is None else 1.0 - probability
+
+
+class NoMatchupsError(NotFoundError):
+    """The snapshot exists but its matchups do not."""
+
+    code = "no-matchups"
+    title = "The snapshot's matchups are not kept"
+
+
+@dataclass(frozen=True)
+class PlacedMatchup:
+    """A pair and its position in the order of pairs."""
+
+    matchup: Matchup
+    position: Position
+
+
+def list_matchups(
+    conn: Connection,
+    snapshot: SnapshotHead,
+    *,
+    model_id: int | None = None,
+    among: Collection[int] | None = None,
+    after: Position | None = None,
+    limit: int | None = None,
+) -> list[PlacedMatchup]:
+    """Return a snapshot's pairs in a fixed order, those after a position. With `model_id`, that model is `model_a`.
+
+    With `among`, both models of a pair are among these numbers.
+
+    Raises
+    ------
+    NoMatchupsError
+    """
+    rows = store.list_matchups(conn, snapshot.id, model_id=model_id, among=among, after=after, limit=limit)
+    found = [PlacedMatchup(seen_by(model_id, row), (row["model_a_id"], row["model_b_id"])) for row in rows]
+    if not found:
+        _require_matchups(conn, snapshot)
+    return found
+
+
+def _require_matchups(conn: Connection, snapshot: SnapshotHead) -> None:
+    if not store.has_matchups(conn, snapshot.id):
+        raise NoMatchupsError(
+            f"snapshot {snapshot.number} has no matchups: old snapshots drop them, and early versions of the service "
+            "kept none"
+        )
+
+
+def write_matchups(
+    conn: Connection, snapshot: SnapshotHead, form: Literal["csv", "parquet"], *, model_id: int | None = None
+) -> bytes:
+    """Return all pairs of a snapshot, or of one of its models, as a file.
+
+    Raises
+    ------
+    NoMatchupsError
+    """
+    _require_matchups(conn, snapshot)
+    rows = (
+        {**seen_by(model_id, row).model_dump(), "snapshot": snapshot.number}
+        for row in store.list_matchups(conn, snapshot.id, model_id=model_id)
+    )
+    columns = [*Matchup.model_fields, "snapshot"]
+    return rows_csv(rows, columns) if form == "csv" else rows_parquet(rows, columns)
+
+
+def seen_by(model_id: int | None, row: RowMapping) -> Matchup:
+    """Return the pair of a stored row, from the side of one of its models where that is asked for."""
+    matchup = Matchup.of(row)
+    return matchup.swapped() if row["model_b_id"] == model_id else matchup
+
+
+@dataclass(frozen=True)
+class MatchupGrid:
+    """Models in the order of the am-elo leaderboard of all votes, and their results against each other.
+
+    Attributes
+    ----------
+    models : those that were chosen
+    start : the place of the first on the leaderboard, from 1; None where they were chosen by name
+    known : all models of the leaderboard
+    pairs : the result of every pair with votes or a prediction, in both orders, from the side of the first
+    """
+
+    models: list[str]
+    start: int | None
+    known: list[str]
+    pairs: Mapping[tuple[str, str], Matchup]
+
+
+def read_grid(
+    conn: Connection, snapshot: SnapshotHead, *, names: Sequence[str] = (), start: int = 1, size: int
+) -> MatchupGrid:
+    """Return the models with these names, or `size` models from a place on the leaderboard on, against each other.
+
+    Raises
+    ------
+    NotFoundError
+        No model has the name.
+    BadInputError
+        More than `MOST_CHOSEN` names.
+    NoMatchupsError
+    """
+    if len(names) > MOST_CHOSEN:
+        raise BadInputError(f"choose at most {MOST_CHOSEN} models", (FieldError("/model", "is given too often"),))
+    rows = list_placed_models(conn, snapshot.id)
+    if names:
+        wanted = {find_contestant(conn, name).model_id for name in names}
+        chosen = [row for row in rows if row["model_id"] in wanted]
+    else:
+        chosen = list(rows[start - 1 : start - 1 + size])
+    placed = list_matchups(conn, snapshot, among=[row["model_id"] for row in chosen])
+    pairs = {(one.model_a, one.model_b): one for found in placed for one in (found.matchup, found.matchup.swapped())}
+    return MatchupGrid(
+        [row["model"] for row in chosen], None if names else start, [row["model"] for row in rows], pairs
+    )
