@@ -6,6 +6,10 @@ from functools import partial
 from fastapi import Depends, FastAPI
 
 import app as package
+from app.api.dependencies import refuse_unknown_parameters
+from app.api.kept_answers import KeptAnswers
+from app.api.openapi import install_openapi, operation_id
+from app.api.problems import install_problem_handlers
 from app.auth.battle_tokens import read_battle_tokens
 from app.auth.callers import KnownCallers
 from app.auth.oidc.provider import OpenIdProvider
@@ -13,17 +17,13 @@ from app.auth.tokens import authenticate_any
 from app.battles.queue import BattleQueue
 from app.database.engine import Database
 from app.database.schema import needed_revision
-from app.http.back_off import BackOff
-from app.http.bodies import BodyGate
-from app.http.compression import Compression
-from app.http.cross_origin import CrossOrigin
-from app.http.dependencies import refuse_unknown_parameters
-from app.http.kept_answers import KeptAnswers
-from app.http.limits import RateLimits
-from app.http.middleware import RequestLogMiddleware
-from app.http.openapi import install_openapi, operation_id
-from app.http.problems import install_problem_handlers
-from app.http.stopping import at_stop_signal
+from app.guard.back_off import BackOff
+from app.guard.bodies import BodyGate
+from app.guard.compression import Compression
+from app.guard.cross_origin import CrossOrigin
+from app.guard.limits import RateLimits
+from app.guard.middleware import RequestLogMiddleware
+from app.guard.stopping import at_stop_signal
 from app.leaderboard.newest import NewestState
 from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.endpoints import keep_setting_gauges

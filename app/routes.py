@@ -3,13 +3,13 @@
 from fastapi import Depends, FastAPI
 
 from app.annotators import endpoints as annotators
+from app.api.dependencies import require_json
 from app.audit import endpoints as audit
 from app.auth import endpoints as auth
 from app.battles import endpoints as battles
 from app.battles.schemas import NewBattle
 from app.exports import endpoints as exports
-from app.http.dependencies import require_json
-from app.http.paths import PREFIX
+from app.guard.paths import PREFIX
 from app.imports import endpoints as imports
 from app.leaderboard import endpoints as leaderboard
 from app.models import endpoints as models

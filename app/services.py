@@ -1,25 +1,27 @@
 """What one process of the HTTP service holds while it runs.
 
-The application builds one `Services` when it starts; endpoints receive it from `app.http.dependencies.get_services`.
+The application builds one `Services` when it starts; endpoints receive it from `app.api.dependencies.get_services`.
 The rooms are imported for their types only, so that every endpoint may use this module without importing upwards.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from starlette.requests import Request
 
 if TYPE_CHECKING:
     import asyncio
 
+    from app.api.kept_answers import KeptAnswers
     from app.auth.battle_tokens import BattleTokens
     from app.auth.callers import KnownCallers
     from app.auth.oidc.provider import OpenIdProvider
     from app.battles.queue import BattleQueue
     from app.database.engine import Database
-    from app.http.back_off import BackOff
-    from app.http.kept_answers import KeptAnswers
-    from app.http.limits import RateLimits
+    from app.guard.back_off import BackOff
+    from app.guard.limits import RateLimits
     from app.leaderboard.newest import NewestState
     from app.monitoring.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames
@@ -71,3 +73,8 @@ class Services:
         self.impacts.stop()
         await self.battle_queue.close()
         await self.vote_queue.close()
+
+
+def services_of(request: Request) -> Services:
+    """Return what the process that answers this request holds."""
+    return cast("Services", request.app.state.services)

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from app.cli.command import COMMANDS, load_command
 from app.errors import StableArenaError
-from app.http.problems import STATUS
+from app.guard.refusals import STATUS
 from app.main import create_app
 from app.policy.service import Policy
 from app.settings import PREFIX, Settings

@@ -14,10 +14,10 @@ from app.annotators.schemas import (
     FoundAnnotator,
     PastEvidence,
 )
+from app.api.dependencies import ProcessServices, ReadView, Transaction, require
+from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
-from app.http.dependencies import ProcessServices, ReadView, Transaction, require
-from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
 from app.rating.settings import Standing
 
 router = APIRouter(tags=["annotators"], dependencies=[require("review:read")])

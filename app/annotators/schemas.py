@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.http.texts import Reason
+from app.api.texts import Reason
 from app.rating.settings import Standing
 
 Action = Literal["exclude", "reinstate", "trust", "dismiss", "withdraw"]

@@ -3,11 +3,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
+from app.api.dependencies import ReadView, require
+from app.api.pagination import BigNumber, Cursor, Name, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
 from app.audit import service as audit
 from app.audit.service import AuditEntry
-from app.http.dependencies import ReadView, require
-from app.http.pagination import BigNumber, Cursor, Name, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
 
 router = APIRouter(tags=["annotators"])
 

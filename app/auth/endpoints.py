@@ -4,13 +4,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
+from app.api.dependencies import ReadView, Transaction, require
+from app.api.pagination import Page
+from app.api.problems import problem_responses
 from app.auth import keys
 from app.auth.callers import Caller
 from app.auth.schemas import Key, MadeKey, MadeToken, NewKey, NewToken, Rotation
 from app.auth.tokens import create_token
-from app.http.dependencies import ReadView, Transaction, require
-from app.http.pagination import Page
-from app.http.problems import problem_responses
 
 router = APIRouter(prefix="/keys", tags=["keys"])
 

@@ -6,6 +6,15 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
+from app.api.dependencies import ReadView, Transaction, require
+from app.api.direct_route import direct_router
+from app.api.group_commit import IdempotentSubmission
+from app.api.idempotency.headers import HEADER, documented_key, read_claim, respond
+from app.api.idempotency.service import StoredResponse
+from app.api.openapi import documented_body
+from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
+from app.api.token_requests import WITHOUT_KEY, OptionalKey, refuse_anonymous, verify_battle_token
 from app.auth.callers import Caller
 from app.battles import service
 from app.battles.exposure.schemas import Exposure
@@ -23,21 +32,8 @@ from app.battles.schemas import (
 )
 from app.battles.service import BattleReceipt
 from app.database.timestamps import StorableTimestamp
-from app.http.bodies import parse_body, takes_body
-from app.http.dependencies import (
-    ReadView,
-    Transaction,
-    require,
-    services_of,
-)
-from app.http.direct_route import direct_router
-from app.http.group_commit import IdempotentSubmission
-from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
-from app.http.idempotency.service import StoredResponse
-from app.http.openapi import documented_body
-from app.http.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
-from app.http.token_requests import WITHOUT_KEY, OptionalKey, refuse_anonymous, verify_battle_token
+from app.guard.bodies import parse_body, takes_body
+from app.services import services_of
 from app.votes.sealed.schemas import object_with_token
 
 quick_router = direct_router("/battles", "battles")

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from functools import partial
 from random import SystemRandom
 
+from app.api.group_commit import COMMIT_SIZE, GroupCommit
 from app.battles.drawing import BattleDraws
 from app.battles.histories import Histories
 from app.battles.roster import Rosters
@@ -15,7 +16,6 @@ from app.battles.service import (
 )
 from app.database.engine import Database
 from app.errors import StableArenaError
-from app.http.group_commit import COMMIT_SIZE, GroupCommit
 from app.naming.aliases import read_names
 from app.naming.known_names import KnownNames
 

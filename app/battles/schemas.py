@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.http.problems import validation_error
+from app.api.problems import validation_error
 from app.naming.names import MAX_NAME_LENGTH
 from app.votes.rules import MAX_TAGS
 from app.votes.schemas import Name

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, RowMapping
 
 from app.annotators.service import find_annotator
+from app.api.problems import invalid_input
 from app.auth.battle_tokens import ForgedTokenError
 from app.battles import queries as store
 from app.battles.drawing import BattleDraws
@@ -20,7 +21,6 @@ from app.battles.schemas import Battle, BattleState, BattleWithCandidates, NewBa
 from app.database.arrays import array_text
 from app.database.ids import new_id
 from app.errors import ConflictError, FieldError, NotFoundError, StableArenaError
-from app.http.problems import invalid_input
 from app.naming.service import resolve_annotators
 from app.votes.sealed.service import BattleExpiredError
 

@@ -20,7 +20,7 @@ from uvicorn.supervisors import Multiprocess
 
 from app.cli.logs import log_level, log_to_stderr
 from app.cli.worker import heeds_hangup, start_resource_tracker, work_as_child
-from app.http.connections import ConnectionLimits
+from app.guard.connections import ConnectionLimits
 from app.refits.fit.work_process import become_child
 from app.settings import Settings
 

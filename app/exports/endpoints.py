@@ -4,13 +4,13 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
+from app.api.dependencies import ProcessServices, ReadView, Transaction, require
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.database.file_chunks import read_chunks
 from app.errors import ConflictError
 from app.exports import service as exports
 from app.exports.schemas import Export, ExportRequest
-from app.http.dependencies import ProcessServices, ReadView, Transaction, require
-from app.http.problems import problem_responses
 
 router = APIRouter(prefix="/exports", tags=["exports"])
 

@@ -12,21 +12,21 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
+from app.api.dependencies import ProcessServices, ReadView, require
+from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.database.timestamps import StorableTimestamp
 from app.errors import BadInputError, FieldError
-from app.http.bodies import SMALL, takes_body
-from app.http.dependencies import ProcessServices, ReadView, require, services_of
-from app.http.errors import MediaTypeError
-from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
+from app.guard.bodies import SMALL, takes_body
+from app.guard.errors import MediaTypeError
 from app.imports import service as imports
 from app.imports.parameters import ImportParameters
 from app.imports.schemas import Import, ImportDetails
 from app.imports.upload import Upload, kind_of_name
-from app.services import Services
+from app.services import Services, services_of
 
 router = APIRouter(prefix="/imports", tags=["imports"])
 

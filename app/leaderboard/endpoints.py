@@ -4,13 +4,13 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import AfterValidator, TypeAdapter
 
+from app.api.blanks import Blank, leave_blank
+from app.api.dependencies import OptionalReader, ProcessServices, ReadView, require
+from app.api.pagination import Cursor, Number, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
+from app.api.public_route import PublicRoute, revalidated
 from app.database.timestamps import Timestamp
 from app.errors import BadInputError, FieldError
-from app.http.blanks import Blank, leave_blank
-from app.http.dependencies import OptionalReader, ProcessServices, ReadView, require
-from app.http.pagination import Cursor, Number, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
-from app.http.public_route import PublicRoute, revalidated
 from app.leaderboard import matchups
 from app.leaderboard.confidence import LeaderboardConfidence, describe_confidence
 from app.leaderboard.diff.schemas import SnapshotDiff

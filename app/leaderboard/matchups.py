@@ -7,8 +7,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
+from app.api.pagination import Page
 from app.errors import BadInputError, FieldError, NotFoundError
-from app.http.pagination import Page
 from app.leaderboard import queries as store
 from app.leaderboard.row_files import rows_csv, rows_parquet
 from app.models.service import find_contestant

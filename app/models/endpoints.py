@@ -4,10 +4,10 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
+from app.api.dependencies import ReadView, Transaction, require
+from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
-from app.http.dependencies import ReadView, Transaction, require
-from app.http.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
 from app.models import merges
 from app.models import service as models
 from app.models.schemas import (

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from app.api.texts import Reason
 from app.database.timestamps import Day, StorableTimestamp
-from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH, name_error
 
 MAX_LINK_LENGTH = 2_000

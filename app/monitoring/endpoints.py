@@ -5,13 +5,13 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
+from app.api.dependencies import ProcessServices, authorise, bearer_secret, key_dependency
+from app.api.problems import problem_responses
 from app.database.schema import require_current
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
-from app.http import process_metrics
-from app.http.dependencies import ProcessServices, authorise, bearer_secret, key_dependency, services_of
-from app.http.problems import problem_responses
+from app.guard import process_metrics
 from app.monitoring.families import expose_figures
-from app.services import Services
+from app.services import Services, services_of
 
 router = APIRouter(tags=["health"])
 

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
 from app.auth.sessions.service import SIGN_IN_PATH
-from app.http.errors import SignInNeededError
+from app.guard.errors import SignInNeededError
 from app.pages.rendering import render
 
 _ADVICE = {

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.http.blanks import Blank, leave_blank, may_have_blanks
+from app.api.blanks import Blank, leave_blank, may_have_blanks
 from app.pages import addresses, formatting
 from app.pages.assets import asset
 from app.pages.navigation import NAVIGATION

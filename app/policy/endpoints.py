@@ -2,10 +2,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 
+from app.api.dependencies import ReadView, Transaction, require
+from app.api.entity_tags import names_tag
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
-from app.http.dependencies import ReadView, Transaction, require
-from app.http.entity_tags import names_tag
-from app.http.problems import problem_responses
 from app.policy.schemas import PolicyChange, PolicyVersion
 from app.policy.service import current_policy, set_policy
 

@@ -3,7 +3,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
-from app.http.texts import Reason
+from app.api.texts import Reason
 from app.rating.settings import (
     EVIDENCE_RATIO,
     EVIDENCE_TESTS,

@@ -4,11 +4,11 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
+from app.api.dependencies import ReadView, Transaction, require
+from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.database.timestamps import StorableTimestamp
-from app.http.dependencies import ReadView, Transaction, require
-from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
 from app.refits import service as refits
 from app.refits.schemas import Refit, RefitRequest
 

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from app.http.texts import Reason
+from app.api.texts import Reason
 
 RefitState = Literal[
     "queued", "reading", "fitting", "publishing", "done", "failed", "superseded", "needs_review", "cancelled"

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter
 
 from app.annotators import service as annotators
+from app.api.dependencies import ProcessServices, ReadView, Transaction, require
+from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.database.timestamps import StorableTimestamp
-from app.http.dependencies import ProcessServices, ReadView, Transaction, require
-from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
 from app.leaderboard.row_files import rows_csv
 from app.policy.schemas import PolicySettings
 from app.review import service as reviews

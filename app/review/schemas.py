@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.annotators.schemas import Annotator, Decision, FoundAnnotator, VotesSummary
-from app.http.texts import Reason as Note
+from app.api.texts import Reason as Note
 from app.leaderboard.diff.schemas import RowChange
 from app.policy.schemas import Policy
 from app.rating.settings import Standing

@@ -5,11 +5,11 @@ from fastapi import APIRouter, Header
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
-from app.http.dependencies import OptionalReader, ProcessServices, ReadView
-from app.http.listening import RECONNECT_MILLISECONDS, ListenerPlace
-from app.http.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
-from app.http.public_route import PublicRoute
+from app.api.dependencies import OptionalReader, ProcessServices, ReadView
+from app.api.listening import RECONNECT_MILLISECONDS, ListenerPlace
+from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
+from app.api.public_route import PublicRoute
 from app.snapshots import service as snapshots
 from app.snapshots.schemas import Snapshot, SnapshotDetail, SnapshotNews
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pydantic_core import to_json
 from sqlalchemy import Connection
 
+from app.api.idempotency.service import IdempotencyClaim, StoredResponse, run_once
 from app.auth.callers import Caller
 from app.errors import FieldError, UnavailableError
-from app.http.idempotency.service import IdempotencyClaim, StoredResponse, run_once
 from app.services import Services
 from app.votes.receipts import VoteReceipt, invalid_receipt
 from app.votes.schemas import Vote, VoteCounts, parse_batch

@@ -10,25 +10,21 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
+from app.api.dependencies import ReadView, Transaction, database_turn, require
+from app.api.direct_route import direct_router
+from app.api.group_commit import IdempotentSubmission
+from app.api.idempotency.headers import HEADER, documented_key, read_claim, respond
+from app.api.idempotency.service import StoredResponse
+from app.api.openapi import documented_body
+from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
+from app.api.token_requests import WITHOUT_KEY, OptionalIngest, refuse_anonymous, verify_battle_token
 from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
-from app.http.bodies import parse_body, takes_body
-from app.http.dependencies import (
-    ReadView,
-    Transaction,
-    database_turn,
-    require,
-    services_of,
-)
-from app.http.direct_route import direct_router
-from app.http.group_commit import IdempotentSubmission
-from app.http.idempotency.headers import HEADER, documented_key, read_claim, respond
-from app.http.idempotency.service import StoredResponse
-from app.http.middleware import note_votes
-from app.http.openapi import documented_body
-from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_response, problem_responses
-from app.http.token_requests import WITHOUT_KEY, OptionalIngest, refuse_anonymous, verify_battle_token
+from app.guard.bodies import parse_body, takes_body
+from app.guard.middleware import note_votes
+from app.guard.refusals import problem_response
+from app.services import services_of
 from app.votes.batches import record_batch, reserve_memory
 from app.votes.receipts import Status, VoteConflictError, VoteReceipt
 from app.votes.retractions import service as retractions

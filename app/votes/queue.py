@@ -3,10 +3,10 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from app.api.group_commit import COMMIT_SIZE, GroupCommit
+from app.api.problems import invalid_input
 from app.database.engine import Database
 from app.errors import StableArenaError
-from app.http.group_commit import COMMIT_SIZE, GroupCommit
-from app.http.problems import invalid_input
 from app.naming.known_names import Known, KnownNames
 from app.votes.receipts import VoteReceipt
 from app.votes.sealed.service import SealedVote, cast_sealed_votes

@@ -15,12 +15,12 @@ from pydantic import (
     field_validator,
 )
 
+from app.api.problems import ProblemFieldError, field_errors, invalid_input, validation_error
+from app.api.texts import Reason
 from app.database.timestamps import StorableTimestamp
 from app.errors import FieldError
-from app.http.bodies import SMALL
-from app.http.errors import MalformedBodyError
-from app.http.problems import ProblemFieldError, field_errors, invalid_input, validation_error
-from app.http.texts import Reason
+from app.guard.bodies import SMALL
+from app.guard.errors import MalformedBodyError
 from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
 from app.votes.batch_items import BatchItems
 from app.votes.queries import Target

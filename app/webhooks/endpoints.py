@@ -4,10 +4,10 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import TypeAdapter
 
+from app.api.dependencies import ProcessServices, ReadView, Transaction, require
+from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
-from app.http.dependencies import ProcessServices, ReadView, Transaction, require
-from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
 from app.webhooks import service as webhooks
 from app.webhooks.events import announce_to
 from app.webhooks.schemas import Delivery, NewWebhook, TestMessage, Webhook, WebhookRequest

@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from httpx import Client
 from sqlalchemy import text
 
+from app.api.sessions import CSRF_HEADER
 from app.auth.callers import SCOPES
 from app.auth.keys import authenticate, create_key, revoke_key
 from app.auth.sessions.csrf import make_token
@@ -20,7 +21,6 @@ from app.auth.sessions.schemas import Lifetimes
 from app.auth.sessions.service import sign_in
 from app.auth.tokens import create_token
 from app.database.engine import Database
-from app.http.sessions import CSRF_HEADER
 from app.main import create_app
 from app.settings import Settings
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.auth.keys import create_key
 from app.database.engine import Database
-from app.http.connections import WAITING_REQUESTS
+from app.guard.connections import WAITING_REQUESTS
 from tests.fixtures.killed_service import Service
 
 VOTES, ATTACKS, READERS = 100, 3, 200

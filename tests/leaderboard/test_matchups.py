@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from app.http.pagination import write_cursor
+from app.api.pagination import write_cursor
 
 Ask = Callable[..., Any]
 

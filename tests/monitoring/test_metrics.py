@@ -195,8 +195,8 @@ def test_without_the_database_the_process_tells_of_itself(
 
 
 COUNT = """
-from app.http import process_metrics
-from app.http.middleware import count_request, note_votes
+from app.guard import process_metrics
+from app.guard.middleware import count_request, note_votes
 
 class Route:
     path_format = "/api/v1/votes"

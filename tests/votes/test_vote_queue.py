@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DataError
 
+from app.api.group_commit import QueueFullError, ShuttingDownError
 from app.database.engine import Database
 from app.database.errors import DatabaseContendedError
-from app.http.group_commit import QueueFullError, ShuttingDownError
 from app.naming.known_names import Known
 from app.votes import queue as ingest
 from app.votes.queue import VoteQueue

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from app.errors import BadInputError
-from app.http.bodies import SMALL
-from app.http.errors import MalformedBodyError
+from app.guard.bodies import SMALL
+from app.guard.errors import MalformedBodyError
 from app.naming.names import name_error
 from app.votes import schemas
 from app.votes.rules import MAX_METADATA_LENGTH, MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES

@@ -9,11 +9,11 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from markupsafe import Markup
 from sqlalchemy import Connection
 
-from app.http.blanks import Blank, leave_blank
-from app.http.dependencies import ProcessServices, ReadView
-from app.http.listening import RECONNECT_MILLISECONDS, ListenerPlace
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
+from app.api.blanks import Blank, leave_blank
+from app.api.dependencies import ProcessServices, ReadView
+from app.api.listening import RECONNECT_MILLISECONDS, ListenerPlace
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.pages.board.boards import Board
 from app.pages.board.methods import ABOUT

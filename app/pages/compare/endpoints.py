@@ -4,10 +4,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from sqlalchemy import Connection
 
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
 from app.errors import NotFoundError
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
 from app.leaderboard.comparison import compare_models
 from app.leaderboard.service import find_head
 from app.models.schemas import FoundModel

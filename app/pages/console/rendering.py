@@ -6,9 +6,9 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from app.api.sessions import CSRF_FIELD
 from app.auth.sessions.csrf import make_token
 from app.auth.sessions.schemas import SignedIn
-from app.http.sessions import CSRF_FIELD
 from app.pages.console.flash import COOKIE, SECONDS, Flash, read_flash, write_flash
 from app.pages.console.navigation import sections_of
 from app.pages.rendering import render

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
 from app.leaderboard.diff.service import compare_snapshots, list_moves
 from app.pages.empty import render_nothing_published
 from app.pages.history.view import view_changes, view_difference

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
 from app.leaderboard.charts import read_charts
 from app.leaderboard.matchups import read_grid
 from app.leaderboard.service import find_head

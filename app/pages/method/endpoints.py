@@ -3,9 +3,9 @@
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
 from app.leaderboard.method import find_figures
 from app.pages.empty import render_nothing_published
 from app.pages.method.view import view_method

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from app.http.dependencies import ReadView
-from app.http.public_route import PublicRoute
-from app.http.sessions import PageReader
+from app.api.dependencies import ReadView
+from app.api.public_route import PublicRoute
+from app.api.sessions import PageReader
 from app.leaderboard.model_page import describe_model
 from app.models.service import find_contestant, find_model
 from app.pages.addresses import model_address

@@ -4,11 +4,11 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from pydantic import TypeAdapter
 
+from app.api.dependencies import ReadView, require
+from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
+from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.errors import ScopeMissingError
-from app.http.dependencies import ReadView, require
-from app.http.pagination import Cursor, Page, PageSize, paginate, read_cursor
-from app.http.problems import problem_responses
 from app.naming.names import MAX_NAME_LENGTH
 from app.review.own import service as own
 from app.review.own.schemas import OwnStanding, OwnVote

@@ -3,7 +3,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
-from app.http.problems import validation_error
+from app.api.problems import validation_error
 from app.naming.names import MAX_NAME_LENGTH, NAME_PATTERN
 
 SealedWinner = Literal["left", "right", "tie", "bothbad"]

@@ -9,11 +9,11 @@ from fastapi import FastAPI
 from httpx import Client
 from sqlalchemy import text
 
+from app.api.sessions import CSRF_HEADER
 from app.auth.keys import revoke_key
 from app.auth.sessions.csrf import make_token
 from app.auth.sessions.service import make_link
 from app.database.engine import Database
-from app.http.sessions import CSRF_HEADER
 from app.main import create_app
 from app.settings import SessionSettings, Settings
 from tests.fixtures.console import SignIn, Visitor

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from app.annotators.queries import count_beyond
+from app.api.dependencies import ProcessServices, ReadView
+from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
-from app.http.dependencies import ProcessServices, ReadView
-from app.http.sessions import signed_in
 from app.leaderboard.charts import count_abilities, count_vote_totals
 from app.pages.console.abilities.drawing import Bins, draw_abilities, draw_votes
 from app.pages.console.policy.preview import TEMPLATE, preview_policy

@@ -10,12 +10,12 @@ from pydantic import TypeAdapter
 
 from app.annotators import service as annotators
 from app.annotators.schemas import Action
+from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.pagination import Cursor, Name, Number, paginate, read_cursor
+from app.api.sessions import signed_in
+from app.api.texts import Reason
 from app.auth.sessions.schemas import SignedIn
 from app.errors import NotFoundError, StableArenaError
-from app.http.dependencies import ProcessServices, ReadView, Transaction
-from app.http.pagination import Cursor, Name, Number, paginate, read_cursor
-from app.http.sessions import signed_in
-from app.http.texts import Reason
 from app.pages.console.annotators.view import describe_decision, view_case, view_impact
 from app.pages.console.flash import Flash
 from app.pages.console.rendering import redirect, render_console

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import TypeAdapter
 
+from app.api.dependencies import ReadView
+from app.api.pagination import Cursor, paginate, read_cursor
+from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
 from app.database.timestamps import StorableTimestamp
-from app.http.dependencies import ReadView
-from app.http.pagination import Cursor, paginate, read_cursor
-from app.http.sessions import signed_in
 from app.pages.console.rendering import render_console
 from app.review import service as reviews
 

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
+from app.api.dependencies import ReadView
+from app.api.pagination import BigNumber, Name
+from app.api.sessions import signed_in
 from app.audit.service import TamperedAuditLogError, list_entries, verify_log
 from app.auth.sessions.schemas import SignedIn
-from app.http.dependencies import ReadView
-from app.http.pagination import BigNumber, Name
-from app.http.sessions import signed_in
 from app.pages.console.audit.view import ACTIONS, show_entry
 from app.pages.console.rendering import render_console
 from app.snapshots.queries import list_audit_heads

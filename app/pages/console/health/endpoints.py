@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
+from app.api.dependencies import ProcessServices
+from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
-from app.http.dependencies import ProcessServices
-from app.http.sessions import signed_in
 from app.monitoring.checks import check_service, database_is_away, what_became_of_votes
 from app.pages.console.rendering import render_console
 

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 
+from app.api.dependencies import ProcessServices, ReadView, database_turn
+from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
-from app.http.bodies import takes_body
-from app.http.dependencies import ProcessServices, ReadView, database_turn
-from app.http.sessions import signed_in
+from app.guard.bodies import takes_body
 from app.imports.formats.schemas import SCHEMAS, find_schema
 from app.imports.schemas import Import
 from app.imports.service import ImportOptions, error_lines, find_import, list_imports

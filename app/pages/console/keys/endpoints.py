@@ -7,13 +7,13 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse
 
+from app.api.dependencies import ReadView, Transaction
+from app.api.sessions import signed_in
 from app.auth.callers import SCOPES
 from app.auth.keys import create_key, list_keys, revoke_key, rotate_key
 from app.auth.schemas import Key
 from app.auth.sessions.schemas import SignedIn
 from app.errors import BadInputError
-from app.http.dependencies import ReadView, Transaction
-from app.http.sessions import signed_in
 from app.pages.console.flash import Flash
 from app.pages.console.keys.view import LIFETIMES, OVERLAPS, KeyForm, show_key
 from app.pages.console.rendering import redirect, render_console

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BeforeValidator
 
+from app.api.dependencies import ReadView, Transaction
+from app.api.sessions import signed_in
+from app.api.texts import Reason
 from app.auth.sessions.schemas import SignedIn
 from app.database.timestamps import StorableTimestamp, from_midnight
 from app.errors import BadInputError, ConflictError, NotFoundError
-from app.http.dependencies import ReadView, Transaction
-from app.http.sessions import signed_in
-from app.http.texts import Reason
 from app.models import merges
 from app.models.queries import read_model_names
 from app.models.schemas import Merge, ModelName, NewVersion

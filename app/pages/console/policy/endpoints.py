@@ -8,11 +8,11 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Json
 from sqlalchemy import Connection
 
+from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.sessions import signed_in
+from app.api.texts import Reason
 from app.auth.sessions.schemas import SignedIn
 from app.errors import ConflictError
-from app.http.dependencies import ProcessServices, ReadView, Transaction
-from app.http.sessions import signed_in
-from app.http.texts import Reason
 from app.pages.console.flash import Flash
 from app.pages.console.policy.fields import GivenTexts, changed, describe_fields, differing, find_errors, read_form
 from app.pages.console.policy.preview import TEMPLATE, preview_policy

@@ -6,11 +6,11 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse
 
+from app.api.dependencies import ReadView, Transaction
+from app.api.sessions import signed_in
+from app.api.texts import Reason
 from app.auth.sessions.schemas import SignedIn
 from app.errors import ConflictError, NotFoundError
-from app.http.dependencies import ReadView, Transaction
-from app.http.sessions import signed_in
-from app.http.texts import Reason
 from app.naming.names import MAX_NAME_LENGTH
 from app.pages.console.flash import Flash
 from app.pages.console.rendering import redirect, render_console

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import TypeAdapter
 
+from app.api.dependencies import ReadView
+from app.api.pagination import Cursor, Number, paginate, read_cursor
+from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
-from app.http.dependencies import ReadView
-from app.http.pagination import Cursor, Number, paginate, read_cursor
-from app.http.sessions import signed_in
 from app.pages.console.rendering import render_console
 from app.pages.console.reviews.view import view_review
 from app.review import service as reviews

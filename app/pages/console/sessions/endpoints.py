@@ -6,10 +6,10 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
+from app.api.dependencies import ReadView, Transaction
+from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
 from app.auth.sessions.service import end_session, list_sessions
-from app.http.dependencies import ReadView, Transaction
-from app.http.sessions import signed_in
 from app.pages.console.flash import Flash
 from app.pages.console.rendering import redirect, render_console
 

@@ -5,12 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from app.auth.oidc.provider import Attempt, OpenIdProvider
-from app.auth.sessions.schemas import SignedIn
-from app.auth.sessions.service import SIGN_IN_PATH, end_session, find_link, sign_in, sign_in_by_link, sign_in_person
-from app.errors import NotAuthenticatedError, NotFoundError, ScopeMissingError
-from app.http.dependencies import ReadView, Transaction, services_of
-from app.http.sessions import (
+from app.api.dependencies import ReadView, Transaction
+from app.api.sessions import (
     Visitor,
     check_origin,
     count_sign_in,
@@ -23,9 +19,14 @@ from app.http.sessions import (
     set_session_cookie,
     signed_in,
 )
+from app.auth.oidc.provider import Attempt, OpenIdProvider
+from app.auth.sessions.schemas import SignedIn
+from app.auth.sessions.service import SIGN_IN_PATH, end_session, find_link, sign_in, sign_in_by_link, sign_in_person
+from app.errors import NotAuthenticatedError, NotFoundError, ScopeMissingError
 from app.pages.console.navigation import first_page
 from app.pages.console.rendering import redirect
 from app.pages.rendering import render
+from app.services import services_of
 
 router = APIRouter(prefix="/console", include_in_schema=False, default_response_class=HTMLResponse)
 

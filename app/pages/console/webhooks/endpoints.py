@@ -7,10 +7,10 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
+from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
 from app.errors import BadInputError
-from app.http.dependencies import ProcessServices, ReadView, Transaction
-from app.http.sessions import signed_in
 from app.pages.console.flash import Flash
 from app.pages.console.rendering import redirect, render_console
 from app.webhooks import service as webhooks

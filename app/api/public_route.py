@@ -1,0 +1,37 @@
+"""Routes that anyone may read: their answers are kept."""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Request, Response
+from fastapi.routing import APIRoute
+
+from app.guard.admission import admissions_of
+from app.services import services_of
+
+
+class PublicRoute(APIRoute):
+    """A route whose answers depend on what is published, the path and the query alone; see `KeptAnswers`.
+
+    Who asks is decided for every request, and counted. A stream is not kept.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that answers a request."""
+        make, admissions = super().get_route_handler(), admissions_of(self.dependant)
+        if self.is_sse_stream:
+            return make
+
+        async def handle(request: Request) -> Response:
+            readers = [await admission(request) for admission in admissions]
+            return await services_of(request).answers.answer(request, make, stranger=not any(readers))
+
+        return handle
+
+
+async def _describe(if_none_match: Annotated[str | None, Header()] = None) -> None:
+    """Let the API's description name the header, which `KeptAnswers` reads."""
+
+
+revalidated = Depends(_describe)
+"""Says of an endpoint that it answers 304 to a request whose `If-None-Match` names the current `ETag`."""

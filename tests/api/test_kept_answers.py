@@ -1,0 +1,176 @@
+"""Answers to public reads are made once for what is published, compressed once, and few at a time."""
+
+import asyncio
+import gzip
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pytest
+from fastapi import Request, Response
+from httpx import Client
+
+from app.api.blanks import Blank, leave_blank
+from app.api.kept_answers import KeptAnswers
+from app.errors import NotFoundError
+from app.guard.lanes import TooManyReadersError
+
+Ask = Callable[..., Any]
+
+PUBLIC = (
+    "/",
+    "/?q=ant&sort=score",
+    "/?snapshot=1",
+    "/embed",
+    "/models/ant",
+    "/compare",
+    "/matchups",
+    "/history",
+    "/method",
+    "/api/v1/leaderboard",
+    "/api/v1/leaderboard?snapshot=1",
+    "/api/v1/leaderboard?format=csv",
+    "/api/v1/leaderboard?format=parquet",
+    "/api/v1/leaderboard/arena-catalog",
+    "/api/v1/matchups",
+    "/api/v1/matchups?format=csv",
+    "/api/v1/snapshots",
+    "/api/v1/snapshots/1",
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A state of a version that is a number."""
+
+    version: int
+    late: bool = False
+
+    def aged(self, _seconds: float) -> Self:
+        return type(self)(self.version, late=True)
+
+
+class Answers:
+    """Kept answers of a state that a test sets, and how often each path was made."""
+
+    def __init__(self, max_bytes: int = 10**6) -> None:
+        self.version: int | None = 1
+        self.made: list[str] = []
+        self.busy = asyncio.Event()
+        self.busy.set()
+        self._answers = KeptAnswers(self._newest, max_bytes=max_bytes)
+
+    async def _newest(self) -> Counted:
+        if self.version is None:
+            raise NotFoundError("nothing yet")
+        return Counted(self.version)
+
+    async def ask(self, path: str, *, network: str = "10.0.0.1", size: int = 1, **headers: str) -> Response:
+        scope = {
+            "type": "http", "path": path, "query_string": b"", "client": (network, 1), "state": {},
+            "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
+        }  # fmt: skip
+
+        async def make(request: Request) -> Response:
+            self.made.append(path)
+            await self.busy.wait()
+            mark = leave_blank(request.scope, Blank(lambda state: b"<%d>" % state.version))
+            return Response(f"{'x' * size}{mark}{path}", media_type="text/plain")
+
+        return await self._answers.answer(Request(scope), make, stranger=True)
+
+
+def test_many_readers_share_what_is_made() -> None:
+    async def ask() -> None:
+        answers = Answers()
+        bodies = {bytes((await one).body) for one in asyncio.as_completed([answers.ask("/a") for _ in range(50)])}
+        assert bodies == {b"x<1>/a"}
+        assert answers.made == ["/a"]
+        answers.version = 2
+        assert (await answers.ask("/a")).body == b"x<2>/a"
+        assert answers.made == ["/a", "/a"]
+
+    asyncio.run(ask())
+
+
+def test_nothing_is_kept_before_the_first_state() -> None:
+    async def ask() -> None:
+        answers = Answers()
+        answers.version = None
+        for _ in range(2):
+            with pytest.raises(AttributeError):  # there is nothing to fill in
+                await answers.ask("/a")
+        assert answers.made == ["/a", "/a"]
+
+    asyncio.run(ask())
+
+
+def test_blanks_are_filled_in_compressed_answers_too() -> None:
+    async def ask() -> None:
+        answers = Answers()
+        answer = await answers.ask("/a", size=100_000, accept_encoding="gzip")
+        assert answer.headers["content-encoding"] == "gzip"
+        assert len(answer.body) < 1000
+        assert gzip.decompress(answer.body) == b"x" * 100_000 + b"<1>/a"
+
+    asyncio.run(ask())
+
+
+def test_what_was_asked_for_longest_ago_is_forgotten_first() -> None:
+    async def ask() -> None:
+        answers = Answers(max_bytes=100_000)
+        for path in ("/a", "/b", "/a", "/c", "/a", "/b"):
+            await answers.ask(path, size=40_000)
+        assert answers.made == ["/a", "/b", "/c", "/b"]
+        await answers.ask("/large", size=200_000)
+        await answers.ask("/b", size=40_000)
+        assert answers.made[4:] == ["/large"], "what is larger than the memory drives nothing out"
+
+    asyncio.run(ask())
+
+
+def test_a_network_that_asks_for_ever_new_answers_leaves_turns_to_others() -> None:
+    async def ask() -> None:
+        answers = Answers()
+        answers.busy.clear()
+        asked = [asyncio.create_task(answers.ask(f"/{number}")) for number in range(20)]
+        same = [asyncio.create_task(answers.ask("/1")) for _ in range(20)]
+        other = asyncio.create_task(answers.ask("/other", network="10.0.0.2"))
+        refused, _ = await asyncio.wait(asked, timeout=1, return_when=asyncio.FIRST_COMPLETED)
+        answers.busy.set()
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        assert refused
+        assert sum(isinstance(one, TooManyReadersError) for one in ended) == 15
+        assert (await other).status_code == 200
+        assert {(await one).status_code for one in same} == {200}, "who waits for the same answer takes no place"
+
+    asyncio.run(ask())
+
+
+def _same(text: str) -> str:
+    return re.sub(r'nonce(:inherited)?="[^"]*"|"age_seconds":[0-9.e+-]+|<time .*?</time>', "", text)
+
+
+def test_public_reads_are_the_same_for_all(client: Client, three: int) -> None:
+    for path in PUBLIC:
+        first, again = client.get(path), client.get(path)
+        assert first.status_code == again.status_code == 200, path
+        assert _same(first.text) == _same(again.text), path
+        for encoding in ("identity", "gzip"):
+            other = client.get(path, headers={"Accept-Encoding": encoding})
+            assert other.headers.get("content-encoding", "identity") in (encoding, "identity"), path
+            assert _same(other.text) == _same(first.text), (path, encoding)
+
+
+def test_no_two_readers_share_a_nonce(client: Client, three: int) -> None:
+    policies = [client.get("/compare").headers["content-security-policy"] for _ in range(5)]
+    assert len(set(policies)) == 5
+
+
+def test_a_change_of_models_is_seen_at_once(ask: Ask, client: Client, three: int) -> None:
+    assert "Ant Inc." not in client.get("/models/ant").text
+    assert ask("PATCH", "/models/ant", json={"organization": "Ant Inc."}).status_code == 200
+    assert "Ant Inc." in client.get("/models/ant").text
+    assert ask("POST", "/models/ant/aliases", json={"name": "emmet"}).status_code in (200, 201)
+    assert "emmet" in client.get("/models/ant").text
