@@ -7,7 +7,7 @@ import structlog
 from sqlalchemy import Connection
 
 from app.database.engine import Database
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.snapshots.retention import queries as store
 
 log = structlog.get_logger()
