@@ -16,7 +16,7 @@ from sqlalchemy import Connection, literal, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from app.database.engine import Database
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.database.tables import snapshot_fragility, snapshots
 from app.naming.aliases import read_names
 from app.rating.arrays import Mask

@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy import Connection, delete, func, select, text, update
 
 from app.database.engine import Database
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.database.tables import (
     snapshot_charts,
     snapshot_confidence,
