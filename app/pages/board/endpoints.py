@@ -15,11 +15,9 @@ from app.api.listening import RECONNECT_MILLISECONDS, ListenerPlace
 from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
-from app.pages.board.boards import Board
-from app.pages.board.methods import ABOUT
+from app.pages.board.boards import ABOUT, Board
 from app.pages.board.selection import Order, Selection, Sort
-from app.pages.empty import render_nothing_published
-from app.pages.rendering import render, templates
+from app.pages.rendering import render, render_nothing_published, templates
 from app.pages.security import ContentPolicy
 from app.services import Services
 from app.snapshots.schemas import LeaderboardMethod
