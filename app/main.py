@@ -38,7 +38,7 @@ from app.services import Services
 from app.settings import Settings, read_settings
 from app.snapshots.events import SnapshotEvents
 from app.votes.queue import VoteQueue
-from app.worker.worker import Worker
+from app.worker import Worker
 
 # Connections for the queues of votes and battles, for keys, figures and leaderboards, and for the worker's threads.
 RESERVED_CONNECTIONS = 10
@@ -112,8 +112,6 @@ def build_services(settings: Settings, database: Database) -> Services:
             per_key=settings.server.requests_per_minute,
             per_address=settings.server.anonymous_requests_per_minute,
             at_once=settings.server.connections_per_address,
-            sign_ins=settings.sessions.sign_ins_per_minute,
-            per_token=settings.battles.requests_per_token,
             token_votes=settings.ingest.votes_per_token,
             token_votes_per_annotator=settings.ingest.token_votes_per_annotator,
         ),

@@ -13,7 +13,7 @@ from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
 from app.guard.bodies import takes_body
-from app.imports.formats.schemas import SCHEMAS, find_schema
+from app.imports.formats.schemas import SCHEMAS
 from app.imports.schemas import Import, ImportCounts, State
 from app.imports.service import ImportOptions, error_lines, find_import, list_imports
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
@@ -87,10 +87,6 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
             "the last"
         )
     texts = {name: str(form.get(name, "")).strip() for name in ("schema", "annotator_column")}
-    if texts["schema"]:
-        find_schema(texts["schema"])
-    if "\x00" in texts["annotator_column"]:
-        raise BadInputError("the annotator's column must not contain the character U+0000")
     options = ImportOptions(
         schema=texts["schema"] or None,
         annotator_column=texts["annotator_column"] or None,
