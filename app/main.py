@@ -29,7 +29,6 @@ from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.opening import open_database_of
-from app.pages.board.boards import Boards
 from app.pages.errors import problem_page
 from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
@@ -133,7 +132,6 @@ def build_services(settings: Settings, database: Database) -> Services:
         battle_tokens=battle_tokens,
         newest_state=newest_state,
         answers=KeptAnswers(newest_state.read),
-        boards=Boards(),
         snapshot_events=SnapshotEvents(database),
         impacts=Impacts(database, resources),
         previews=PolicyPreviews(database, resources),
