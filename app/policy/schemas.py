@@ -1,13 +1,12 @@
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from app.api.texts import Reason
 from app.rating.settings import (
-    EVIDENCE_RATIO,
+    DEFINITIONS,
     EVIDENCE_TESTS,
-    LEAST_CAP,
     DecisionRule,
     FlagRule,
     Interval,
@@ -23,61 +22,38 @@ MOST_TAGS = 31
 _Number = Annotated[float, Field(strict=True)]  # neither "7" nor true
 
 
+def bounds_of(name: str) -> dict[str, Any]:
+    """Return the bounds of a setting of the fit in a policy, as pydantic calls them."""
+    bounds, stored = DEFINITIONS[name].bounds, DEFINITIONS[name].stored
+    return {kind: bound for kind, bound in bounds.items() if not (kind == "gt" and "ge" in stored)} | dict(stored)
+
+
+def of_fit(name: str, *, bounded: bool = True) -> Any:
+    """Return the policy's field for a setting of the fit: its default in the service, its bounds, what it does."""
+    definition, elsewhere = DEFINITIONS[name], getattr(LoopSettings, name)
+    text = definition.explain("null")
+    if elsewhere != definition.service:
+        text += f" {'No limit' if elsewhere is None else f'{elsewhere:g}'} in `rate` and in a notebook."
+    return Field(definition.service, description=text, **(bounds_of(name) if bounded else {}))
+
+
 class Policy(BaseModel):
     """The thresholds for refits, and for flagging and excluding annotators."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    min_votes: StrictInt = Field(
-        50, ge=0, le=10**9, description="δ: annotators with more than this many votes enter the fit."
+    min_votes: StrictInt = of_fit("min_votes")
+    min_ability: _Number = of_fit("min_ability")
+    ability_cap: _Number | None = of_fit("ability_cap")
+    prior_sd: Annotated[_Number, Field(**bounds_of("prior_sd"))] | Literal["estimated"] | None = of_fit(
+        "prior_sd", bounded=False
     )
-    min_ability: _Number = Field(
-        0.2, ge=-100, le=100, description="ε: annotators at or below this ability are flagged or excluded."
-    )
-    ability_cap: _Number | None = Field(
-        1.75,
-        ge=LEAST_CAP,
-        le=1000,
-        description="Upper bound on an ability, in units of the typical one; null for none.",
-    )
-    prior_sd: Annotated[_Number, Field(ge=1e-3, le=1e3)] | Literal["estimated"] | None = Field(
-        1.0,
-        description="Standard deviation of the abilities' prior around 1. estimated: each refit estimates it from its "
-        "votes. null: no prior, which is the paper's estimator.",
-    )
-    influence_limit: Annotated[_Number, Field(gt=0, le=1000)] | None = Field(
-        LoopSettings.influence_limit,
-        description="Votes of an annotator on a model that count in full, as a multiple of those of the model's mean "
-        "judge; five votes beside are free. Votes beyond them weigh less, and so do those of able annotators. null: no "
-        "limit.",
-    )
-    bias_correction: StrictBool = Field(
-        True,
-        description="Whether scores and abilities are corrected for the first-order bias that few votes an annotator "
-        "cause.",
-    )
-    flag_rule: FlagRule = Field(
-        "evidence",
-        description="Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the "
-        "paper's rule). evidence: those that a test on the votes finds, and then those whose adjusted ability is more "
-        "likely than not at or below ε. The tests favour, against and mimic are about a model: they flag, and never "
-        "exclude.",
-    )
-    evidence_ratio: _Number = Field(
-        EVIDENCE_RATIO,
-        gt=1,
-        le=1e12,
-        description="Likelihood ratio L against honesty from which a test on the votes flags. An honest annotator "
-        "reaches it in one test with a probability of at most 1/L, in any of eight with at most 8/L.",
-    )
-    evidence_tests: tuple[str, ...] = Field(EVIDENCE_TESTS, description="The tests that are run on the votes.")
-    release_margin: _Number = Field(
-        0.1,
-        ge=0,
-        le=10,
-        description="A flagged or excluded annotator stays so until the ability is this much above ε. This keeps an "
-        "annotator near ε from changing at every refit.",
-    )
+    influence_limit: _Number | None = of_fit("influence_limit")
+    bias_correction: StrictBool = of_fit("bias_correction")
+    flag_rule: FlagRule = of_fit("flag_rule")
+    evidence_ratio: _Number = of_fit("evidence_ratio")
+    evidence_tests: tuple[str, ...] = of_fit("evidence_tests")
+    release_margin: _Number = of_fit("release_margin")
     on_low_ability: Literal["flag", "exclude"] = Field(
         "flag",
         description="flag: annotators found by the rule stay in the fit. exclude: they are left out of it, apart from "
@@ -86,7 +62,7 @@ class Policy(BaseModel):
     max_excluded_share: _Number = Field(
         0.1, ge=0, le=1, description="A refit that would newly exclude a larger share of the votes waits for an admin."
     )
-    interval: Interval = Field("clustered", description="How the scores' intervals are made.")
+    interval: Interval = of_fit("interval")
     decision_confidence: _Number = Field(
         DecisionRule.confidence,
         ge=0.5,
@@ -108,19 +84,10 @@ class Policy(BaseModel):
     min_board_votes: StrictInt = Field(
         200, ge=1, le=10**9, description="A first leaderboard is published once those annotators have this many votes."
     )
-    min_model_votes: StrictInt = Field(
-        30, ge=0, le=10**9, description="A model with fewer counted votes is provisional: it has no rank."
-    )
-    min_model_annotators: StrictInt = Field(
-        5, ge=0, le=10**6, description="A model with counted votes of fewer annotators is provisional."
-    )
-    max_interval_width: _Number | None = Field(
-        800.0,
-        gt=0,
-        le=1e6,
-        description="Elo points; a model whose interval is wider is provisional. null: no width makes it so.",
-    )
-    base: _Number = Field(1000.0, ge=-1e6, le=1e6, description="Elo points at which the models' mean sits.")
+    min_model_votes: StrictInt = of_fit("min_model_votes")
+    min_model_annotators: StrictInt = of_fit("min_model_annotators")
+    max_interval_width: _Number | None = of_fit("max_interval_width")
+    base: _Number = of_fit("base")
     refit_interval_seconds: _Number = Field(
         600,
         gt=0,
@@ -201,26 +168,9 @@ class Policy(BaseModel):
 
     def loop_settings(self, method: Method) -> LoopSettings:
         """Return the settings of a fit under this policy."""
-        return LoopSettings(
-            method=method,
-            min_votes=self.min_votes,
-            min_ability=self.min_ability,
-            flag_rule=self.flag_rule,
-            evidence_ratio=self.evidence_ratio,
-            evidence_tests=self.evidence_tests,
-            release_margin=self.release_margin,
-            exclude=self.on_low_ability == "exclude" and method == "am-elo",
-            prior_sd=self.prior_sd,
-            ability_cap=self.ability_cap,
-            influence_limit=self.influence_limit,
-            seek_higher=True,
-            bias_correction=self.bias_correction,
-            interval=self.interval,
-            base=self.base,
-            min_model_votes=self.min_model_votes,
-            min_model_annotators=self.min_model_annotators,
-            max_interval_width=self.max_interval_width,
-        )
+        shared = {name: getattr(self, name) for name in DEFINITIONS if name in type(self).model_fields}
+        exclude = self.on_low_ability == "exclude" and method == "am-elo"
+        return LoopSettings(method=method, exclude=exclude, seek_higher=True, **shared)
 
     def sampling_settings(self) -> SamplingSettings:
         """Return how pairs of models are chosen under this policy."""

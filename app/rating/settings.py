@@ -1,10 +1,11 @@
 """The settings of the mathematics: of one round of the loop, of verdicts and of sampling."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from numbers import Real
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 Method = Literal["am-elo", "m-elo"]
 Interval = Literal["clustered", "sandwich", "information", "none"]
@@ -18,71 +19,171 @@ EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", 
 TASTE_TESTS = ("favour", "against", "mimic")
 """The tests about a model. They flag and never exclude: an opinion of a model is for a reviewer to judge."""
 EVIDENCE_RATIO = 100.0
-NUMBERS = (
-    "min_votes", "min_ability", "evidence_ratio", "release_margin", "confidence", "base",
-)  # fmt: skip
-"""The settings that are always numbers."""
+
+
+class SettingError(ValueError):
+    """A setting is unknown, out of range, or contradicts another: its name, and what is wrong with it."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name} {detail}")
+        self.name, self.detail = name, detail
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What is known of a setting of the fit, wherever it is offered: the policy, `rate`, the estimators, the docs.
+
+    Attributes
+    ----------
+    text : what it does
+    none : what no value means; "" where there must be one
+    bounds : `ge`, `gt` and `lt`, for every caller
+    stored : narrower bounds, `ge` and `le`, of what a policy may hold: there a slip of the hand would stay
+    service : the default of a policy, where it is another one
+    """
+
+    text: str
+    none: str
+    bounds: Mapping[str, float]
+    stored: Mapping[str, float]
+    service: Any
+
+    def explain(self, none: str) -> str:
+        """Return what it does, and what `none`, the caller's word for no value, means."""
+        return f"{self.text} {none}: {self.none}." if self.none else self.text
+
+
+def define(
+    default: Any,
+    text: str,
+    *,
+    none: str = "",
+    stored: Mapping[str, float] | None = None,
+    service: Any = ...,
+    **bounds: float,
+) -> Any:
+    """Return the field of a dataclass with this default and definition."""
+    definition = Definition(text, none, bounds, stored or {}, default if service is ... else service)
+    return field(default=default, metadata={"definition": definition})
 
 
 @dataclass(frozen=True)
 class LoopSettings:
     """Settings of one round of the Stable Arena loop.
 
+    The policy's schema, the options of `rate`, the parameters of the estimators and their documentation are made from
+    these definitions. The defaults are those of a fit of its own; the service's are others where `service` says so:
+    it keeps standings from one refit to the next, and withholds ranks that few votes support, while a file or a table
+    is rated once, for an owner who sees how many votes a model has.
+
     Attributes
     ----------
     method : "am-elo" estimates abilities; "m-elo" (Bradley-Terry) takes every ability as 1.
-    min_votes : δ; annotators with more than this many votes enter the fit.
-    min_ability : ε, in published units; annotators at or below it are flagged or excluded.
-    flag_rule : how annotators are flagged (am-elo only; m-elo has no abilities). "evidence": a test of
-        `app.rating.detection` flags first; then annotators whose adjusted ability is more likely than not at or below
-        ε, with `exclude` on the leaderboard fitted without the annotators that tests exclude. "threshold" is the
-        paper's rule: abilities at or below ε.
-    evidence_ratio : likelihood ratio from which a test flags, above 1.
-    evidence_tests : the tests that flag.
-    release_margin : an annotator who was flagged or excluded stays so until the ability is this much above ε and the
-        evidence is below the square root of `evidence_ratio`; 0 gives abilities no margin.
-    exclude : fit again without the flagged annotators, apart from those that only `TASTE_TESTS` flag; False flags
-        them and keeps their votes.
-    prior_sd : standard deviation of the prior θ_k ~ N(1, sd²); "estimated" estimates it from the abilities; None is
-        the paper's maximum likelihood.
-    ability_cap : upper bound on θ_k in units of the typical ability, at least 1.1 (a lower cap would hold nearly every
-        annotator, and nothing would set the scale); None for no cap. Needs a prior.
-    influence_limit : votes of an annotator on a model that count in full, as a multiple of those of the model's mean
-        judge, and some votes beside; votes beyond them weigh less, and so do those of able annotators. None: all votes
-        weigh 1 (am-ELO with a prior only; under maximum likelihood and m-elo they always do).
     seek_higher : whether to climb from four other starts too, for the highest maximum, where fewer than 20,000 votes
         count; a maximum nearly as high with another order is a notice (am-elo with a prior only).
-    bias_correction : take the first-order bias out of scores and abilities (am-elo with a prior only; maximum
-        likelihood and m-elo are never corrected).
-    interval : how intervals are made; "clustered" becomes "sandwich" for one annotator (a notice says so).
-    confidence : coverage of the intervals, in (0, 1).
-    base : Elo points of the mean of the identified models in each component; finite.
     anchor : (model index, finite Elo points): shifts that model's component so that the model has these points.
-    min_model_votes, min_model_annotators : a model with fewer counted votes, or with votes of fewer annotators, is
-        provisional: it comes after the others of its component, and they are ranked without it.
-    max_interval_width : Elo points; a model with a wider interval is provisional too. None for no limit.
     """
 
     method: Method = "am-elo"
-    min_votes: int = 50
-    min_ability: float = 0.2
-    flag_rule: FlagRule = "evidence"
-    evidence_ratio: float = EVIDENCE_RATIO
-    evidence_tests: tuple[str, ...] = EVIDENCE_TESTS
-    release_margin: float = 0.0
-    exclude: bool = False
-    prior_sd: float | Literal["estimated"] | None = 1.0
-    ability_cap: float | None = 1.75
-    influence_limit: float | None = 1.25
+    min_votes: int = define(
+        50, "δ: annotators with more than this many votes enter the fit.", ge=0, stored={"le": 10**9}
+    )
+    min_ability: float = define(
+        0.2,
+        "ε: annotators at or below this ability are flagged or excluded; 1 is typical.",
+        stored={"ge": -100, "le": 100},
+    )
+    flag_rule: FlagRule = define(
+        "evidence",
+        "Which annotators are flagged or excluded. threshold: those with an ability at or below ε (the paper's rule). "
+        "evidence: those that a test on the votes finds, and then those whose adjusted ability is more likely than not "
+        "at or below ε. The tests favour, against and mimic are about a model: they flag, and never exclude.",
+    )
+    evidence_ratio: float = define(
+        EVIDENCE_RATIO,
+        "Likelihood ratio L against honesty from which a test on the votes flags. An honest annotator reaches it in "
+        "one test with a probability of at most 1/L, in any of eight with at most 8/L.",
+        gt=1,
+        stored={"le": 1e12},
+    )
+    evidence_tests: tuple[str, ...] = define(EVIDENCE_TESTS, "The tests that are run on the votes.")
+    release_margin: float = define(
+        0.0,
+        "A flagged or excluded annotator stays so until the ability is this much above ε and the evidence is below the "
+        "square root of the ratio. This keeps an annotator near ε from changing at every refit.",
+        ge=0,
+        stored={"le": 10},
+        service=0.1,
+    )
+    exclude: bool = define(
+        False, "Fit again without the flagged annotators, apart from those that only a test about a model flags."
+    )
+    prior_sd: float | Literal["estimated"] | None = define(
+        1.0,
+        "Standard deviation of the abilities' prior around 1. estimated: from the votes.",
+        none="no prior, which is the paper's estimator and has no cap",
+        gt=0,
+        stored={"ge": 1e-3, "le": 1e3},
+    )
+    ability_cap: float | None = define(
+        1.75,
+        "Upper bound on an ability, in units of the typical one; needs a prior.",
+        none="no cap",
+        ge=LEAST_CAP,
+        stored={"le": 1000},
+    )
+    influence_limit: float | None = define(
+        1.25,
+        "Votes of an annotator on a model that count in full, as a multiple of those of the model's mean judge; five "
+        "votes beside are free. Votes beyond them weigh less, and so do those of able annotators.",
+        none="no limit",
+        gt=0,
+        stored={"le": 1000},
+    )
     seek_higher: bool = False
-    bias_correction: bool = True
-    interval: Interval = "clustered"
-    confidence: float = 0.95
-    base: float = 1000.0
+    bias_correction: bool = define(
+        True, "Whether scores and abilities are corrected for the first-order bias that few votes an annotator cause."
+    )
+    interval: Interval = define(
+        "clustered",
+        "How the scores' intervals are made: clustered by annotator, sandwich by vote, information or none.",
+    )
+    confidence: float = define(0.95, "Coverage of the intervals.", gt=0, lt=1)
+    base: float = define(1000.0, "Elo points at which the models' mean sits.", stored={"ge": -1e6, "le": 1e6})
     anchor: tuple[int, float] | None = None
-    min_model_votes: int = 0
-    min_model_annotators: int = 0
-    max_interval_width: float | None = None
+    min_model_votes: int = define(
+        0,
+        "A model with fewer counted votes is provisional: it has no rank.",
+        ge=0,
+        stored={"le": 10**9},
+        service=30,
+    )
+    min_model_annotators: int = define(
+        0, "A model with counted votes of fewer annotators is provisional.", ge=0, stored={"le": 10**6}, service=5
+    )
+    max_interval_width: float | None = define(
+        None,
+        "Elo points; a model whose interval is wider is provisional.",
+        none="no width makes it so",
+        gt=0,
+        stored={"le": 1e6},
+        service=800.0,
+    )
+
+
+DEFINITIONS: Mapping[str, Definition] = {
+    each.name: each.metadata["definition"] for each in fields(LoopSettings) if "definition" in each.metadata
+}
+"""The settings that callers choose, by name."""
+NUMBERS = (
+    "min_votes", "min_ability", "evidence_ratio", "release_margin", "prior_sd", "ability_cap", "influence_limit",
+    "confidence", "base", "min_model_votes", "min_model_annotators", "max_interval_width",
+)  # fmt: skip
+_BOUNDS: Mapping[str, tuple[Callable[[Any, float], bool], str]] = {
+    "ge": (operator.ge, "at least"),
+    "gt": (operator.gt, "more than"),
+    "lt": (operator.lt, "less than"),
+}
 
 
 @dataclass(frozen=True)
@@ -122,67 +223,47 @@ class SamplingSettings:
     k: int = 3
 
 
-def check_settings(settings: LoopSettings, n_models: int) -> None:
-    """Raise ValueError, naming the setting, where a setting is unknown, out of range or contradicts another.
+def check_settings(settings: LoopSettings, n_models: int | None = None) -> None:
+    """Raise SettingError where a setting is unknown, out of range or contradicts another.
 
     Parameters
     ----------
-    n_models : number of models in the votes; the anchor must be one of them
+    n_models : number of models in the votes; the anchor must be one of them. None: the anchor is not checked.
     """
     for name, choices in (("method", Method), ("interval", Interval), ("flag_rule", FlagRule)):
         if getattr(settings, name) not in get_args(choices):
             known = ", ".join(get_args(choices))
-            raise ValueError(f"{name} {getattr(settings, name)!r} is unknown; known are {known}")
-    check_numbers(settings, NUMBERS)
-    for name in ("min_votes", "release_margin", "min_model_votes", "min_model_annotators"):
-        if not getattr(settings, name) >= 0:
-            raise ValueError(f"{name} must not be negative")
-    _check_prior(settings)
-    _check_rule(settings)
-    if not 0 < settings.confidence < 1:
-        raise ValueError("confidence must lie between 0 and 1")
-    _check_points(settings, n_models)
+            raise SettingError(name, f"{getattr(settings, name)!r} is unknown; known are {known}")
+    if unknown := set(settings.evidence_tests) - set(EVIDENCE_TESTS):
+        tests = ", ".join(EVIDENCE_TESTS)
+        raise SettingError("evidence_tests", f"{', '.join(sorted(unknown))} is unknown; known are {tests}")
+    for name in NUMBERS:
+        _check_number(name, getattr(settings, name))
+    if settings.ability_cap is not None and settings.prior_sd is None:
+        raise SettingError("ability_cap", "needs prior_sd: without a prior nothing sets the scale of abilities")
+    if settings.anchor is not None and n_models is not None:
+        model, points = settings.anchor
+        if not 0 <= model < n_models:
+            raise SettingError("anchor", f"names model {model}, which is not one of the {n_models} models")
+        if not math.isfinite(points):
+            raise SettingError("anchor", "must have finite points")
 
 
 def check_numbers(settings: object, names: Iterable[str]) -> None:
-    """Raise ValueError for the first of these settings that is not a number."""
+    """Raise SettingError for the first of these settings that is not a number."""
     for name in names:
         if not isinstance(getattr(settings, name), Real):
-            raise ValueError(f"{name} must be a number, is {getattr(settings, name)!r}")  # noqa: TRY004  as documented
+            raise SettingError(name, f"must be a number, is {getattr(settings, name)!r}")
 
 
-def _check_prior(settings: LoopSettings) -> None:
-    sd: object = settings.prior_sd
-    cap: object = settings.ability_cap
-    if not (sd is None or sd == "estimated" or (isinstance(sd, int | float) and 0 < sd < math.inf)):
-        raise ValueError("prior_sd must be greater than 0 and finite, or estimated; None for no prior")
-    if cap is not None and sd is None:
-        raise ValueError("ability_cap needs prior_sd: without a prior nothing sets the scale of abilities")
-    if cap is not None and not (isinstance(cap, int | float) and LEAST_CAP <= cap < math.inf):
-        raise ValueError(
-            f"ability_cap must be at least {LEAST_CAP} times the typical ability, and finite; None for no cap"
-        )
-    limit: object = settings.influence_limit
-    if limit is not None and not (isinstance(limit, int | float) and 0 < limit < math.inf):
-        raise ValueError("influence_limit must be greater than 0, and finite; None for no limit")
-
-
-def _check_rule(settings: LoopSettings) -> None:
-    if math.isnan(settings.min_ability):
-        raise ValueError("min_ability must be a number")
-    if not settings.evidence_ratio > 1:
-        raise ValueError("evidence_ratio must be greater than 1")
-    if unknown := set(settings.evidence_tests) - set(EVIDENCE_TESTS):
-        raise ValueError(f"test {', '.join(sorted(unknown))} is unknown; known are {', '.join(EVIDENCE_TESTS)}")
-
-
-def _check_points(settings: LoopSettings, n_models: int) -> None:
-    if not math.isfinite(settings.base):
-        raise ValueError("base must be finite")
-    if settings.anchor is None:
+def _check_number(name: str, value: object) -> None:
+    """Raise SettingError unless the value is a finite number in the bounds, or what else the setting may be."""
+    definition = DEFINITIONS[name]
+    if (value is None and definition.none) or (name == "prior_sd" and value == "estimated"):
         return
-    model, points = settings.anchor
-    if not 0 <= model < n_models:
-        raise ValueError(f"anchor: model {model} is not one of the {n_models} models")
-    if not math.isfinite(points):
-        raise ValueError("anchor: its points must be finite")
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise SettingError(name, f"must be a finite number, is {value!r}")
+    for kind, bound in definition.bounds.items():
+        within, words = _BOUNDS[kind]
+        if not within(value, bound):
+            raise SettingError(name, f"must be {words} {bound:g}, is {value}")

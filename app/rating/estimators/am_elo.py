@@ -23,17 +23,8 @@ class AmElo(JointEstimator):
 
     Parameters
     ----------
-    prior_sd : standard deviation of the prior of abilities around 1; "estimated" from the votes; None for the paper's
-        maximum likelihood, with ability_cap=None
-    ability_cap : largest ability, in units of the typical one; None for no cap
-    influence_limit : largest influence of an annotator on a model, as a multiple of its mean judge's; None for no limit
-    bias_correction : take the first-order bias out of scores and abilities
-    min_votes : δ; only annotators with more votes than this count
-    min_ability : ε; annotators at or below this ability are flagged
-    flag_rule : "evidence" (tests on the votes, then ε) or "threshold" (the paper's, ε alone)
-    evidence_ratio : for "evidence": likelihood ratio from which a test flags
-    exclude : fit again without the flagged annotators, apart from those that only a test about a model flags
-    interval, confidence, base, anchor, inverse_propensity : as for `BradleyTerry`
+    {settings}
+    anchor, inverse_propensity : as for `BradleyTerry`
 
     Attributes
     ----------
@@ -98,13 +89,11 @@ class AmElo(JointEstimator):
 class BradleyTerry(JointEstimator):
     """Bradley-Terry (m-ELO): maximum likelihood of P(a beats b) = σ((S_a − S_b) ln 10/400); every vote counts alike.
 
+    Above 0, `min_votes` needs the column annotator. Without that column the intervals "clustered" are by vote.
+
     Parameters
     ----------
-    min_votes : only annotators with more votes than this count; above 0 the votes need the column annotator
-    interval : "clustered" by annotator (by vote where the votes have no annotator), "sandwich" by vote, "information"
-        or "none"
-    confidence : coverage of the intervals, in (0, 1)
-    base : the models' mean score, Elo points
+    {settings}
     anchor : (model, Elo points): shifts the scores so that this model has these points
     inverse_propensity : weigh each vote by 1/propensity, a column of the votes, to undo the choice of pairs; needs the
         column annotator, or interval "none"
@@ -116,7 +105,7 @@ class BradleyTerry(JointEstimator):
     result_ : the round, by index: settings, estimates, diagnostics
     """
 
-    min_votes: float = 0
+    min_votes: float = 0  # there are no abilities to know well, and perhaps no annotators
     interval: Interval = LoopSettings.interval
     confidence: float = LoopSettings.confidence
     base: float = LoopSettings.base

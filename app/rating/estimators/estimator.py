@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, fields
 from difflib import get_close_matches
 from numbers import Real
+from textwrap import fill
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotFittedError, RatingWarning, VotesError
 from app.rating.estimators.tables import VotesLike, VoteTable, make_table, read_table
-from app.rating.settings import check_numbers
+from app.rating.settings import DEFINITIONS, check_numbers
 from app.rating.uncertainty.results import RatingNotice
 from app.rating.votes.indexed import IndexedVotes
 
@@ -23,6 +24,7 @@ class Estimator(ABC):
     """What the estimators share, by scikit-learn's conventions: parameters, the table of votes, the leaderboard.
 
     A subclass is a dataclass whose fields are its parameters. They are kept as they are given, and checked by `fit`.
+    In its docstring `{settings}` stands for the parameters that `DEFINITIONS` explains.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -33,6 +35,14 @@ class Estimator(ABC):
     anchor: tuple[Any, float] | None
     votes_: IndexedVotes
     _kind: Any
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        settings = [name for name in cls.__annotations__ if name in DEFINITIONS]
+        lines = (
+            fill(f"{name} : {DEFINITIONS[name].explain('None')}", 116, subsequent_indent=" " * 8) for name in settings
+        )
+        cls.__doc__ = (cls.__doc__ or "").replace("{settings}", "\n    ".join(lines))
 
     @abstractmethod
     def fit(self, votes: VotesLike) -> Self:

@@ -1,4 +1,4 @@
-# Written by clients/python/generate.py from the OpenAPI description d09147501c0b251d: make docs.
+# Written by clients/python/generate.py from the OpenAPI description 8af100b6ca0068ca: make docs.
 
 from __future__ import annotations
 
@@ -272,16 +272,16 @@ class Policy(BaseModel):
     ] = 50
     min_ability: Annotated[
         float,
-        Field(description="ε: annotators at or below this ability are flagged or excluded."),
+        Field(description="ε: annotators at or below this ability are flagged or excluded; 1 is typical."),
     ] = 0.2
     ability_cap: Annotated[
         float | None,
-        Field(description="Upper bound on an ability, in units of the typical one; null for none."),
+        Field(description="Upper bound on an ability, in units of the typical one; needs a prior. null: no cap."),
     ] = 1.75
     prior_sd: Annotated[
         float | Literal["estimated"] | None,
         Field(
-            description="Standard deviation of the abilities' prior around 1. estimated: each refit estimates it from its votes. null: no prior, which is the paper's estimator."
+            description="Standard deviation of the abilities' prior around 1. estimated: from the votes. null: no prior, which is the paper's estimator and has no cap."
         ),
     ] = 1.0
     influence_limit: Annotated[
@@ -321,7 +321,7 @@ class Policy(BaseModel):
     release_margin: Annotated[
         float,
         Field(
-            description="A flagged or excluded annotator stays so until the ability is this much above ε. This keeps an annotator near ε from changing at every refit."
+            description="A flagged or excluded annotator stays so until the ability is this much above ε and the evidence is below the square root of the ratio. This keeps an annotator near ε from changing at every refit. 0 in `rate` and in a notebook."
         ),
     ] = 0.1
     on_low_ability: Annotated[
@@ -336,7 +336,9 @@ class Policy(BaseModel):
     ] = 0.1
     interval: Annotated[
         Literal["clustered", "sandwich", "information", "none"],
-        Field(description="How the scores' intervals are made."),
+        Field(
+            description="How the scores' intervals are made: clustered by annotator, sandwich by vote, information or none."
+        ),
     ] = "clustered"
     decision_confidence: Annotated[
         float,
@@ -356,15 +358,21 @@ class Policy(BaseModel):
     ] = 200
     min_model_votes: Annotated[
         int,
-        Field(description="A model with fewer counted votes is provisional: it has no rank."),
+        Field(
+            description="A model with fewer counted votes is provisional: it has no rank. 0 in `rate` and in a notebook."
+        ),
     ] = 30
     min_model_annotators: Annotated[
         int,
-        Field(description="A model with counted votes of fewer annotators is provisional."),
+        Field(
+            description="A model with counted votes of fewer annotators is provisional. 0 in `rate` and in a notebook."
+        ),
     ] = 5
     max_interval_width: Annotated[
         float | None,
-        Field(description="Elo points; a model whose interval is wider is provisional. null: no width makes it so."),
+        Field(
+            description="Elo points; a model whose interval is wider is provisional. null: no width makes it so. No limit in `rate` and in a notebook."
+        ),
     ] = 800.0
     base: Annotated[float, Field(description="Elo points at which the models' mean sits.")] = 1000.0
     refit_interval_seconds: Annotated[

@@ -255,13 +255,13 @@ def test_without_intervals_ranks_stand_for_their_spread(cells: Cells) -> None:
         (LoopSettings(method="elo"), "method 'elo' is unknown; known are am-elo, m-elo"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(interval="wide"), "interval 'wide' is unknown"),  # type: ignore[arg-type]  # on purpose
         (LoopSettings(flag_rule="mood"), "flag_rule 'mood' is unknown"),  # type: ignore[arg-type]  # on purpose
-        (LoopSettings(base=math.nan), "base must be finite"),
-        (LoopSettings(base=math.inf), "base must be finite"),
-        (LoopSettings(min_ability=math.nan), "min_ability must be a number"),
+        (LoopSettings(base=math.nan), "base must be a finite number"),
+        (LoopSettings(base=math.inf), "base must be a finite number"),
+        (LoopSettings(min_ability=math.nan), "min_ability must be a finite number"),
         (LoopSettings(release_margin=math.nan), "release_margin"),
-        (LoopSettings(anchor=(8, 1000.0)), "anchor: model 8 is not one of the 8 models"),
-        (LoopSettings(anchor=(-1, 1000.0)), "anchor: model -1 is not one of the 8 models"),
-        (LoopSettings(anchor=(0, math.nan)), "anchor: its points must be finite"),
+        (LoopSettings(anchor=(8, 1000.0)), "anchor names model 8"),
+        (LoopSettings(anchor=(-1, 1000.0)), "anchor names model -1"),
+        (LoopSettings(anchor=(0, math.nan)), "anchor must have finite points"),
     ],
 )
 def test_settings_out_of_range_are_refused(cells: Cells, settings: LoopSettings, message: str) -> None:
