@@ -15,7 +15,7 @@ from app.naming.names import MAX_NAME_LENGTH
 from app.pages.console.flash import Flash
 from app.pages.console.rendering import redirect, render_console
 from app.rating.errors import counted
-from app.votes.queries import Target
+from app.votes.retractions.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
 
 router = APIRouter(prefix="/console/retractions", include_in_schema=False, default_response_class=HTMLResponse)
