@@ -29,7 +29,6 @@ from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.endpoints import keep_setting_gauges
 from app.naming.known_names import KnownNames
 from app.opening import open_database_of
-from app.pages.board.boards import Boards
 from app.pages.errors import problem_page
 from app.refits.fit.process import FitResources
 from app.review.impact.service import Impacts
@@ -39,7 +38,7 @@ from app.services import Services
 from app.settings import Settings, read_settings
 from app.snapshots.events import SnapshotEvents
 from app.votes.service import VoteQueue
-from app.worker.worker import Worker
+from app.worker import Worker
 
 # Connections for the queues of votes and battles, for keys, figures and leaderboards, and for the worker's threads.
 RESERVED_CONNECTIONS = 10
@@ -113,8 +112,6 @@ def build_services(settings: Settings, database: Database) -> Services:
             per_key=settings.server.requests_per_minute,
             per_address=settings.server.anonymous_requests_per_minute,
             at_once=settings.server.connections_per_address,
-            sign_ins=settings.sessions.sign_ins_per_minute,
-            per_token=settings.battles.requests_per_token,
             token_votes=settings.ingest.votes_per_token,
             token_votes_per_annotator=settings.ingest.token_votes_per_annotator,
         ),
@@ -135,7 +132,6 @@ def build_services(settings: Settings, database: Database) -> Services:
         battle_tokens=battle_tokens,
         newest_state=newest_state,
         answers=KeptAnswers(newest_state.read),
-        boards=Boards(),
         snapshot_events=SnapshotEvents(database),
         impacts=Impacts(database, resources),
         previews=PolicyPreviews(database, resources),

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from app.leaderboard.newest import NewestState
     from app.monitoring.cache import FiguresCache, MetricsReaders
     from app.naming.known_names import KnownNames
-    from app.pages.board.boards import Boards
     from app.review.impact.service import Impacts
     from app.review.previews import PolicyPreviews
     from app.settings import Settings
@@ -50,7 +49,6 @@ class Services:
     battle_tokens: BattleTokens
     newest_state: NewestState
     answers: KeptAnswers
-    boards: Boards
     snapshot_events: SnapshotEvents
     impacts: Impacts
     previews: PolicyPreviews

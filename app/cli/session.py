@@ -13,7 +13,7 @@ from app.settings import Settings, read_settings
 
 
 @dataclass(frozen=True)
-class Session:
+class CommandSession:
     """The settings and the open database."""
 
     settings: Settings
@@ -35,11 +35,11 @@ def changing(*, creates: bool = False) -> Iterator[Connection]:
 
 
 @contextmanager
-def open_session(*, creates: bool = True) -> Iterator[Session]:
+def open_session(*, creates: bool = True) -> Iterator[CommandSession]:
     """Open the database that the settings name while the block runs; each command commits for itself."""
     settings = read_settings()
     with open_database_of(settings, creates=creates) as database:
-        yield Session(settings, database)
+        yield CommandSession(settings, database)
 
 
 @contextmanager

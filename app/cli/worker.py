@@ -83,7 +83,7 @@ def wait_awake(stopped: threading.Event) -> None:
 
 
 def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bool) -> None:
-    from app.worker.worker import Worker  # noqa: PLC0415  `serve` imports this module and stays small
+    from app.worker import Worker  # noqa: PLC0415  `serve` imports this module and stays small
 
     stopped = stop_at_once(signals)
     with open_database_of(settings, revives=revives) as database:

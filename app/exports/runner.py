@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES, add_chunk, drop_chunks
 from app.database.interruption import InterruptedWorkError, Interruption
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.errors import StableArenaError, UnavailableError
 from app.exports import queries as store
 from app.exports.files import write_export

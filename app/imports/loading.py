@@ -16,7 +16,7 @@ from sqlalchemy import Connection, RowMapping
 from app.database.engine import Database
 from app.database.errors import DatabaseContendedError
 from app.database.file_chunks import drop_chunks
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.imports import queries as store
 from app.imports.formats import VoteReader
 from app.imports.names import ModelFault, number_votes

@@ -1,15 +1,16 @@
 """Reads the file of an import that has begun, and records its votes or why it failed."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
 
-from app.database.anonymous_file import anonymous_temp_file
 from app.database.engine import Database
 from app.database.file_chunks import drop_chunks, read_chunks
 from app.errors import BadInputError, StableArenaError, UnavailableError
@@ -22,6 +23,8 @@ from app.imports.service import OF_THE_RECORD, ImportOptions
 from app.imports.survey import Survey, survey_file
 
 log = structlog.get_logger()
+
+_OPEN_FILES = Path("/proc/self/fd")
 
 
 def run_import(
@@ -45,7 +48,7 @@ def run_import(
     """
     import_id = row["id"]
     try:
-        with anonymous_temp_file() as (file, path):
+        with _anonymous_file() as (file, path):
             file.writelines(read_chunks(database, import_id))
             file.flush()
             if not _import(database, row, path, stopped):
@@ -64,6 +67,21 @@ def run_import(
     except Exception as error:  # a bug: it ends on the log and on the import's record, not the worker
         log.exception("import_broke", import_id=str(import_id))
         fail_import(database, import_id, f"unexpected {type(error).__name__}")
+
+
+@contextmanager
+def _anonymous_file() -> Iterator[tuple[IO[bytes], Path]]:
+    """Make a temporary file and yield it with a path that only this process can use.
+
+    The file has no name in any folder, so the kernel removes it at the end of the process, even after a kill. Where
+    the kernel has no paths of open files (macOS), the file has a name until the block ends.
+    """
+    if _OPEN_FILES.is_dir():
+        with tempfile.TemporaryFile() as file:
+            yield file, _OPEN_FILES / str(file.fileno())
+    else:
+        with tempfile.NamedTemporaryFile(prefix="stable-arena-") as file:
+            yield file, Path(file.name)
 
 
 def _end_dry_run(database: Database, import_id: UUID, survey: Survey) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping
 
 from app.database.engine import Database
 from app.database.file_chunks import drop_orphans
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.errors import UnavailableError
 from app.imports import queries as store
 from app.imports.loading import CLAIMS, import_turn

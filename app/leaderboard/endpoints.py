@@ -1,4 +1,4 @@
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, cast, get_args
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -16,14 +16,15 @@ from app.leaderboard.confidence import LeaderboardConfidence, describe_confidenc
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
-from app.leaderboard.formats import render
+from app.leaderboard.formats import make_catalog, render
 from app.leaderboard.matchups import MatchupPage
 from app.leaderboard.model_page import ModelDetail, describe_model
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
-from app.leaderboard.service import LeaderboardVersion, SnapshotState, find_head
+from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.models.service import find_contestant
 from app.rating.verdict.confidence import MOST_RANKS
 from app.snapshots.schemas import Freshness, LeaderboardMethod
+from app.snapshots.service import find_snapshot
 
 router = APIRouter(tags=["leaderboard"], route_class=PublicRoute)
 models_router = APIRouter(tags=["models"])
@@ -32,7 +33,6 @@ _MEDIA_TYPES: dict[LeaderboardFormat, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
-    "arena-catalog": "application/json",
 }
 _Position = TypeAdapter(tuple[UUID, Number, Number])
 
@@ -50,11 +50,8 @@ def _known_fields(value: str) -> str:
     return value
 
 
-# arena-catalog, an older way to say /leaderboard/arena-catalog, is not described: the answer would have two shapes, and
-# clients generated from the description could not tell which.
 _Snapshot = Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")]
 _AsOf = Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")]
-_FORMAT: Any = Query(json_schema_extra={"enum": ["json", "csv", "parquet"]})
 
 
 @router.get(
@@ -97,7 +94,7 @@ def get_leaderboard(
             examples=["model,rank,score"],
         ),
     ] = None,
-    format: Annotated[LeaderboardFormat, _FORMAT] = "json",  # noqa: A002  the parameter's public name
+    format: Annotated[LeaderboardFormat, Query()] = "json",  # noqa: A002  the parameter's public name
 ) -> Response:
     """Show the leaderboard.
 
@@ -111,8 +108,6 @@ def get_leaderboard(
     _refuse_two_choices(snapshot, as_of)
     others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
     excerpt = Excerpt(limit, read_fields(fields))
-    if format == "arena-catalog" and not excerpt.is_whole():
-        raise BadInputError("an arena-catalog is whole: give neither limit nor fields")
     state = services.newest_state.find(conn, snapshot, as_of)
     version = LeaderboardVersion(state, method, tag or None, others, excerpt)
     content = render(conn, version, format)
@@ -142,7 +137,7 @@ def get_arena_catalog(
 ) -> Response:
     """Show the leaderboard as an arena-catalog: category to model to rating.
 
-    The category `full` is all votes, and each tag is a category. The same as `GET /leaderboard?format=arena-catalog`.
+    The category `full` is all votes, and each tag is a category.
 
     Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
     `not-found` for an unknown snapshot; `no-such-board` where the snapshot has no leaderboard of the method or tag;
@@ -150,7 +145,7 @@ def get_arena_catalog(
     """
     _refuse_two_choices(snapshot, as_of)
     version = LeaderboardVersion(services.newest_state.find(conn, snapshot, as_of), method, tag or None)
-    return _respond(render(conn, version, "arena-catalog"), "arena-catalog", _file_name(version))
+    return _respond(make_catalog(conn, version).model_dump_json().encode(), "json", _file_name(version))
 
 
 @router.get(
@@ -182,7 +177,7 @@ def get_confidence(
     models, an unknown time, or for both `snapshot` and `as_of`.
     """
     _refuse_two_choices(snapshot, as_of)
-    chosen = find_head(conn, snapshot, as_of)
+    chosen = find_snapshot(conn, snapshot, as_of)
     found = describe_confidence(conn, chosen, k=k, tag=tag or None)
     return _respond(found.model_dump_json().encode(), "json", f"confidence-{chosen.number}")
 
@@ -208,7 +203,7 @@ def list_matchups(
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     model: Annotated[str | None, Query(description="Only pairs with this model, as model_a.")] = None,
-    format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
+    format: Annotated[LeaderboardFormat, Query()] = "json",  # noqa: A002  the parameter's public name
     limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> Response:
@@ -225,7 +220,7 @@ def list_matchups(
     _refuse_two_choices(snapshot, as_of)
     position = read_cursor(cursor, _Position) if format == "json" else None
     paged = position is not None and snapshot is None  # the first page chose the snapshot
-    chosen = find_head(conn, position[0] if paged and position else snapshot, None if paged else as_of)
+    chosen = find_snapshot(conn, str(position[0]) if paged and position else snapshot, None if paged else as_of)
     if position is not None and position[0] != chosen.id:
         raise BadInputError("the cursor is from another list", (FieldError("/cursor", "is from another snapshot"),))
     model_id = None if model is None else find_contestant(conn, model).model_id

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from structlog.contextvars import bound_contextvars
 
 from app.database.engine import Database
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.errors import StableArenaError, UnavailableError
 from app.policy.service import current_policy
 from app.rating.errors import NoCommonRankingError, RatingError

@@ -1,4 +1,3 @@
-from app.settings.environment import read_settings, setting_names
 from app.settings.groups import (
     DatabaseSettings,
     ExportSettings,
@@ -13,7 +12,7 @@ from app.settings.groups import (
     WebhookSettings,
     WorkerSettings,
 )
-from app.settings.settings import PREFIX, Settings
+from app.settings.settings import PREFIX, Settings, read_settings, setting_names
 
 __all__ = [
     "PREFIX",

@@ -4,8 +4,7 @@ import pytest
 from sqlalchemy import func, text, update
 
 from app.database.engine import Database
-from app.database.leased_job import LeasedJob
-from app.database.leases import acquire_lease, lease_is_free
+from app.database.leases import LeasedJob, acquire_lease, lease_is_free
 from app.database.tables import leases
 from app.errors import UnavailableError
 

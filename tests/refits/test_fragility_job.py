@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.database.engine import Database
-from app.database.leased_job import LeasedJob
+from app.database.leases import LeasedJob
 from app.leaderboard import fragility
 from app.leaderboard.fragility import FRAGILITY_LEASE, fragility_rows, measure_newest
 from app.rating.verdict.fragility import Fewest, Fragility, find_fragility

@@ -4,11 +4,9 @@
 server, the last one stops it. The other modules in the order in which a start needs them:
 
 - `locks`: which processes use the server; the kernel releases their locks when they die
-- `folder`: the names of files and folders in the data folder
 - `account`: the user that runs PostgreSQL, because root may not
-- `sockets`: the folder of the socket
-- `binaries`: PostgreSQL's programs, from the installed wheel
-- `cluster`: the database files, made by initdb
+- `folder`: the names of files and folders in the data folder, and the folder of the socket
+- `cluster`: PostgreSQL's programs, from the installed wheel, and the database files, made by initdb
 - `postmaster`: start, wait for and stop the server process
 """
 

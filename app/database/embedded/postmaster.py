@@ -12,9 +12,8 @@ from psycopg.pq import PGconn, Ping
 
 from app.database.embedded import EmbeddedServerError
 from app.database.embedded.account import Account
-from app.database.embedded.folder import ServerFolder
+from app.database.embedded.folder import PORT, SOCKET_FILE, ServerFolder, remove_stale_socket
 from app.database.embedded.locks import FileLock, try_exclusive
-from app.database.embedded.sockets import PORT, SOCKET_FILE, remove_stale_socket
 
 if TYPE_CHECKING:
     import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own, not worth one import

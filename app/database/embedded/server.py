@@ -12,12 +12,10 @@ from sqlalchemy import URL
 
 from app.database.embedded import EmbeddedServerError
 from app.database.embedded.account import Account, choose_account
-from app.database.embedded.binaries import find_binaries
-from app.database.embedded.cluster import SUPERUSER, ensure_cluster
-from app.database.embedded.folder import ServerFolder
+from app.database.embedded.cluster import SUPERUSER, ensure_cluster, find_binaries
+from app.database.embedded.folder import PORT, ServerFolder, discard_temporary_folder, socket_folder
 from app.database.embedded.locks import FileLock, hold_exclusive, hold_shared, try_exclusive
 from app.database.embedded.postmaster import last_words, launch, stop, wait_until_ready
-from app.database.embedded.sockets import PORT, discard_temporary_folder, socket_folder
 
 NAME = "stable_arena"
 """The service's role and its database."""

@@ -1,13 +1,12 @@
 """The tables, as SQLAlchemy Core sees them. `migrations/` creates them; a test holds the two together."""
 
-from app.database.tables.battles import battles, candidate_sets, service_secrets
 from app.database.tables.columns import Xid8, metadata
-from app.database.tables.files import exports, file_chunks, import_faults, imports
-from app.database.tables.keys import api_keys, ingest_tokens, sessions, sign_in_links
-from app.database.tables.loop import appeals, decisions, leases, policies, refits
-from app.database.tables.names import annotators, model_aliases, model_merges, models
-from app.database.tables.notices import audit_log, webhook_deliveries, webhooks
-from app.database.tables.snapshots import (
+from app.database.tables.loop import (
+    appeals,
+    decisions,
+    leases,
+    policies,
+    refits,
     snapshot_annotators,
     snapshot_charts,
     snapshot_confidence,
@@ -17,7 +16,33 @@ from app.database.tables.snapshots import (
     snapshot_pair_weights,
     snapshots,
 )
-from app.database.tables.votes import idempotency_keys, retracted_votes, retractions, votes, withdrawn_retractions
+from app.database.tables.outside import (
+    api_keys,
+    audit_log,
+    exports,
+    file_chunks,
+    import_faults,
+    imports,
+    ingest_tokens,
+    sessions,
+    sign_in_links,
+    webhook_deliveries,
+    webhooks,
+)
+from app.database.tables.votes import (
+    annotators,
+    battles,
+    candidate_sets,
+    idempotency_keys,
+    model_aliases,
+    model_merges,
+    models,
+    retracted_votes,
+    retractions,
+    service_secrets,
+    votes,
+    withdrawn_retractions,
+)
 
 __all__ = [
     "Xid8",

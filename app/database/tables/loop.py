@@ -1,6 +1,11 @@
-"""The loop: policies, the lease, refits, and decisions on annotators."""
+"""The loop: policies, leases, refits, decisions on annotators, and what refits publish.
+
+`snapshot_annotators`, `snapshot_matchups` and `snapshot_pair_weights` have no foreign keys, because checking them took
+half of a publication's time. Snapshots, annotators and models are never deleted; of the last two a trigger refuses it.
+"""
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -11,6 +16,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     Table,
     Text,
     Uuid,
@@ -90,4 +96,115 @@ appeals = Table(
     Column("submitted_by", Text, nullable=False),
     timestamp("submitted_at"),
     CheckConstraint("length(note) > 0", name="note_given"),
+)
+
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("number", Integer, Identity(), nullable=False, unique=True),
+    Column("refit_id", Uuid, ForeignKey("refits.id"), nullable=False, unique=True),
+    Column("policy_version", Integer, ForeignKey("policies.version"), nullable=False),
+    timestamp("published_at"),
+    Column("settings", JSONB, nullable=False),
+    Column("diagnostics", JSONB, nullable=False),
+    Column("votes_read", BigInteger, nullable=False),
+    Column("votes_used", BigInteger, nullable=False),
+    Column("votes_sealed", BigInteger),
+    Column("vote_set", Text, nullable=False),
+    Column("votes_hash", Text, nullable=False),
+    Column("code_version", Text, nullable=False),
+    timestamp("crowd_pruned_at", nullable=True),
+    # annotators who stay flagged or excluded by hysteresis alone
+    Column("held", ARRAY(Integer), nullable=False, server_default="{}"),
+)
+
+snapshot_models = Table(
+    "snapshot_models",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("method", Text, primary_key=True),
+    Column("tag", Text, primary_key=True, server_default=""),  # "" for all votes, else those with this tag
+    Column("model_id", Integer, ForeignKey("models.id"), primary_key=True),
+    *(Column(name, Double) for name in ("score", "se", "lower", "upper")),
+    *(Column(name, Integer) for name in ("rank", "best_rank", "worst_rank", "rank_set_best", "rank_set_worst")),
+    *(Column(name, BigInteger, nullable=False) for name in ("votes", "wins", "ties", "losses")),
+    Column("component", Integer, nullable=False),
+    Column("identified", Boolean, nullable=False),
+    Column("class_rank", Integer),
+    Column("provisional", Boolean, nullable=False, server_default="false"),
+)
+
+snapshot_annotators = Table(
+    "snapshot_annotators",
+    metadata,
+    Column("snapshot_id", Uuid, primary_key=True),
+    Column("annotator_id", Integer, primary_key=True),
+    *(Column(name, Double) for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low")),
+    Column("votes", BigInteger, nullable=False),
+    Column("rule_standing", Text, nullable=False),
+    Column("standing", Text, nullable=False),
+    Column("evidence", JSONB),
+    # tie_log: log of the tie propensity; side_lean: Elo points, positive for the left
+    *(
+        Column(name, Double)
+        for name in ("adjusted_ability", "adjusted_se", "tie_log", "tie_se", "side_lean", "side_lean_se")
+    ),
+    Index("ix_snapshot_annotators_annotator_id", "annotator_id"),
+)
+
+snapshot_pair_weights = Table(
+    "snapshot_pair_weights",
+    metadata,
+    Column("snapshot_id", Uuid, primary_key=True),
+    Column("tag", Text, primary_key=True),  # "" for battles without a tag
+    Column("model_ids", ARRAY(Integer), nullable=False),
+    Column("scores", ARRAY(Double), nullable=False),  # natural units, NaN for none
+    Column("weights", LargeBinary, nullable=False),  # half-precision, little-endian, pairs (0, 1), (0, 2), … (1, 2), …
+)
+
+snapshot_matchups = Table(
+    "snapshot_matchups",
+    metadata,
+    Column("snapshot_id", Uuid, primary_key=True),
+    *(Column(name, Integer, primary_key=True) for name in ("model_a_id", "model_b_id")),
+    *(Column(name, BigInteger, nullable=False) for name in ("wins_a", "ties", "wins_b")),
+    *(Column(name, Double) for name in ("predicted", "lower", "upper")),
+    CheckConstraint("model_a_id < model_b_id", name="models_in_order"),
+)
+
+snapshot_charts = Table(
+    "snapshot_charts",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("svg", Text, nullable=False),
+    Column("description", Text, nullable=False),
+)
+
+# Written after the publication. No row: not measured yet.
+snapshot_fragility = Table(
+    "snapshot_fragility",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("pairs", JSONB, nullable=False),  # of neighbours
+    Column("best", JSONB, nullable=False),  # the best k, by k
+)
+
+# How sure the order of a leaderboard is. `app.snapshots.confidence` reads the bytes.
+snapshot_confidence = Table(
+    "snapshot_confidence",
+    metadata,
+    Column("snapshot_id", Uuid, ForeignKey("snapshots.id"), primary_key=True),
+    Column("tag", Text, primary_key=True),  # "" for all votes
+    Column("model_ids", ARRAY(Integer), nullable=False),  # best first
+    *(Column(name, ARRAY(Double), nullable=False) for name in ("scores", "freedom")),
+    *(Column(name, LargeBinary, nullable=False) for name in ("errors", "doubled", "within")),
+    Column("forecasts", ARRAY(Double, dimensions=2), nullable=False),
+    Column("votes", BigInteger, nullable=False),
+    Column("unscored", Integer, nullable=False),
+    Column("unscored_ceiling", Double, nullable=False, server_default="Infinity"),
+    Column("provisional", Integer, nullable=False, server_default="0"),  # models
+    *(Column(name, Double, nullable=False) for name in ("confidence", "margin")),
 )

@@ -1,8 +1,9 @@
-"""Votes, retractions and replacements. A vote's row never changes; only its metadata go when an annotator is erased.
+"""Models, annotators, battles and votes. Rows of models and annotators are never deleted; nor are battles and votes.
 
-The columns that name a model, an annotator, a key or an import have no foreign keys, because checking them took a
-third of the time of bulk loads. Instead a trigger refuses to delete rows of those tables, and a refit refuses a number
-without a row.
+A vote's row never changes; only its metadata go when an annotator is erased. The columns of votes and battles that name
+rows of other tables have no foreign keys, because checking them took a third of the time of bulk loads, and most
+battles would lock the row of one set of candidates. Instead a trigger refuses to delete rows of those tables, and a
+refit refuses a number without a row.
 """
 
 from sqlalchemy import (
@@ -10,8 +11,11 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
+    Double,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -24,6 +28,109 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.database.tables.columns import metadata, timestamp, transaction
+
+models = Table(
+    "models",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    timestamp("created_at"),
+    *(Column(name, Text) for name in ("organization", "license", "link")),
+    Column("released", Date),
+    timestamp("archived_at", nullable=True),
+)
+
+annotators = Table(
+    "annotators",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("public_id", Uuid, nullable=False, unique=True),
+    Column("key", Text(collation="C"), nullable=False, unique=True),
+    timestamp("created_at"),
+    Column("rule_standing", Text, nullable=False, server_default="pending"),
+    Column("override", Text),
+    # a dismissed flag stays closed until the ability falls below the first, or log10 of the evidence exceeds the second
+    *(Column(name, Double) for name in ("dismissed_below", "dismissed_above")),
+    timestamp("erased_at", nullable=True),
+    CheckConstraint("rule_standing IN ('pending', 'active', 'flagged', 'excluded')", name="rule_standing_known"),
+    CheckConstraint("override IN ('active', 'excluded', 'trusted')", name="override_known"),
+)
+
+model_aliases = Table(
+    "model_aliases",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False, index=True),
+    Column("model_id", Integer, ForeignKey("models.id"), nullable=False, index=True),
+    timestamp("valid_from", nullable=True),
+    timestamp("valid_until", nullable=True),
+    Column("created_by", Text, nullable=False),
+    timestamp("created_at"),
+    CheckConstraint("valid_from < valid_until", name="period_in_order"),
+)
+
+# The votes on model_id that were cast before a time (null: all) count for into_id; null: for model_id again. The last
+# row of a model and time holds. No row is ever changed.
+model_merges = Table(
+    "model_merges",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("model_id", Integer, ForeignKey("models.id"), nullable=False),
+    timestamp("before", nullable=True),
+    Column("into_id", Integer, ForeignKey("models.id")),
+    Column("reason", Text),
+    Column("recorded_by", Text, nullable=False),
+    timestamp("recorded_at"),
+    transaction("recorded_in"),
+    CheckConstraint("model_id <> into_id", name="two_models"),
+)
+
+
+candidate_sets = Table(
+    "candidate_sets",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("model_ids", ARRAY(Integer), nullable=False),
+    timestamp("created_at"),
+)
+
+battles = Table(
+    "battles",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("annotator_id", Integer, nullable=False),
+    Column("left_id", Integer, nullable=False),
+    Column("right_id", Integer, nullable=False),
+    Column("candidate_set_id", Integer, nullable=False),
+    Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("drawn_by", Text, nullable=False),
+    Column("propensity", Double, nullable=False),
+    Column("snapshot_id", Uuid),
+    Column("policy_version", Integer, nullable=False),
+    Column("api_key_id", Uuid),
+    timestamp("created_at"),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("vote_id", Uuid),
+    Column("skip_reason", Text),
+    timestamp("ended_at", nullable=True),
+    CheckConstraint("left_id <> right_id", name="two_models"),
+    CheckConstraint("propensity > 0 AND propensity <= 1", name="propensity_is_a_probability"),
+    CheckConstraint("skip_reason IN ('skip', 'identity_leaked', 'failed')", name="skip_reason_known"),
+    CheckConstraint("vote_id IS NULL OR skip_reason IS NULL", name="ended_once"),
+    Index("ix_battles_annotator_id_id", "annotator_id", "id"),
+    Index("ix_battles_created_at", "created_at", postgresql_using="brin"),
+    postgresql_with={"fillfactor": 85},  # room for the row's next version on its page: it names no indexed column
+)
+
+service_secrets = Table(
+    "service_secrets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("secret", LargeBinary, nullable=False),
+    timestamp("created_at"),
+)
+
 
 votes = Table(
     "votes",

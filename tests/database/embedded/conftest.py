@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.database.embedded import binaries
+from app.database.embedded import cluster
 from app.database.embedded.account import choose_account
 
 
@@ -21,7 +21,7 @@ def place() -> Iterator[Path]:
 @pytest.fixture
 def programs_in_reach(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL's programs where the server's user can run them, also from a clone in root's home."""
-    account, installed = choose_account(place / "no home yet"), binaries._installed()
+    account, installed = choose_account(place / "no home yet"), cluster.installed_programs()
     if not account.can("x", installed / "postgres"):
-        copied = binaries._copy(place / "programs")
-        monkeypatch.setattr(binaries, "_installed", lambda: copied)
+        copied = cluster.copy_programs(place / "programs")
+        monkeypatch.setattr(cluster, "installed_programs", lambda: copied)

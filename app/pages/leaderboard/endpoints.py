@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from markupsafe import Markup
 from sqlalchemy import Connection
@@ -12,55 +11,37 @@ from sqlalchemy import Connection
 from app.api.blanks import Blank, leave_blank
 from app.api.dependencies import ProcessServices, ReadView
 from app.api.listening import RECONNECT_MILLISECONDS, ListenerPlace
-from app.api.public_route import PublicRoute
-from app.api.sessions import PageReader
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
-from app.pages.board.boards import Board
-from app.pages.board.methods import ABOUT
-from app.pages.board.selection import Order, Selection, Sort
-from app.pages.empty import render_nothing_published
-from app.pages.rendering import render, templates
+from app.pages.leaderboard.leaderboards import ShownLeaderboard, show_leaderboard
+from app.pages.leaderboard.selection import Selection
+from app.pages.rendering import public_router, render, render_nothing_published, templates
 from app.pages.security import ContentPolicy
 from app.services import Services
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
+router = public_router()
 
 _MOST_EMBEDDED = 500
 
 
-def _selection(
-    method: LeaderboardMethod = "am-elo",
-    tag: str = "",
-    snapshot: str = "",
-    q: Annotated[str, Query(max_length=200)] = "",
-    sort: Sort = "rank",
-    order: Order | None = None,
-) -> Selection:
-    return Selection(method, tag or None, snapshot or None, q, sort, order)
-
-
-Chosen = Annotated[Selection, Depends(_selection)]
+Chosen = Annotated[Selection, Query()]
 
 
 @router.get("/")
-def get_board(
-    request: Request, _reader: PageReader, conn: ReadView, services: ProcessServices, selection: Chosen
-) -> Response:
+def get_leaderboard(request: Request, conn: ReadView, services: ProcessServices, selection: Chosen) -> Response:
     """Show the leaderboard, or what to do before there is one."""
     try:
-        state, board = _find(conn, services, selection)
+        state, shown = _find(conn, services, selection)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Leaderboard")
-    newest = state if selection.snapshot is None else services.newest_state.find(conn)
+    newest = state if not selection.snapshot else services.newest_state.find(conn)
     return render(
         request,
-        "board/page.html",
-        board=board,
+        "leaderboard/page.html",
+        leaderboard=shown,
         selection=selection,
-        rows=selection.choose(board.rows),
-        about=ABOUT,
+        rows=selection.choose(shown.rows),
         freshness=Markup(leave_blank(request.scope, _freshness(state, newest))),  # noqa: S704  our own text
     )
 
@@ -68,7 +49,7 @@ def get_board(
 def _freshness(state: SnapshotState, newest: SnapshotState) -> Blank:
     """Say how fresh a leaderboard is, to every reader anew."""
     between = state.freshness.votes_not_in_board - newest.freshness.votes_not_in_board
-    template, is_newest = templates.get_template("board/freshness.html"), state is newest
+    template, is_newest = templates.get_template("leaderboard/freshness.html"), state is newest
 
     def fill(now: SnapshotState) -> bytes:
         fresh = now.freshness_of(state, between)
@@ -78,9 +59,8 @@ def _freshness(state: SnapshotState, newest: SnapshotState) -> Blank:
 
 
 @router.get("/embed")
-def get_embedded_board(
+def get_embedded(
     request: Request,
-    _reader: PageReader,
     conn: ReadView,
     services: ProcessServices,
     theme: Literal["light", "dark"] | None = None,
@@ -89,33 +69,33 @@ def get_embedded_board(
     limit: Annotated[int, Query(ge=1, le=_MOST_EMBEDDED)] = 20,
 ) -> Response:
     """Show the best models alone, for a frame on another page."""
-    selection = Selection(method, tag or None)
+    selection = Selection(method=method, tag=tag)
     ancestors = " ".join(services.settings.pages.embed_ancestors) or "'none'"
     policy = ContentPolicy(form_action="'none'", frame_ancestors=ancestors)
     try:
-        board = _find(conn, services, selection)[1]
+        shown = _find(conn, services, selection)[1]
     except NoSnapshotError:
-        board = None
-    rows = board.rows[:limit] if board else ()
-    return render(request, "board/embed.html", policy=policy, board=board, selection=selection, rows=rows, theme=theme)
+        shown = None
+    rows = shown.rows[:limit] if shown else ()
+    return render(
+        request, "leaderboard/embed.html", policy=policy, leaderboard=shown, selection=selection, rows=rows, theme=theme
+    )
 
 
 @router.get("/events", response_class=EventSourceResponse)
-async def stream_events(
-    _reader: PageReader, services: ProcessServices, _place: ListenerPlace
-) -> AsyncIterator[ServerSentEvent]:
+async def stream_events(services: ProcessServices, _place: ListenerPlace) -> AsyncIterator[ServerSentEvent]:
     """Send the number of the newest snapshot, now and whenever there is a new one."""
     yield ServerSentEvent(comment="snapshots of this arena", retry=RECONNECT_MILLISECONDS)
     async for number in services.snapshot_events.numbers():
         yield ServerSentEvent(event="snapshot", data=number)
 
 
-def _find(conn: Connection, services: Services, selection: Selection) -> tuple[SnapshotState, Board]:
+def _find(conn: Connection, services: Services, selection: Selection) -> tuple[SnapshotState, ShownLeaderboard]:
     """Return the chosen snapshot's state and leaderboard.
 
     Raises
     ------
     NoSnapshotError, NotFoundError, NoSuchLeaderboardError
     """
-    state = services.newest_state.find(conn, selection.snapshot)
-    return state, services.boards.find(conn, LeaderboardVersion(state, selection.method, selection.tag))
+    state = services.newest_state.find(conn, selection.snapshot or None)
+    return state, show_leaderboard(conn, LeaderboardVersion(state, selection.method, selection.tag or None))
