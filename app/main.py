@@ -37,7 +37,7 @@ from app.routes import BODIES, install_routes
 from app.services import Services
 from app.settings import Settings, read_settings
 from app.snapshots.events import SnapshotEvents
-from app.votes.queue import VoteQueue
+from app.votes.service import VoteQueue
 from app.worker import Worker
 
 # Connections for the queues of votes and battles, for keys, figures and leaderboards, and for the worker's threads.

@@ -42,8 +42,7 @@ from app.review import endpoints as review
 from app.review.own import endpoints as own
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
-from app.votes.schemas import Vote, VoteBatch
-from app.votes.sealed.schemas import SealedVoteBody
+from app.votes.schemas import SealedVoteBody, Vote, VoteBatch
 from app.webhooks import endpoints as webhooks
 
 BODIES = (Vote, VoteBatch, SealedVoteBody, NewBattle)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.review.previews import PolicyPreviews
     from app.settings import Settings
     from app.snapshots.events import SnapshotEvents
-    from app.votes.queue import VoteQueue
+    from app.votes.service import VoteQueue
 
 
 @dataclass(slots=True, kw_only=True)

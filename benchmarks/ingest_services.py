@@ -14,9 +14,9 @@ from app.cli.supervisor import tune_interpreter
 from app.database.ids import new_id
 from app.main import create_app
 from app.naming.known_names import KnownNames
-from app.votes.receipts import VoteReceipt
 from app.votes.rules import OUTCOMES
-from app.votes.service import Submission, look_up_names
+from app.votes.schemas import VoteReceipt
+from app.votes.service import Sent, look_up_names
 
 _CONNECTIONS = 16
 _INSERT = """
@@ -62,8 +62,8 @@ class _OneInsertEach:
         for connection in connections:
             self._free.put_nowait(connection)
 
-    async def submit(self, submission: Submission) -> VoteReceipt:
-        vote = submission.vote
+    async def submit(self, sent: Sent) -> VoteReceipt:
+        vote, caller = sent
         known = look_up_names(self._names, [vote])  # both servers have met all names before they are measured
         vote_id = new_id()
         values = (
@@ -75,7 +75,7 @@ class _OneInsertEach:
             vote.battle_id,
             vote.voted_at,
             vote.tags,
-            submission.api_key_id,
+            caller.key_id,
         )
         connection = await self._free.get()
         try:

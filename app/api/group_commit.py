@@ -2,14 +2,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 import structlog
+from fastapi import Response
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
-from app.api.idempotency.service import IdempotencyClaim, Resolved, StoredResponse, resolve_claims, store_responses
+from app.api.idempotency import IdempotencyClaim, resolve_claims, store_responses
 from app.api.problems import invalid_input
 from app.database.engine import Database
 from app.database.errors import DatabaseContendedError
@@ -48,19 +48,10 @@ class ShuttingDownError(UnavailableError):
     title = "The service is shutting down"
 
 
-@dataclass(frozen=True)
-class IdempotentSubmission(Generic[Receipt]):
-    """The idempotency claim that came with an item, and how the item's receipt becomes a response."""
-
-    claim: IdempotencyClaim
-    render: Callable[[Receipt], StoredResponse]
-
-
-@dataclass(frozen=True, slots=True)
-class _Queued(Generic[Item, Receipt]):
-    item: Item
-    idempotent: IdempotentSubmission[Receipt] | None
-    outcome: asyncio.Future[Receipt | StoredResponse]
+Idempotent = tuple[IdempotencyClaim, Callable[[Receipt], Response]]
+"""The idempotency claim that came with an item, and how the item's receipt becomes a response."""
+Waiting = tuple[Item, Idempotent[Receipt] | None, asyncio.Future[Receipt | Response]]
+"""An item in the queue, and what its caller waits for."""
 
 
 class GroupCommit(Generic[Item, Receipt]):
@@ -90,7 +81,7 @@ class GroupCommit(Generic[Item, Receipt]):
         self._what = what
         self._queue_size = queue_size
         self._commit_size = commit_size
-        self._waiting: deque[_Queued[Item, Receipt]] = deque()
+        self._waiting: deque[Waiting[Item, Receipt]] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=what)
         self._closed = False
@@ -110,7 +101,7 @@ class GroupCommit(Generic[Item, Receipt]):
         """
         return cast("Receipt", await self._enqueue(item, None))
 
-    async def submit_once(self, item: Item, idempotent: IdempotentSubmission[Receipt]) -> StoredResponse:
+    async def submit_once(self, item: Item, claim: IdempotencyClaim, render: Callable[[Receipt], Response]) -> Response:
         """Record an item and return its response, or the response to an earlier request with the same key.
 
         The response is stored in the transaction that holds the item.
@@ -122,7 +113,7 @@ class GroupCommit(Generic[Item, Receipt]):
         UnavailableError
             After a lost connection too, it is harmless to send the request again with its key.
         """
-        return cast("StoredResponse", await self._enqueue(item, idempotent))
+        return cast("Response", await self._enqueue(item, (claim, render)))
 
     @property
     def waiting(self) -> int:
@@ -136,13 +127,13 @@ class GroupCommit(Generic[Item, Receipt]):
             await self._writer
         self._thread.shutdown()
 
-    async def _enqueue(self, item: Item, idempotent: IdempotentSubmission[Receipt] | None) -> Receipt | StoredResponse:
+    async def _enqueue(self, item: Item, idempotent: Idempotent[Receipt] | None) -> Receipt | Response:
         if self._closed:
             raise ShuttingDownError("the service is shutting down")
         if len(self._waiting) >= self._queue_size:
             raise QueueFullError(f"{self._queue_size} {self._what} are waiting already")
-        outcome: asyncio.Future[Receipt | StoredResponse] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Queued(item, idempotent, outcome))
+        outcome: asyncio.Future[Receipt | Response] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, idempotent, outcome))
         if self._writer is None:
             self._writer = asyncio.create_task(self._flush())
         return await outcome
@@ -161,23 +152,24 @@ class GroupCommit(Generic[Item, Receipt]):
         finally:
             self._writer = None
 
-    async def _next_group(self) -> list[_Queued[Item, Receipt]]:
+    async def _next_group(self) -> list[Waiting[Item, Receipt]]:
         """Let requests that have arrived come as far as the queue, then take items from it."""
         for _ in range(_TURNS_TO_QUEUE):
             await asyncio.sleep(0)
-        group: list[_Queued[Item, Receipt]] = []
+        group: list[Waiting[Item, Receipt]] = []
         claims = 0
         while self._waiting and len(group) < self._commit_size and claims < _MOST_CLAIMS:
-            queued = self._waiting.popleft()
-            if not queued.outcome.done():  # its caller disconnected before the write began
-                group.append(queued)
-                claims += queued.idempotent is not None
+            waiting = self._waiting.popleft()
+            _, idempotent, outcome = waiting
+            if not outcome.done():  # its caller disconnected before the write began
+                group.append(waiting)
+                claims += idempotent is not None
         return group
 
-    def _write(self, group: Sequence[_Queued[Item, Receipt]]) -> list[Receipt | StoredResponse | Exception]:
+    def _write(self, group: Sequence[Waiting[Item, Receipt]]) -> list[Receipt | Response | Exception]:
         """Write items in one transaction. If an item makes it fail, write smaller groups: only that item fails."""
         try:
-            record = self._prepare([queued.item for queued in group])
+            record = self._prepare([item for item, _, _ in group])
             with self._database.begin() as conn:
                 return self._record(conn, group, record)
         except DatabaseContendedError as error:
@@ -189,25 +181,29 @@ class GroupCommit(Generic[Item, Receipt]):
             return self._write_halves(group, error)
 
     def _record(
-        self, conn: Connection, group: Sequence[_Queued[Item, Receipt]], record: Record[Item, Receipt]
-    ) -> list[Receipt | StoredResponse | Exception]:
-        resolved = _resolve_claims(conn, group)
-        new = [(place, queued) for place, queued in enumerate(group) if place not in resolved]
-        receipts = record(conn, [queued.item for _, queued in new])
-        outcomes: dict[int, Receipt | StoredResponse | Exception] = {**resolved}
-        responses: list[tuple[IdempotencyClaim, StoredResponse]] = []
-        for (place, queued), receipt in zip(new, receipts, strict=True):
+        self, conn: Connection, group: Sequence[Waiting[Item, Receipt]], record: Record[Item, Receipt]
+    ) -> list[Receipt | Response | Exception]:
+        claims = [(place, idempotent[0]) for place, (_, idempotent, _) in enumerate(group) if idempotent]
+        outcomes: dict[int, Receipt | Response | Exception] = {}
+        if claims:
+            resolved = resolve_claims(conn, [claim for _, claim in claims])
+            outcomes.update((claims[i][0], response) for i, response in resolved.items())
+        new = [place for place in range(len(group)) if place not in outcomes]
+        responses: list[tuple[IdempotencyClaim, Response]] = []
+        for place, receipt in zip(new, record(conn, [group[place][0] for place in new]), strict=True):
             outcomes[place] = receipt
-            if queued.idempotent and not isinstance(receipt, StableArenaError):
-                outcomes[place] = response = queued.idempotent.render(receipt)
-                responses.append((queued.idempotent.claim, response))
+            idempotent = group[place][1]
+            if idempotent and not isinstance(receipt, StableArenaError):
+                claim, render = idempotent
+                outcomes[place] = response = render(receipt)
+                responses.append((claim, response))
         if responses:
             store_responses(conn, responses)
         return [outcomes[place] for place in range(len(group))]
 
     def _write_halves(
-        self, group: Sequence[_Queued[Item, Receipt]], error: Exception
-    ) -> list[Receipt | StoredResponse | Exception]:
+        self, group: Sequence[Waiting[Item, Receipt]], error: Exception
+    ) -> list[Receipt | Response | Exception]:
         if len(group) == 1:
             return [self._failure(error)]
         half = len(group) // 2
@@ -221,24 +217,15 @@ class GroupCommit(Generic[Item, Receipt]):
         return error
 
 
-def _resolve_claims(conn: Connection, group: Sequence[_Queued[Item, Receipt]]) -> dict[int, Resolved]:
-    """Return, by place, the items that must not be recorded, because of their idempotency keys."""
-    idempotent = [(place, queued.idempotent.claim) for place, queued in enumerate(group) if queued.idempotent]
-    if not idempotent:
-        return {}
-    resolved = resolve_claims(conn, [claim for _, claim in idempotent])
-    return {idempotent[i][0]: response for i, response in resolved.items()}
-
-
 def _stopped(error: BaseException) -> Exception:
     return error if isinstance(error, Exception) else ShuttingDownError("the service is shutting down")
 
 
-def _resolve(group: Sequence[_Queued[Item, Receipt]], outcomes: Sequence[Receipt | StoredResponse | Exception]) -> None:
-    for queued, outcome in zip(group, outcomes, strict=True):
-        if queued.outcome.done():
+def _resolve(group: Sequence[Waiting[Item, Receipt]], outcomes: Sequence[Receipt | Response | Exception]) -> None:
+    for (_, _, future), outcome in zip(group, outcomes, strict=True):
+        if future.done():
             continue
         if isinstance(outcome, Exception):
-            queued.outcome.set_exception(outcome)
+            future.set_exception(outcome)
         else:
-            queued.outcome.set_result(outcome)
+            future.set_result(outcome)

@@ -8,9 +8,7 @@ from pydantic_core import to_json
 
 from app.api.dependencies import ReadView, Transaction, require
 from app.api.direct_route import direct_router
-from app.api.group_commit import IdempotentSubmission
-from app.api.idempotency.headers import HEADER, documented_key, read_claim, respond
-from app.api.idempotency.service import StoredResponse
+from app.api.idempotency import HEADER, documented_key, read_claim
 from app.api.openapi import documented_body
 from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
@@ -28,13 +26,12 @@ from app.battles.schemas import (
     OfferedBattle,
     Skip,
     SkippedBattle,
-    parse_battle,
 )
 from app.battles.service import BattleReceipt
 from app.database.timestamps import StorableTimestamp
 from app.guard.bodies import parse_body, takes_body
 from app.services import services_of
-from app.votes.sealed.schemas import object_with_token
+from app.votes.schemas import object_with_token, parse_as
 
 quick_router = direct_router("/battles", "battles")
 router = APIRouter(prefix="/battles", tags=["battles"])
@@ -65,16 +62,15 @@ async def post_battle(caller: Annotated[Caller, require("ingest")], request: Req
     `shutting-down`, `database-unreachable` or `database-busy`, ask again later.
     """
     body = await request.body()
-    battle = await parse_body(parse_battle, body)
+    battle = await parse_body(partial(parse_as, NewBattle), body)
     queue = services_of(request).battle_queue
-    render = partial(_render, request)
+    render = partial(_respond, request)
     if HEADER not in request.headers:
-        return respond(render(await queue.submit((battle, caller.key_id))))
-    idempotent = IdempotentSubmission(read_claim(request, caller, body), render)
-    return respond(await queue.submit_once((battle, caller.key_id), idempotent))
+        return render(await queue.submit((battle, caller.key_id)))
+    return await queue.submit_once((battle, caller.key_id), read_claim(request, caller, body), render)
 
 
-def _render(request: Request, receipt: BattleReceipt) -> StoredResponse:
+def _respond(request: Request, receipt: BattleReceipt) -> Response:
     # An instance of `OfferedBattle` would take several times as long.
     offered = {
         "battle_id": receipt.id,
@@ -83,7 +79,7 @@ def _render(request: Request, receipt: BattleReceipt) -> StoredResponse:
         "token": services_of(request).battle_tokens.issue(receipt.id),
         "expires_at": receipt.expires_at,
     }
-    return StoredResponse(201, to_json(offered))
+    return Response(to_json(offered), 201, media_type="application/json")
 
 
 async def _token_battle(request: Request, caller: OptionalKey) -> UUID | None:

@@ -2,9 +2,8 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.problems import validation_error
 from app.naming.names import MAX_NAME_LENGTH
 from app.votes.rules import MAX_TAGS
 from app.votes.schemas import Name
@@ -95,16 +94,3 @@ class BattleWithCandidates(Battle):
     """A battle on record with the names of the models that the pair was drawn from."""
 
     candidate_names: list[str]
-
-
-def parse_battle(body: bytes) -> NewBattle:
-    """Return the battle that a request's body asks for.
-
-    Raises
-    ------
-    MalformedBodyError, BadInputError
-    """
-    try:
-        return NewBattle.model_validate_json(body)
-    except ValidationError as error:
-        raise validation_error(error.errors(include_url=False, include_input=False)) from None

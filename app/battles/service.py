@@ -22,7 +22,7 @@ from app.database.arrays import array_text
 from app.database.ids import new_id
 from app.errors import ConflictError, FieldError, NotFoundError, StableArenaError
 from app.naming.service import resolve_annotators
-from app.votes.sealed.service import BattleExpiredError
+from app.votes.sealed import BattleExpiredError
 
 Submission = tuple[NewBattle, UUID | None]
 """A battle that is asked for, and the API key that asks."""

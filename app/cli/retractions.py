@@ -12,7 +12,7 @@ from app.cli.outputs import print_result
 from app.cli.session import changing, reading
 from app.cli.tables import make_table
 from app.rating.errors import counted
-from app.votes.queries import Target
+from app.votes.retractions.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
 
 retractions = typer.Typer(

@@ -3,18 +3,36 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
+from pydantic import ValidationError
 from pydantic_core import to_json
 from sqlalchemy import Connection
 
-from app.api.idempotency.service import IdempotencyClaim, StoredResponse, run_once
+from app.api.problems import field_errors, invalid_input
 from app.auth.callers import Caller
+from app.database.engine import Database
 from app.errors import FieldError, UnavailableError
+from app.guard.bodies import SMALL
+from app.guard.errors import MalformedBodyError
+from app.naming.known_names import KnownNames
 from app.services import Services
-from app.votes.receipts import VoteReceipt, invalid_receipt
-from app.votes.schemas import Vote, VoteCounts, parse_batch
-from app.votes.service import Submission, look_up_names, record_votes
+from app.votes.batch_items import BatchItems
+from app.votes.rules import MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES
+from app.votes.schemas import MAX_BATCH, Vote, VoteBatch, VoteCounts, VoteReceipt, parse_as
+from app.votes.service import look_up_names, record_votes
 
+Answer = TypeVar("Answer")
+
+MAX_EXPLAINED = 100
+"""Invalid votes of a batch that say what is wrong with them."""
+MAX_PLACES = 100
+"""Wrong places of such a vote that are named one by one."""
+_MAX_PARTS = 2 * MAX_METADATA_VALUES + MAX_TAGS + 100  # a value has a comma and an opening bracket at most
+_TOO_LONG = (
+    FieldError("", f"is longer than any vote: {MAX_VOTE_BYTES:,} bytes, with {MAX_METADATA_VALUES} values in metadata"),
+)
+_UNEXPLAINED = (FieldError("", f"is invalid; only the first {MAX_EXPLAINED} invalid votes of a batch say why"),)
 _LEAST_BYTES = 16 * 1024  # memory that even the smallest batch needs: a task, a thread
 _FOREIGN_ANNOTATOR = (FieldError("/annotator", "is not the annotator that the token may vote for"),)
 
@@ -48,42 +66,90 @@ def reserve_memory(services: Services, content_length: str | None) -> Iterator[N
         services.batch_bytes -= size
 
 
+def parse_batch(body: bytes) -> list[Vote | tuple[FieldError, ...]]:
+    """Return the votes of a batch, and the errors in the place of each invalid one.
+
+    The first invalid votes name their errors, the others only say that they are invalid. Every vote is parsed once and
+    by itself: other threads can run in between.
+
+    Raises
+    ------
+    MalformedBodyError, BadInputError
+        The body as a whole is not a batch.
+    """
+    items = BatchItems(body, most=MAX_BATCH)
+    if items.count > MAX_BATCH:
+        raise invalid_input((FieldError("/votes", f"must be at most {MAX_BATCH:,}"),))
+    if not items.count:
+        if len(body) > SMALL:  # saying more precisely what is wrong takes seconds
+            raise MalformedBodyError('the body is not {"votes": […]} in JSON, with at least one vote and nothing else')
+        return list(parse_as(VoteBatch, body).votes)
+    votes: list[Vote | tuple[FieldError, ...]] = []
+    invalid = 0
+    for i, (item, parts) in enumerate(items):
+        if len(item) > MAX_VOTE_BYTES or parts > _MAX_PARTS:  # no vote: parsing it would hold up other threads
+            votes.append(_TOO_LONG)
+            continue
+        try:
+            votes.append(Vote.model_validate_json(item))
+        except ValidationError as error:
+            votes.append(_item_errors(i, error, explained=invalid < MAX_EXPLAINED))
+            invalid += 1
+    return votes
+
+
+def _item_errors(index: int, error: ValidationError, *, explained: bool) -> tuple[FieldError, ...]:
+    """Return what is wrong with one vote of a batch, at a cost that does not grow with its length."""
+    count = error.error_count()
+    if count > MAX_PLACES:
+        return (FieldError("", f"is wrong in {count:,} places"),)
+    if not explained and count > 1:
+        return _UNEXPLAINED
+    errors = error.errors(include_url=False, include_input=False)
+    if errors[0]["type"] == "json_invalid":
+        raise MalformedBodyError(f"vote {index} is not valid JSON: {errors[0]['ctx']['error']}")
+    return field_errors(errors) if explained else _UNEXPLAINED
+
+
 def record_batch(
-    services: Services,
+    database: Database,
+    names: KnownNames,
     body: bytes,
     caller: Caller,
-    claim: IdempotencyClaim | None,
     *,
-    count: Callable[[Counter[str]], None] = lambda _: None,
-) -> tuple[StoredResponse, Counter[str]]:
-    """Record the votes of a request's body. Return the response, and how many votes have each status.
+    once: Callable[[Connection, Callable[[], bytes]], Answer],
+    count: Callable[[Counter[str]], None],
+) -> tuple[Answer, Counter[str]]:
+    """Record the votes of a request's body. Return the answer, and how many votes have each status.
 
-    A replayed response counts no votes. `count` is called with the number of valid votes of each annotator, before
-    anything is stored; it may refuse the batch.
+    Parameters
+    ----------
+    once : called in the transaction with what records the votes and returns the answer as JSON; a repeated request gets
+        its first answer, which counts no votes
+    count : called with the number of valid votes of each annotator, before anything is stored; it may refuse the batch
     """
     votes: dict[int, Vote] = {}
     receipts: dict[int, VoteReceipt] = {}
     for i, item in enumerate(parse_batch(body)):
         if isinstance(item, tuple):
-            receipts[i] = invalid_receipt(item)
+            receipts[i] = VoteReceipt.invalid(item)
         elif caller.binding and not caller.may_vote_as(item.annotator):
-            receipts[i] = invalid_receipt(_FOREIGN_ANNOTATOR)
+            receipts[i] = VoteReceipt.invalid(_FOREIGN_ANNOTATOR)
         else:
             votes[i] = item
     count(Counter(vote.annotator for vote in votes.values()))
-    known = look_up_names(services.known_names, list(votes.values()))
+    known = look_up_names(names, list(votes.values()))
     counts: Counter[str] = Counter()
 
-    def record(conn: Connection) -> StoredResponse:
-        by_token = caller.token_id is not None
-        recorded = record_votes(conn, [Submission(vote, caller.key_id, by_token) for vote in votes.values()], known)
+    def record(conn: Connection) -> bytes:
+        recorded = record_votes(conn, [(vote, caller) for vote in votes.values()], known)
         receipts.update(zip(votes, recorded, strict=True))
         counts.update(receipt.status for receipt in receipts.values())
         results = [_result(i, receipts[i]) for i in range(len(receipts))]
-        return StoredResponse(200, to_json({"results": results, "counts": VoteCounts.model_validate(counts)}))
+        return to_json({"results": results, "counts": VoteCounts.model_validate(counts)})
 
-    with services.database.begin() as conn:
-        return run_once(conn, claim, lambda: record(conn)), counts
+    with database.begin() as conn:
+        return once(conn, lambda: record(conn)), counts
 
 
 def _result(index: int, receipt: VoteReceipt) -> dict[str, object]:

@@ -12,41 +12,52 @@ from pydantic_core import to_json
 
 from app.api.dependencies import ReadView, Transaction, database_turn, require
 from app.api.direct_route import direct_router
-from app.api.group_commit import IdempotentSubmission
-from app.api.idempotency.headers import HEADER, documented_key, read_claim, respond
-from app.api.idempotency.service import StoredResponse
+from app.api.idempotency import HEADER, REPLAYED, documented_key, read_claim, run_once
 from app.api.openapi import documented_body
 from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.api.token_requests import WITHOUT_KEY, OptionalIngest, refuse_anonymous, verify_battle_token
 from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
+from app.errors import ConflictError
 from app.guard.bodies import parse_body, takes_body
 from app.guard.middleware import note_votes
 from app.guard.refusals import problem_response
 from app.services import services_of
 from app.votes.batches import record_batch, reserve_memory
-from app.votes.receipts import Status, VoteConflictError, VoteReceipt
 from app.votes.retractions import service as retractions
+from app.votes.retractions.schemas import (
+    Retraction,
+    RetractionRequest,
+    RetractionWithdrawal,
+    VoteOnRecord,
+    VoteRetraction,
+)
 from app.votes.rules import MAX_VOTE_BYTES
 from app.votes.schemas import (
     BatchAnswer,
     RecordedVoteAnswer,
-    Retraction,
-    RetractionRequest,
-    RetractionWithdrawal,
+    SealedVoteBody,
+    Status,
     Vote,
     VoteBatch,
-    VoteOnRecord,
-    VoteRetraction,
-    parse_vote,
+    VoteReceipt,
+    object_with_token,
+    parse_as,
 )
-from app.votes.sealed.schemas import SealedVoteBody, parse_sealed_vote
-from app.votes.sealed.service import SealedVote
-from app.votes.service import Submission
+
+
+class VoteConflictError(ConflictError):
+    """The annotator has voted on this battle before, with another verdict. The problem names the vote on record."""
+
+    code = "vote-conflict"
+    title = "The annotator has judged this battle otherwise"
+
+    def __init__(self, detail: str, vote_id: UUID) -> None:
+        super().__init__(detail, extensions={"id": str(vote_id)})
+
 
 _STATUS_ANSWERED: dict[int, Status] = {201: "created", 200: "duplicate", 409: "conflict"}
-
 
 router = direct_router("/votes", "votes")
 retractions_router = APIRouter(tags=["votes"])
@@ -85,38 +96,27 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     `database-busy`, send it again later.
     """
     body = await request.body()
-    sealed = await parse_body(parse_sealed_vote, body)
-    if sealed is not None:
-        return await _cast_sealed(request, sealed, caller)
+    if await parse_body(object_with_token, body) is not None:
+        return await _cast_sealed(request, await parse_body(partial(parse_as, SealedVoteBody), body), caller)
     if caller is None:
         raise refuse_anonymous(request)
-    vote = await parse_body(parse_vote, body)
+    vote = await parse_body(partial(parse_as, Vote), body)
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
-    by_token = caller.token_id is not None
-    if by_token:
+    if caller.token_id is not None:
         services_of(request).rate_limits.count_token_votes(request.scope, caller, {vote.annotator: 1})
-    claim = read_claim(request, caller, body) if HEADER in request.headers else None
-    queue = services_of(request).vote_queue
-    render = partial(_render, request)
-    if claim is None:
-        receipt = await queue.submit(Submission(vote, caller.key_id, by_token))
-        note_votes(request.scope, {receipt.status: 1})
-        return respond(render(receipt))
-    submission = Submission(vote, caller.key_id, by_token)
-    response = await queue.submit_once(submission, IdempotentSubmission(claim, render))
-    note_votes(request.scope, {} if response.replayed else {_STATUS_ANSWERED[response.status]: 1})
-    return respond(response)
+    queue, render = services_of(request).vote_queue, partial(_respond, request)
+    if HEADER not in request.headers:
+        return _noted(request, render(await queue.submit((vote, caller))))
+    claim = read_claim(request, caller, body)
+    return _noted(request, await queue.submit_once((vote, caller), claim, render))
 
 
 async def _cast_sealed(request: Request, body: SealedVoteBody, caller: Caller | None) -> Response:
     battle_id = verify_battle_token(request, body.token, caller)
     if caller is not None and caller.binding and (body.annotator is None or not caller.may_vote_as(body.annotator)):
         raise ForeignAnnotatorError("this ingest token may vote for one annotator only: state it as `annotator`")
-    vote = SealedVote(battle_id, body.outcome, body.annotator)
-    receipt = await services_of(request).vote_queue.submit(vote)
-    note_votes(request.scope, {receipt.status: 1})
-    return respond(_render(request, receipt))
+    return _noted(request, _respond(request, await services_of(request).vote_queue.submit((body, battle_id))))
 
 
 @router.post(
@@ -147,10 +147,11 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
             claim = await run_in_threadpool(read_claim, request, caller, body)
         async with database_turn(request):
             response, counts = await run_in_threadpool(
-                record_batch, services, body, caller, claim, count=_token_count(request, caller)
-            )
+                record_batch, services.database, services.known_names, body, caller,
+                once=partial(run_once, claim=claim), count=_token_count(request, caller),
+            )  # fmt: skip
     note_votes(request.scope, counts)
-    return respond(response)
+    return response
 
 
 def _token_count(request: Request, caller: Caller) -> Callable[[Counter[str]], None]:
@@ -161,17 +162,22 @@ def _token_count(request: Request, caller: Caller) -> Callable[[Counter[str]], N
     return lambda votes: from_thread.run_sync(limits.count_token_votes, request.scope, caller, votes)
 
 
-def _render(request: Request, receipt: VoteReceipt) -> StoredResponse:
+def _noted(request: Request, response: Response) -> Response:
+    replayed = REPLAYED in response.headers
+    note_votes(request.scope, {} if replayed else {_STATUS_ANSWERED[response.status_code]: 1})
+    return response
+
+
+def _respond(request: Request, receipt: VoteReceipt) -> Response:
     assert receipt.id is not None  # noqa: S101  only an invalid vote has none, and the queue has refused it
     if receipt.status == "conflict":
-        problem = problem_response(request.scope, VoteConflictError(receipt.detail or "", receipt.id))
-        return StoredResponse(problem.status_code, bytes(problem.body))
+        return problem_response(request.scope, VoteConflictError(receipt.detail or "", receipt.id))
     if receipt.status == "created" and receipt.replaces is None and receipt.left is None:
         # Nearly every vote. An instance of `RecordedVoteAnswer` would take six times as long.
-        return StoredResponse(201, to_json({"id": receipt.id, "status": "created"}))
+        return Response(to_json({"id": receipt.id, "status": "created"}), 201, media_type="application/json")
     answer = RecordedVoteAnswer.model_validate(receipt, from_attributes=True)
     status = 201 if receipt.status == "created" else 200
-    return StoredResponse(status, answer.model_dump_json(exclude_none=True).encode())
+    return Response(answer.model_dump_json(exclude_none=True), status, media_type="application/json")
 
 
 @retractions_router.get(

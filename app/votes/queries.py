@@ -1,45 +1,29 @@
 """Votes are added, never changed. One statement adds many; another finds the votes that kept some of them out.
 
-Retractions are rows beside the votes, which stay on record; so are replacements by a later vote.
+Votes by tokens are added as their battles end. Replacements by a later vote are rows beside the votes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Label,
-    RowMapping,
     Text,
-    Uuid,
     cast,
     func,
-    insert,
-    literal,
-    or_,
     select,
-    update,
 )
 
 from app.database.arrays import array_text
-from app.database.ids import new_id
 from app.database.tables import (
-    annotators,
-    imports,
-    models,
-    retracted_votes,
-    retractions,
     votes,
-    withdrawn_retractions,
 )
 from app.snapshots.vote_sets import is_retracted, is_retracted_sql
-
-# The number must differ from other locks' numbers.
-_RETRACTIONS_LOCK = 20_261_122
 
 Pair = tuple[str, int]
 """A battle, and the number of an annotator who voted on it."""
@@ -113,7 +97,7 @@ def insert_votes(conn: Connection, rows: Sequence[VoteRow], *, import_id: UUID |
     """
     fields = zip(VoteRow._fields, zip(*rows, strict=True), strict=True)
     columns: dict[str, list[Any]] = {name: list(values) for name, values in fields}
-    columns["tags"] = [array_text(tags) for tags in columns["tags"]]
+    columns["tags"] = [array_text(tags) if tags else "{}" for tags in columns["tags"]]
     # Nearly always every row is added, and the count shows it. Then no ids have to be sent back and compared.
     if conn.exec_driver_sql(_INSERT, {**columns, "import_id": import_id}).rowcount == len(rows):
         return set()
@@ -128,6 +112,11 @@ def find_votes(conn: Connection, pairs: Iterable[Pair]) -> dict[Pair, RecordedVo
     battles, annotators = zip(*pairs, strict=True)
     rows = conn.exec_driver_sql(_FIND, {"battles": list(battles), "annotators": list(annotators)})
     return {(battle, annotator): RecordedVote(*vote) for battle, annotator, *vote in rows}
+
+
+def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:
+    """Whether any vote on record, retracted or not, meets the condition."""
+    return bool(conn.execute(select(select(votes.c.id).where(meant).exists())).scalar_one())
 
 
 def any_sealed_vote(conn: Connection) -> bool:
@@ -176,116 +165,83 @@ def battle_of() -> Label[str]:
     return func.coalesce(cast(votes.c.sealed_battle_id, Text), votes.c.battle_id).label("battle_id")
 
 
-Target = Literal["vote", "battle", "model", "annotator", "import"]
+_LOCK_BATTLES = """
+SELECT b.id, b.annotator_id, left_model.name, right_model.name, b.vote_id, b.skip_reason,
+       b.expires_at <= clock_timestamp()
+FROM unnest(%(ids)b::uuid[]) AS wanted(id)
+JOIN battles AS b ON b.id = wanted.id
+JOIN models AS left_model ON left_model.id = b.left_id
+JOIN models AS right_model ON right_model.id = b.right_id
+ORDER BY b.id FOR NO KEY UPDATE OF b
+"""
+_FIND_VERDICTS = """
+SELECT DISTINCT ON (v.sealed_battle_id)
+       v.sealed_battle_id, v.id, v.outcome, v.retracted
+FROM (
+    SELECT v.*, {retracted} AS retracted FROM votes AS v WHERE v.sealed_battle_id = ANY(%(ids)b::uuid[])
+) AS v
+ORDER BY v.sealed_battle_id, v.retracted, v.version DESC
+""".replace("{retracted}", is_retracted_sql("v.id"))
+_CAST_VERDICTS = """
+WITH answered AS (
+    UPDATE battles AS b SET vote_id = verdict.vote_id, ended_at = now()
+    FROM unnest(%(battles)b::uuid[], %(votes)b::uuid[], %(outcomes)b::smallint[])
+         AS verdict(battle_id, vote_id, outcome)
+    WHERE b.id = verdict.battle_id
+    RETURNING b.id, b.vote_id, b.annotator_id, b.left_id, b.right_id, b.tags, b.api_key_id, verdict.outcome
+)
+INSERT INTO votes (id, annotator_id, model_a_id, model_b_id, outcome, tags, api_key_id, sealed_battle_id)
+SELECT vote_id, annotator_id, left_id, right_id, outcome, tags, api_key_id, id FROM answered
+"""
 
 
-def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
-    """Return the condition for the votes to retract.
+class LockedBattle(NamedTuple):
+    """A battle, the names of its models, and how it ended, if it did: its vote may be retracted since."""
 
-    `key` is the id of a vote, a battle or an import, or the number of a model or an annotator.
+    id: UUID
+    annotator_id: int
+    left: str
+    right: str
+    vote_id: UUID | None
+    skip_reason: str | None
+    expired: bool
+
+
+class Verdict(NamedTuple):
+    """A vote to add on a battle that is open."""
+
+    battle_id: UUID
+    vote_id: UUID
+    outcome: int
+
+
+class VerdictOnRecord(NamedTuple):
+    """The vote on a battle. Battles of earlier versions may have several: the one that counts, or else the last."""
+
+    id: UUID
+    outcome: int
+    retracted: bool
+
+
+def lock_battles(conn: Connection, ids: Collection[UUID]) -> dict[UUID, LockedBattle]:
+    """Return battles by id, each locked until the transaction ends: no other transaction can end it meanwhile.
+
+    In READ COMMITTED this is what a transaction left that held the lock before.
     """
-    c = votes.c
-    meant: ColumnElement[bool]
-    match target:
-        case "vote":
-            meant = c.id == key
-        case "annotator":
-            meant = c.annotator_id == key
-        case "import":
-            meant = c.import_id == key
-        case "model":
-            meant = or_(c.model_a_id == key, c.model_b_id == key)
-        case "battle":
-            try:
-                meant = or_(c.battle_id == key, c.sealed_battle_id == UUID(key))
-            except ValueError:  # no sealed battle: those have UUIDs
-                meant = c.battle_id == key
-    return meant
+    return {row[0]: LockedBattle(*row) for row in conn.exec_driver_sql(_LOCK_BATTLES, {"ids": list(ids)})}
 
 
-def stop_import(conn: Connection, import_id: UUID, *, detail: str) -> bool:
-    """End an import that still runs, so that it adds no more votes; return whether there is such an import."""
-    statement = select(imports.c.state).where(imports.c.id == import_id).with_for_update()
-    found = conn.execute(statement).scalar_one_or_none()
-    if found in ("queued", "running"):
-        ended = {"state": "failed", "detail": detail, "finished_at": func.clock_timestamp()}
-        conn.execute(update(imports).where(imports.c.id == import_id).values(ended))
-    return found is not None
+def find_verdicts(conn: Connection, battle_ids: Collection[UUID]) -> dict[UUID, VerdictOnRecord]:
+    """Return the votes on battles, by battle. Locked battles get no other vote meanwhile."""
+    if not battle_ids:
+        return {}
+    return {
+        row[0]: VerdictOnRecord(*row[1:]) for row in conn.exec_driver_sql(_FIND_VERDICTS, {"ids": list(battle_ids)})
+    }
 
 
-def any_vote(conn: Connection, meant: ColumnElement[bool]) -> bool:
-    """Whether any vote on record, retracted or not, meets the condition."""
-    return bool(conn.execute(select(select(votes.c.id).where(meant).exists())).scalar_one())
-
-
-def retract(
-    conn: Connection, meant: ColumnElement[bool], *, target: Target, target_id: str, reason: str, retracted_by: str
-) -> RowMapping:
-    """Retract the votes that meet the condition, also those that another retraction covers already.
-
-    Return the retraction; its `votes` are those that counted before. A vote that a retraction of the same target covers
-    is left out, so that a request that is sent twice can be withdrawn once. Call `lock_retractions` before.
-    """
-    retraction_id = new_id()
-    values = {"id": retraction_id, "target": target, "target_id": target_id, "reason": reason, "votes": 0}
-    conn.execute(insert(retractions).values(retracted_by=retracted_by, **values))
-    withdrawn = select(withdrawn_retractions).where(withdrawn_retractions.c.retraction_id == retractions.c.id)
-    same_target = (
-        select(retracted_votes.c.vote_id)
-        .join(retractions, retractions.c.id == retracted_votes.c.retraction_id)
-        .where(
-            retracted_votes.c.vote_id == votes.c.id,
-            retractions.c.target == target,
-            retractions.c.target_id == target_id,
-            ~withdrawn.exists(),
-        )
-    )
-    chosen = (
-        select(votes.c.id, is_retracted(votes.c.id).label("void")).where(meant, ~same_target.exists()).cte("chosen")
-    )
-    added = insert(retracted_votes).from_select(
-        ["vote_id", "retraction_id"], select(chosen.c.id, literal(retraction_id, Uuid))
-    )
-    counted = select(func.count().filter(~chosen.c.void)).select_from(chosen).add_cte(added.cte("added"))
-    n_votes = conn.execute(counted).scalar_one()
-    statement = update(retractions).where(retractions.c.id == retraction_id).values(votes=n_votes)
-    return conn.execute(statement.returning(retractions)).mappings().one()
-
-
-def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
-    """Return a vote with the present names, and what retracted it: `retraction_id` or `replaced_by`."""
-    model_a, model_b = models.alias("model_a"), models.alias("model_b")
-    c, cause = votes.c, retracted_votes.c
-    mine = select(func.min(cause.retraction_id.cast(Text))).where(cause.vote_id == c.id)
-    withdrawn = select(withdrawn_retractions.c.retraction_id)
-    first = cast(mine.where(cause.retraction_id.not_in(withdrawn)).scalar_subquery(), Uuid)  # ids grow with time
-    replaced_by = select(cause.replaced_by).where(cause.vote_id == c.id, cause.replaced_by.is_not(None))
-    columns = [
-        c[name]
-        for name in (
-            "id", "outcome", "voted_at", "received_at", "tags", "metadata", "api_key_id", "import_id",
-        )
-    ]  # fmt: skip
-    statement = (
-        select(
-            *columns,
-            battle_of(),
-            c.sealed_battle_id.is_not(None).label("sealed"),
-            model_a.c.name.label("model_a"),
-            model_b.c.name.label("model_b"),
-            annotators.c.key.label("annotator"),
-            annotators.c.public_id.label("annotator_id"),
-            first.label("retraction_id"),
-            replaced_by.scalar_subquery().label("replaced_by"),
-        )
-        .join_from(votes, annotators, annotators.c.id == c.annotator_id)
-        .join(model_a, model_a.c.id == c.model_a_id)
-        .join(model_b, model_b.c.id == c.model_b_id)
-        .where(c.id == vote_id)
-    )
-    return conn.execute(statement).mappings().one_or_none()
-
-
-def lock_retractions(conn: Connection) -> None:
-    """Wait until no other transaction retracts votes or withdraws a retraction."""
-    conn.execute(select(func.pg_advisory_xact_lock(_RETRACTIONS_LOCK)))
+def insert_verdicts(conn: Connection, verdicts: Sequence[Verdict]) -> None:
+    """Add votes on battles that are locked and open, and end the battles."""
+    battles, votes, outcomes = (list(column) for column in zip(*verdicts, strict=True))
+    values = {"battles": battles, "votes": votes, "outcomes": outcomes}
+    conn.exec_driver_sql(_CAST_VERDICTS, values)

@@ -7,7 +7,11 @@ from sqlalchemy import Connection
 
 from app.policy.service import current_policy
 from app.votes.queries import Pair, RecordedVote, VoteRow, find_votes, insert_votes, lock_pairs, retract_replaced
-from app.votes.receipts import MAX_REPLACEMENTS, TOO_MANY_VERSIONS, VoteReceipt
+from app.votes.schemas import VoteReceipt
+
+MAX_REPLACEMENTS = 1_000
+"""How often an annotator may change the verdict on a battle."""
+TOO_MANY_VERSIONS = "the vote on record is retracted, and the annotator has changed the verdict too often"
 
 
 def receive_repeated(

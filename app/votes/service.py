@@ -4,27 +4,66 @@ import json
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection
 
+from app.api.group_commit import COMMIT_SIZE, GroupCommit
+from app.api.problems import invalid_input
+from app.auth.callers import Caller
+from app.database.engine import Database
 from app.database.ids import new_id
+from app.errors import StableArenaError
 from app.naming.known_names import Known, KnownNames
 from app.naming.service import resolve_annotators, resolve_models
 from app.votes.queries import VoteRow, insert_votes
-from app.votes.receipts import VoteReceipt, invalid_receipt
 from app.votes.repeats import receive_repeated
 from app.votes.rules import OUTCOMES, model_errors
-from app.votes.schemas import Vote
+from app.votes.schemas import SealedVoteBody, Vote, VoteReceipt
+from app.votes.sealed import cast_sealed_votes
+
+Sent = tuple[Vote, Caller]
+"""A vote and who sent it. One that a token of a key sent adds no models."""
+Queued = Sent | tuple[SealedVoteBody, UUID]
+"""A vote that names its models, or a vote by the token of this battle."""
 
 
-class Submission(NamedTuple):
-    """A vote and the API key that sent it. One that a token of the key sent adds no models."""
+class VoteQueue(GroupCommit[Queued, VoteReceipt]):
+    """Single votes, which share commits."""
 
-    vote: Vote
-    api_key_id: UUID | None = None
-    by_token: bool = False
+    def __init__(
+        self,
+        database: Database,
+        *,
+        queue_size: int,
+        commit_size: int = COMMIT_SIZE,
+        names: KnownNames | None = None,
+    ) -> None:
+        self._names = names or KnownNames(database)
+        super().__init__(database, self._look_up, what="votes", queue_size=queue_size, commit_size=commit_size)
+
+    def _look_up(self, group: Sequence[Queued]) -> "partial[Sequence[VoteReceipt | StableArenaError]]":
+        votes = [vote for vote, _ in group if isinstance(vote, Vote)]
+        named = {vote.annotator for vote, _ in group if isinstance(vote, SealedVoteBody) and vote.annotator}
+        return partial(_record, known=look_up_names(self._names, votes, named))
+
+
+def _record(conn: Connection, group: Sequence[Queued], known: Known) -> Sequence[VoteReceipt | StableArenaError]:
+    plain, sealed = {}, {}
+    for place, (vote, origin) in enumerate(group):
+        if isinstance(vote, Vote) and isinstance(origin, Caller):
+            plain[place] = vote, origin
+        elif isinstance(vote, SealedVoteBody) and isinstance(origin, UUID):
+            sealed[place] = vote, origin
+    outcomes: dict[int, VoteReceipt | StableArenaError] = {}
+    if plain:
+        receipts = record_votes(conn, list(plain.values()), known)
+        for place, receipt in zip(plain, receipts, strict=True):
+            outcomes[place] = receipt if receipt.status != "invalid" else invalid_input(receipt.errors)
+    if sealed:
+        outcomes.update(zip(sealed, cast_sealed_votes(conn, list(sealed.values()), known.annotators), strict=True))
+    return [outcomes[place] for place in range(len(group))]
 
 
 def look_up_names(names: KnownNames, votes: Sequence[Vote], annotators: AbstractSet[str] = frozenset()) -> Known:
@@ -33,7 +72,7 @@ def look_up_names(names: KnownNames, votes: Sequence[Vote], annotators: Abstract
     return names.look_up(models, {*annotators, *(vote.annotator for vote in votes)})
 
 
-def record_votes(conn: Connection, submissions: Sequence[Submission], known: Known) -> list[VoteReceipt]:
+def record_votes(conn: Connection, sent: Sequence[Sent], known: Known) -> list[VoteReceipt]:
     """Record votes and return what became of each, in order.
 
     An annotator votes once on a battle. The same verdict again, sides swapped or not, is a duplicate. Another verdict
@@ -41,32 +80,32 @@ def record_votes(conn: Connection, submissions: Sequence[Submission], known: Kno
 
     Needs a READ COMMITTED transaction. A name that is not in `known` is read here, and added if it is new.
     """
-    pairs, receipts = _number_models(conn, submissions, known)
+    pairs, receipts = _number_models(conn, sent, known)
     if not pairs:
-        return [receipts[i] for i in range(len(submissions))]
+        return [receipts[i] for i in range(len(sent))]
     annotators: Mapping[str, int] = known.annotators
-    if unknown := {submissions[i].vote.annotator for i in pairs if submissions[i].vote.annotator not in annotators}:
+    if unknown := {sent[i][0].annotator for i in pairs if sent[i][0].annotator not in annotators}:
         annotators = ChainMap(resolve_annotators(conn, unknown), known.annotators)
-    rows = [_row(submissions[i], pair, annotators) for i, pair in pairs.items()]
+    rows = [_row(*sent[i], pair, annotators) for i, pair in pairs.items()]
     # Writers that insert the same battles in the same order wait for each other instead of deadlocking.
     left_out = insert_votes(conn, sorted(rows, key=lambda row: (row.battle_id or "", row.annotator_id)))
     repeated = receive_repeated(conn, [row for row in rows if row.id in left_out]) if left_out else {}
     for i, row in zip(pairs, rows, strict=True):
         receipts[i] = repeated.get(row.id) or VoteReceipt("created", row.id)
-    return [receipts[i] for i in range(len(submissions))]
+    return [receipts[i] for i in range(len(sent))]
 
 
 def _number_models(
-    conn: Connection, submissions: Sequence[Submission], known: Known
+    conn: Connection, sent: Sequence[Sent], known: Known
 ) -> tuple[dict[int, tuple[int, int]], dict[int, VoteReceipt]]:
     """Return the two models of each vote by its place, and the receipts of votes whose models cannot be recorded."""
     pairs: dict[int, tuple[int, int]] = {}
     invalid: dict[int, VoteReceipt] = {}
     unknown = []
-    for i, (vote, _, by_token) in enumerate(submissions):
+    for i, (vote, caller) in enumerate(sent):
         a, b = known.models.get(vote.model_a), known.models.get(vote.model_b)
         if a is None or b is None:
-            unknown.append((i, vote, by_token))
+            unknown.append((i, vote, caller.token_id is not None))
         else:
             pairs[i] = a, b
     if not unknown:
@@ -81,14 +120,13 @@ def _number_models(
         a, b = found.number(vote.model_a, vote.voted_at), found.number(vote.model_b, vote.voted_at)
         if a is None or b is None or a == b:
             errors = model_errors(found, vote.model_a, vote.model_b, vote.voted_at, by_token=by_token)
-            invalid[i] = invalid_receipt(errors)
+            invalid[i] = VoteReceipt.invalid(errors)
         else:
             pairs[i] = a, b
     return dict(sorted(pairs.items())), invalid
 
 
-def _row(submission: Submission, models: tuple[int, int], annotators: Mapping[str, int]) -> VoteRow:
-    vote = submission.vote
+def _row(vote: Vote, caller: Caller, models: tuple[int, int], annotators: Mapping[str, int]) -> VoteRow:
     return VoteRow(
         new_id(),
         annotators[vote.annotator],
@@ -98,5 +136,5 @@ def _row(submission: Submission, models: tuple[int, int], annotators: Mapping[st
         vote.voted_at,
         vote.tags,
         json.dumps(vote.metadata, ensure_ascii=False) if vote.metadata else None,
-        submission.api_key_id,
+        caller.key_id,
     )

@@ -19,7 +19,8 @@ from app.naming.pseudonyms import STORED, Pseudonyms
 from app.naming.service import Naming, PseudonymKeyMissingError, RawKeysStoredError, require_pseudonym_key
 from app.settings import Settings
 from app.votes.schemas import Vote
-from app.votes.service import Submission, record_votes
+from app.votes.service import record_votes
+from tests.fixtures.crowds import SENDER
 
 SECRETS = {1: b"the first secret, 32 bytes at least", 2: b"the second secret, 32 bytes at least"}
 
@@ -45,7 +46,7 @@ def vote(annotator: str) -> Vote:
 
 def record(database: Database, *annotators: str) -> None:
     with database.begin() as conn:
-        receipts = record_votes(conn, [Submission(vote(name)) for name in annotators], Known())
+        receipts = record_votes(conn, [(vote(name), SENDER) for name in annotators], Known())
         assert {receipt.status for receipt in receipts} == {"created"}
 
 
@@ -166,7 +167,7 @@ def test_raw_keys_are_not_stored_beside_pseudonyms_for_want_of_the_secret(
     with database.read() as conn, pytest.raises(PseudonymKeyMissingError, match="STABLE_ARENA_PSEUDONYM_KEY"):
         require_pseudonym_key(conn)
     with pytest.raises(PseudonymKeyMissingError), database.begin() as conn:
-        record_votes(conn, [Submission(vote("ann"))], Known())
+        record_votes(conn, [(vote("ann"), SENDER)], Known())
     assert len(stored_keys(database)) == 1
     with Database(database_url, connection_options=Naming(raw_beside=True).connection_options) as allowed:
         record(allowed, "ann")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.api.idempotency.service import IdempotencyClaim, IdempotencyInFlightError, StoredResponse, run_once
+from app.api.idempotency import REPLAYED, IdempotencyClaim, IdempotencyInFlightError, run_once
 from app.auth.keys import create_key
 from app.database.engine import Database
 
@@ -114,7 +114,7 @@ def test_fifty_at_once_are_one_request(ask: Ask, database: Database, assert_prob
 def test_a_key_in_use_by_another_replica(ask: Ask, database: Database, assert_problem: Ask) -> None:
     with database.begin() as conn:
         key_id = conn.execute(text("SELECT id FROM api_keys WHERE name = 'admin key'")).scalar_one()
-        run_once(conn, IdempotencyClaim(key_id, "k", b"other"), lambda: StoredResponse(200, b"{}"))
+        run_once(conn, lambda: b"{}", claim=IdempotencyClaim(key_id, "k", b"other"))
         for path, body in BODIES.items():
             assert_problem(send(ask, path, body, "k"), 409, "idempotency-in-flight")
         # A request with another key does not wait.
@@ -127,13 +127,13 @@ def test_work_that_fails_leaves_its_key_free(database: Database) -> None:
         record, _ = create_key(conn, "k", ["ingest"])
     claim = IdempotencyClaim(record.id, "k", b"1")
 
-    def fail() -> StoredResponse:
+    def fail() -> bytes:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), database.begin() as conn:
-        run_once(conn, claim, fail)
+        run_once(conn, fail, claim=claim)
     with database.begin() as conn:
-        assert run_once(conn, claim, lambda: StoredResponse(201, b"done")) == StoredResponse(201, b"done")
+        assert run_once(conn, lambda: b"done", claim=claim).body == b"done"
 
 
 def test_a_race_of_transactions_does_the_work_once(database: Database) -> None:
@@ -141,23 +141,24 @@ def test_a_race_of_transactions_does_the_work_once(database: Database) -> None:
         record, _ = create_key(conn, "k", ["ingest"])
     barrier, done = threading.Barrier(50), list[int]()
 
-    def work() -> StoredResponse:
+    def work() -> bytes:
         done.append(1)
-        return StoredResponse(200, b"done")
+        return b"done"
 
-    def run(_: int) -> StoredResponse | None:
+    def run(_: int) -> tuple[int, bytes, bool] | None:
         with database.begin() as conn:
             barrier.wait()
             try:
-                return run_once(conn, IdempotencyClaim(record.id, "k", b"1"), work)
+                response = run_once(conn, work, claim=IdempotencyClaim(record.id, "k", b"1"))
+                return response.status_code, bytes(response.body), REPLAYED in response.headers
             except IdempotencyInFlightError:
                 return None
 
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(run, range(50)))
     assert len(done) == 1
-    assert Counter(answers)[StoredResponse(200, b"done")] == 1
-    assert set(answers) <= {StoredResponse(200, b"done"), StoredResponse(200, b"done", replayed=True), None}
+    assert Counter(answers)[200, b"done", False] == 1
+    assert set(answers) <= {(200, b"done", False), (200, b"done", True), None}
 
 
 def test_answers_are_cleared_away_when_they_are_old(ask: Ask, database: Database) -> None:

@@ -14,9 +14,9 @@ from app.battles.service import BattleReceipt, BattleVotedError, skip_battle
 from app.database.engine import Database
 from app.errors import StableArenaError
 from app.naming.known_names import KnownNames
-from app.votes.queue import VoteQueue
-from app.votes.receipts import VoteReceipt
-from app.votes.sealed.service import BattleSkippedError, SealedVote
+from app.votes.schemas import SEALED_WINNERS, SealedVoteBody, SealedWinner, VoteReceipt
+from app.votes.sealed import BattleSkippedError
+from app.votes.service import VoteQueue
 
 REPLICAS = 3
 
@@ -24,6 +24,10 @@ REPLICAS = 3
 def battle_queue(database: Database) -> BattleQueue:
     names = KnownNames(database)
     return BattleQueue(database, token_seconds=3600, queue_size=1000, commit_size=7, names=names)
+
+
+def verdict(winner: SealedWinner) -> SealedVoteBody:
+    return SealedVoteBody(token="genuine", winner=winner)  # noqa: S106  no secret
 
 
 async def draw(database: Database, count: int) -> list[BattleReceipt]:
@@ -50,7 +54,11 @@ def test_no_battle_is_given_twice_and_no_token_counts_twice(arena: Database) -> 
         assert len(ids) == 30 * REPLICAS
         queues = [VoteQueue(arena, queue_size=1000, commit_size=7) for _ in range(REPLICAS)]
         # Every replica gets a vote on every battle at once, each with another verdict.
-        attempts = [queue.submit(SealedVote(id_, outcome)) for id_ in ids for outcome, queue in enumerate(queues)]
+        attempts = [
+            queue.submit((verdict(winner), id_))
+            for id_ in ids
+            for winner, queue in zip(SEALED_WINNERS, queues, strict=False)
+        ]
         results = await asyncio.gather(*attempts, return_exceptions=True)
         for queue in queues:
             await queue.close()
@@ -85,7 +93,7 @@ def test_a_battle_ends_by_a_vote_or_by_a_skip(arena: Database) -> None:
         skipping.start()
         for battle in reversed(battles):
             try:
-                await queue.submit(SealedVote(battle.id, 0))
+                await queue.submit((verdict("left"), battle.id))
             except BattleSkippedError:
                 continue
             ends[battle.id].append("voted")

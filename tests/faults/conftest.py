@@ -23,7 +23,8 @@ from app.naming.known_names import Known
 from app.refits.service import request_refit
 from app.settings import Settings
 from app.votes.schemas import Vote
-from app.votes.service import Submission, record_votes
+from app.votes.service import record_votes
+from tests.fixtures.crowds import SENDER
 from tests.fixtures.crowds import crowd_votes as crowd_of
 from tests.fixtures.waiting import wait_until
 
@@ -62,7 +63,7 @@ def crowd_votes() -> list[dict[str, str]]:
 def crowd(database: Database, crowd_votes: list[dict[str, str]]) -> None:
     """Their votes, on record."""
     with database.begin() as conn:
-        receipts = record_votes(conn, [Submission(Vote.model_validate(vote)) for vote in crowd_votes], Known())
+        receipts = record_votes(conn, [(Vote.model_validate(vote), SENDER) for vote in crowd_votes], Known())
     assert {receipt.status for receipt in receipts} == {"created"}
 
 

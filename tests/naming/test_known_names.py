@@ -10,7 +10,8 @@ from app.naming import known_names
 from app.naming.aliases import insert_alias
 from app.naming.known_names import Known, KnownNames
 from app.votes.schemas import Vote
-from app.votes.service import Submission, look_up_names, record_votes
+from app.votes.service import look_up_names, record_votes
+from tests.fixtures.crowds import SENDER
 
 VOTE = Vote(model_a="a", model_b="b", winner="tie", annotator="judge")
 
@@ -30,7 +31,7 @@ def statements(database: Database) -> Iterator[list[str]]:
 
 def record(database: Database, *votes: Vote) -> None:
     with database.begin() as conn:
-        record_votes(conn, [Submission(vote) for vote in votes], Known())
+        record_votes(conn, [(vote, SENDER) for vote in votes], Known())
 
 
 def numbers(database: Database, table: str, column: str) -> dict[str, int]:
@@ -55,14 +56,14 @@ def test_a_vote_on_known_names_is_one_statement(database: Database, statements: 
     known = look_up_names(KnownNames(database), [VOTE])
     statements.clear()
     with database.begin() as conn:
-        assert [each.status for each in record_votes(conn, [Submission(VOTE)] * 3, known)] == ["created"] * 3
+        assert [each.status for each in record_votes(conn, [(VOTE, SENDER)] * 3, known)] == ["created"] * 3
     assert len(statements) == 1
 
 
 def test_what_is_rolled_back_is_not_remembered(database: Database) -> None:
     names = KnownNames(database)
     with database.begin() as conn:
-        record_votes(conn, [Submission(VOTE)], Known())
+        record_votes(conn, [(VOTE, SENDER)], Known())
         known = look_up_names(names, [VOTE])
         assert (known.models, known.annotators) == ({}, {})
         conn.get_transaction().rollback()  # type: ignore[union-attr]  # begin() has begun it
@@ -96,7 +97,7 @@ def test_a_name_with_aliases_is_read_for_every_group_of_votes(database: Database
         assert known.models["a"] is None
         statements.clear()
         with database.begin() as conn:
-            (receipt,) = record_votes(conn, [Submission(vote)], known)
+            (receipt,) = record_votes(conn, [(vote, SENDER)], known)
             stored = conn.execute(
                 text("SELECT name FROM models JOIN votes ON models.id = model_a_id WHERE votes.id = :id"),
                 {"id": receipt.id},

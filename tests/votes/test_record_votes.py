@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from app.naming.known_names import Known
-from app.votes.receipts import VoteReceipt
-from app.votes.schemas import Vote
-from app.votes.service import Submission, record_votes
+from app.votes.schemas import Vote, VoteReceipt
+from app.votes.service import record_votes
+from tests.fixtures.crowds import SENDER
 
 VOTE = Vote(model_a="a", model_b="b", winner="model_a", annotator="judge", battle_id="battle")
 
@@ -23,7 +23,7 @@ SWAPPED = changed(model_a="b", model_b="a", winner="model_b")
 
 
 def record(conn: Connection, *votes: Vote) -> list[VoteReceipt]:
-    return record_votes(conn, [Submission(vote) for vote in votes], Known())
+    return record_votes(conn, [(vote, SENDER) for vote in votes], Known())
 
 
 def stored(conn: Connection) -> list[Any]:

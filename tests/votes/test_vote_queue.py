@@ -8,14 +8,14 @@ from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DataError
 
 from app.api.group_commit import QueueFullError, ShuttingDownError
+from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.errors import DatabaseContendedError
 from app.naming.known_names import Known
-from app.votes import queue as ingest
-from app.votes.queue import VoteQueue
-from app.votes.receipts import VoteReceipt
-from app.votes.schemas import Vote
-from app.votes.service import Submission
+from app.votes import service as ingest
+from app.votes.schemas import Vote, VoteReceipt
+from app.votes.service import VoteQueue
+from tests.fixtures.crowds import SENDER
 
 
 def vote(number: int) -> Vote:
@@ -55,7 +55,7 @@ async def until_writing(held: HeldDatabase) -> None:
 
 
 async def submit_all(queue: VoteQueue, votes: list[Vote]) -> list[VoteReceipt | BaseException]:
-    return await asyncio.gather(*(queue.submit(Submission(one)) for one in votes), return_exceptions=True)
+    return await asyncio.gather(*(queue.submit((one, SENDER)) for one in votes), return_exceptions=True)
 
 
 def statuses(results: list[VoteReceipt | BaseException]) -> list[str]:
@@ -65,7 +65,7 @@ def statuses(results: list[VoteReceipt | BaseException]) -> list[str]:
 def test_what_arrives_during_a_write_shares_the_next(held: HeldDatabase) -> None:
     async def run() -> None:
         queue = VoteQueue(held, queue_size=1000, commit_size=30)
-        first = asyncio.create_task(queue.submit(Submission(vote(0))))
+        first = asyncio.create_task(queue.submit((vote(0), SENDER)))
         await until_writing(held)
         rest = asyncio.create_task(submit_all(queue, [vote(i) for i in range(1, 51)]))
         await asyncio.sleep(0)
@@ -83,9 +83,9 @@ def test_requests_that_have_arrived_share_the_write_of_the_first(held: HeldDatab
     async def run() -> None:
         queue = VoteQueue(held, queue_size=100, commit_size=100)
         held.go.set()
-        first = asyncio.create_task(queue.submit(Submission(vote(0))))
+        first = asyncio.create_task(queue.submit((vote(0), SENDER)))
         await asyncio.sleep(0)  # it waits, and the second request is read
-        second = asyncio.create_task(queue.submit(Submission(vote(1))))
+        second = asyncio.create_task(queue.submit((vote(1), SENDER)))
         assert [(await one).status for one in (first, second)] == ["created"] * 2
         await queue.close()
 
@@ -96,12 +96,12 @@ def test_requests_that_have_arrived_share_the_write_of_the_first(held: HeldDatab
 def test_a_full_queue_refuses_at_once(held: HeldDatabase) -> None:
     async def run() -> None:
         queue = VoteQueue(held, queue_size=2, commit_size=2)
-        first = asyncio.create_task(queue.submit(Submission(vote(0))))
+        first = asyncio.create_task(queue.submit((vote(0), SENDER)))
         await until_writing(held)
-        waiting = [asyncio.create_task(queue.submit(Submission(vote(i)))) for i in (1, 2)]
+        waiting = [asyncio.create_task(queue.submit((vote(i), SENDER))) for i in (1, 2)]
         await asyncio.sleep(0)
         with pytest.raises(QueueFullError):
-            await queue.submit(Submission(vote(3)))
+            await queue.submit((vote(3), SENDER))
         held.go.set()
         assert {(await one).status for one in (first, *waiting)} == {"created"}
         await queue.close()
@@ -118,7 +118,7 @@ def test_closing_writes_what_was_taken(held: HeldDatabase) -> None:
         closing = asyncio.create_task(queue.close())
         await asyncio.sleep(0)
         with pytest.raises(ShuttingDownError):
-            await queue.submit(Submission(vote(99)))
+            await queue.submit((vote(99), SENDER))
         held.go.set()
         await closing
         assert statuses(await taken) == ["created"] * 25
@@ -130,10 +130,10 @@ def test_closing_writes_what_was_taken(held: HeldDatabase) -> None:
 def test_a_caller_who_leaves_before_the_write_leaves_no_vote(held: HeldDatabase) -> None:
     async def run() -> None:
         queue = VoteQueue(held, queue_size=100, commit_size=10)
-        writing, waiting, other = (asyncio.create_task(queue.submit(Submission(vote(i)))) for i in range(3))
+        writing, waiting, other = (asyncio.create_task(queue.submit((vote(i), SENDER))) for i in range(3))
         await until_writing(held)
         # The first group took all three; what comes now waits for the next.
-        late, staying = (asyncio.create_task(queue.submit(Submission(vote(i)))) for i in (3, 4))
+        late, staying = (asyncio.create_task(queue.submit((vote(i), SENDER))) for i in (3, 4))
         await asyncio.sleep(0)
         waiting.cancel()
         late.cancel()
@@ -159,7 +159,7 @@ def test_neighbours_of_a_vote_that_breaks_the_statement_are_recorded(
 ) -> None:
     record = ingest.record_votes
 
-    def fail(conn: Connection, submissions: list[Submission], known: Known) -> list[VoteReceipt]:
+    def fail(conn: Connection, submissions: list[tuple[Vote, Caller]], known: Known) -> list[VoteReceipt]:
         receipts = record(conn, submissions, known)
         if any(one.vote.annotator == f"k{place}" for one in submissions):
             raise failure
@@ -183,7 +183,7 @@ def test_a_deadlock_that_passes_is_not_reported(database: Database, monkeypatch:
     record = ingest.record_votes
     failures = iter([DatabaseContendedError("deadlock")])
 
-    def fail_once(conn: Connection, submissions: list[Submission], known: Known) -> list[VoteReceipt]:
+    def fail_once(conn: Connection, submissions: list[tuple[Vote, Caller]], known: Known) -> list[VoteReceipt]:
         for failure in failures:
             raise failure
         return record(conn, submissions, known)

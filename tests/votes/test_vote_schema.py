@@ -14,8 +14,9 @@ from app.guard.bodies import SMALL
 from app.guard.errors import MalformedBodyError
 from app.naming.names import name_error
 from app.votes import schemas
+from app.votes.batches import MAX_EXPLAINED, MAX_PLACES, parse_batch
 from app.votes.rules import MAX_METADATA_LENGTH, MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES
-from app.votes.schemas import MAX_BATCH, MAX_EXPLAINED, MAX_PLACES, Vote, parse_batch, parse_vote
+from app.votes.schemas import MAX_BATCH, Vote, parse_as
 
 VOTE = {"model_a": "a", "model_b": "b", "winner": "model_a", "annotator": "judge"}
 LATE = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
@@ -54,7 +55,7 @@ INVALID = [
 def test_an_invalid_vote_is_refused_with_its_place(change: dict[str, Any], pointer: str) -> None:
     vote = {**VOTE, **change}
     with pytest.raises(BadInputError) as caught:
-        parse_vote(json.dumps(vote).encode())
+        parse_as(Vote, json.dumps(vote).encode())
     assert [error.pointer for error in caught.value.errors] == [pointer]
     first, second = parse_batch(json.dumps({"votes": [vote, VOTE]}).encode())
     assert isinstance(first, tuple)
@@ -66,18 +67,18 @@ def test_an_invalid_vote_is_refused_with_its_place(change: dict[str, Any], point
 def test_half_of_a_surrogate_pair_is_not_json(word: Any) -> None:
     name = "annotator" if isinstance(word, str) else "metadata"
     with pytest.raises(MalformedBodyError):
-        parse_vote(json.dumps({**VOTE, name: word}).encode())
+        parse_as(Vote, json.dumps({**VOTE, name: word}).encode())
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_number_that_json_does_not_know_is_refused(number: str) -> None:
     with pytest.raises(BadInputError, match="/metadata: must not contain NaN or Infinity"):
-        parse_vote(json.dumps({**VOTE, "metadata": {"x": [0]}}).replace("[0]", f"[{number}]").encode())
+        parse_as(Vote, json.dumps({**VOTE, "metadata": {"x": [0]}}).replace("[0]", f"[{number}]").encode())
 
 
 def test_a_name_says_what_it_must_not_be() -> None:
     with pytest.raises(BadInputError, match="must not be blank, start or end with a blank, or contain control"):
-        parse_vote(json.dumps({**VOTE, "model_a": " a"}).encode())
+        parse_as(Vote, json.dumps({**VOTE, "model_a": " a"}).encode())
 
 
 @given(
@@ -104,10 +105,10 @@ def test_a_vote_of_the_future_is_refused_beyond_the_skew_of_clocks() -> None:
         body = json.dumps({**VOTE, "voted_at": (now + ahead).isoformat()}).encode()
         (item,) = parse_batch(b'{"votes":[' + body + b"]}")
         if not refused:
-            assert parse_vote(body).voted_at == item.voted_at == now + ahead  # type: ignore[union-attr]
+            assert parse_as(Vote, body).voted_at == item.voted_at == now + ahead  # type: ignore[union-attr]
             continue
         with pytest.raises(BadInputError, match=r"/voted_at: must not lie in the future, by more than 5 minutes"):
-            parse_vote(body)
+            parse_as(Vote, body)
         assert isinstance(item, tuple)
         assert item[0].pointer == "/voted_at"
 
@@ -181,7 +182,7 @@ def test_a_vote_as_long_as_any_is_taken() -> None:
 def test_metadata_with_too_many_values_is_refused_by_number() -> None:
     metadata = {str(i): [] for i in range(MAX_METADATA_VALUES + 1)}
     with pytest.raises(BadInputError, match=rf"/metadata: .*must have at most {MAX_METADATA_VALUES} values"):
-        parse_vote(json.dumps({**VOTE, "metadata": metadata}).encode())
+        parse_as(Vote, json.dumps({**VOTE, "metadata": metadata}).encode())
     (errors,) = parse_batch(batch(json.dumps({**VOTE, "metadata": metadata})))
     assert isinstance(errors, tuple)
     assert [error.pointer for error in errors] == ["/metadata"]

@@ -15,7 +15,7 @@ from app.imports.local import import_file
 from app.imports.service import ImportOptions
 from app.refits.reproduce import reproduce
 from app.snapshots.vote_sets import is_retracted
-from app.votes import receipts, repeats
+from app.votes import repeats
 
 Ask = Callable[..., Any]
 
@@ -100,8 +100,8 @@ def test_of_votes_at_once_on_a_freed_battle_one_counts(ask: Ask, post: Ask, retr
 def test_a_battle_is_not_freed_for_ever(
     ask: Ask, post: Ask, retract: Ask, assert_problem: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert repeats.MAX_REPLACEMENTS == 1_000
     monkeypatch.setattr(repeats, "MAX_REPLACEMENTS", 1)
-    assert receipts.MAX_REPLACEMENTS == 1_000
     for _ in range(2):
         retract(post())
     assert "too often" in assert_problem(ask("POST", "/votes", json=VOTE), 409, "vote-conflict")["detail"]

@@ -1,13 +1,42 @@
-"""Withdrawn retractions: rows beside the retractions, which stay on record."""
+"""Retractions are rows beside the votes, which stay on record; their withdrawals are rows beside the retractions."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, Select, insert, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Text,
+    Uuid,
+    cast,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
-from app.database.tables import retractions, withdrawn_retractions
-from app.snapshots.vote_sets import is_retracted_sql
+from app.database.ids import new_id
+from app.database.tables import (
+    annotators,
+    imports,
+    models,
+    retracted_votes,
+    retractions,
+    votes,
+    withdrawn_retractions,
+)
+from app.snapshots.vote_sets import is_retracted, is_retracted_sql
+from app.votes.queries import battle_of
+
+# The number must differ from other locks' numbers.
+_RETRACTIONS_LOCK = 20_261_122
+
+Target = Literal["vote", "battle", "model", "annotator", "import"]
 
 # Adding a vote on a battle that has one takes this lock too: see `lock_pairs`. A sealed battle takes one vote.
 _LOCK_PAIRS = """
@@ -41,6 +70,113 @@ _SAME_BATTLE = (
     "v.battle_id = own.battle_id AND v.annotator_id = own.annotator_id",
     "v.sealed_battle_id = own.sealed_battle_id",  # voted on anew under an earlier version
 )
+
+
+def votes_of(target: Target, key: Any) -> ColumnElement[bool]:
+    """Return the condition for the votes to retract.
+
+    `key` is the id of a vote, a battle or an import, or the number of a model or an annotator.
+    """
+    c = votes.c
+    meant: ColumnElement[bool]
+    match target:
+        case "vote":
+            meant = c.id == key
+        case "annotator":
+            meant = c.annotator_id == key
+        case "import":
+            meant = c.import_id == key
+        case "model":
+            meant = or_(c.model_a_id == key, c.model_b_id == key)
+        case "battle":
+            try:
+                meant = or_(c.battle_id == key, c.sealed_battle_id == UUID(key))
+            except ValueError:  # no sealed battle: those have UUIDs
+                meant = c.battle_id == key
+    return meant
+
+
+def stop_import(conn: Connection, import_id: UUID, *, detail: str) -> bool:
+    """End an import that still runs, so that it adds no more votes; return whether there is such an import."""
+    statement = select(imports.c.state).where(imports.c.id == import_id).with_for_update()
+    found = conn.execute(statement).scalar_one_or_none()
+    if found in ("queued", "running"):
+        ended = {"state": "failed", "detail": detail, "finished_at": func.clock_timestamp()}
+        conn.execute(update(imports).where(imports.c.id == import_id).values(ended))
+    return found is not None
+
+
+def retract(
+    conn: Connection, meant: ColumnElement[bool], *, target: Target, target_id: str, reason: str, retracted_by: str
+) -> RowMapping:
+    """Retract the votes that meet the condition, also those that another retraction covers already.
+
+    Return the retraction; its `votes` are those that counted before. A vote that a retraction of the same target covers
+    is left out, so that a request that is sent twice can be withdrawn once. Call `lock_retractions` before.
+    """
+    retraction_id = new_id()
+    values = {"id": retraction_id, "target": target, "target_id": target_id, "reason": reason, "votes": 0}
+    conn.execute(insert(retractions).values(retracted_by=retracted_by, **values))
+    withdrawn = select(withdrawn_retractions).where(withdrawn_retractions.c.retraction_id == retractions.c.id)
+    same_target = (
+        select(retracted_votes.c.vote_id)
+        .join(retractions, retractions.c.id == retracted_votes.c.retraction_id)
+        .where(
+            retracted_votes.c.vote_id == votes.c.id,
+            retractions.c.target == target,
+            retractions.c.target_id == target_id,
+            ~withdrawn.exists(),
+        )
+    )
+    chosen = (
+        select(votes.c.id, is_retracted(votes.c.id).label("void")).where(meant, ~same_target.exists()).cte("chosen")
+    )
+    added = insert(retracted_votes).from_select(
+        ["vote_id", "retraction_id"], select(chosen.c.id, literal(retraction_id, Uuid))
+    )
+    counted = select(func.count().filter(~chosen.c.void)).select_from(chosen).add_cte(added.cte("added"))
+    n_votes = conn.execute(counted).scalar_one()
+    statement = update(retractions).where(retractions.c.id == retraction_id).values(votes=n_votes)
+    return conn.execute(statement.returning(retractions)).mappings().one()
+
+
+def get_vote(conn: Connection, vote_id: UUID) -> RowMapping | None:
+    """Return a vote with the present names, and what retracted it: `retraction_id` or `replaced_by`."""
+    model_a, model_b = models.alias("model_a"), models.alias("model_b")
+    c, cause = votes.c, retracted_votes.c
+    mine = select(func.min(cause.retraction_id.cast(Text))).where(cause.vote_id == c.id)
+    withdrawn = select(withdrawn_retractions.c.retraction_id)
+    first = cast(mine.where(cause.retraction_id.not_in(withdrawn)).scalar_subquery(), Uuid)  # ids grow with time
+    replaced_by = select(cause.replaced_by).where(cause.vote_id == c.id, cause.replaced_by.is_not(None))
+    columns = [
+        c[name]
+        for name in (
+            "id", "outcome", "voted_at", "received_at", "tags", "metadata", "api_key_id", "import_id",
+        )
+    ]  # fmt: skip
+    statement = (
+        select(
+            *columns,
+            battle_of(),
+            c.sealed_battle_id.is_not(None).label("sealed"),
+            model_a.c.name.label("model_a"),
+            model_b.c.name.label("model_b"),
+            annotators.c.key.label("annotator"),
+            annotators.c.public_id.label("annotator_id"),
+            first.label("retraction_id"),
+            replaced_by.scalar_subquery().label("replaced_by"),
+        )
+        .join_from(votes, annotators, annotators.c.id == c.annotator_id)
+        .join(model_a, model_a.c.id == c.model_a_id)
+        .join(model_b, model_b.c.id == c.model_b_id)
+        .where(c.id == vote_id)
+    )
+    return conn.execute(statement).mappings().one_or_none()
+
+
+def lock_retractions(conn: Connection) -> None:
+    """Wait until no other transaction retracts votes or withdraws a retraction."""
+    conn.execute(select(func.pg_advisory_xact_lock(_RETRACTIONS_LOCK)))
 
 
 def lock_battles_of(conn: Connection, retraction_id: UUID) -> None:

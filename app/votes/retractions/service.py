@@ -12,11 +12,11 @@ from app.auth.callers import Caller
 from app.errors import ConflictError, NotFoundError, ScopeMissingError
 from app.models.service import find_model
 from app.naming.names import name_error
-from app.votes import queries as store
-from app.votes.queries import Target
-from app.votes.retractions import queries as withdrawals
+from app.votes.queries import any_vote
+from app.votes.retractions import queries as store
+from app.votes.retractions.queries import Target
+from app.votes.retractions.schemas import Retraction, VoteOnRecord
 from app.votes.rules import WINNERS
-from app.votes.schemas import Retraction, VoteOnRecord
 
 
 class BattleTakenError(ConflictError):
@@ -85,8 +85,7 @@ def retract_votes(conn: Connection, target: Target, reference: str, *, reason: s
 def list_retractions(conn: Connection, *, limit: int, before: UUID | None = None) -> list[Retraction]:
     """Return retractions, the newest first. `before` is the id of one that only older ones follow."""
     return [
-        Retraction.model_validate(dict(row))
-        for row in withdrawals.list_with_withdrawals(conn, limit=limit, before=before)
+        Retraction.model_validate(dict(row)) for row in store.list_with_withdrawals(conn, limit=limit, before=before)
     ]
 
 
@@ -97,7 +96,7 @@ def find_retraction(conn: Connection, retraction_id: UUID) -> Retraction:
     ------
     NotFoundError
     """
-    row = withdrawals.find_retraction(conn, retraction_id)
+    row = store.find_retraction(conn, retraction_id)
     if row is None:
         raise NotFoundError(f"there is no retraction {retraction_id}")
     return Retraction.model_validate(dict(row))
@@ -120,19 +119,17 @@ def withdraw_retraction(conn: Connection, retraction_id: UUID, *, reason: str, w
     found = find_retraction(conn, retraction_id)
     if found.withdrawn_at is not None:
         return found
-    if found.target == "import" and (again := withdrawals.find_imported_again(conn, UUID(found.target_id))):
+    if found.target == "import" and (again := store.find_imported_again(conn, UUID(found.target_id))):
         raise ConflictError(f"the same file was imported again, by import {again}: undo that one first")
-    withdrawals.lock_battles_of(conn, retraction_id)
-    withdrawals.insert_withdrawal(
-        conn, {"retraction_id": retraction_id, "reason": reason, "withdrawn_by": withdrawn_by}
-    )
-    if rival := withdrawals.find_rival(conn, retraction_id):
+    store.lock_battles_of(conn, retraction_id)
+    store.insert_withdrawal(conn, {"retraction_id": retraction_id, "reason": reason, "withdrawn_by": withdrawn_by})
+    if rival := store.find_rival(conn, retraction_id):
         own, other = rival
         raise BattleTakenError(
             f"vote {own} cannot count again: vote {other} is on the same battle; retract that one first", other
         )
     # Without the reason: people write names into reasons, and the audit log is never changed.
-    detail = {"target": found.target, "votes": withdrawals.count_restored(conn, retraction_id)}
+    detail = {"target": found.target, "votes": store.count_restored(conn, retraction_id)}
     audit.record(
         conn, actor=withdrawn_by, action="votes.retraction.withdraw", subject=str(retraction_id), detail=detail
     )
@@ -156,13 +153,13 @@ def _find_vote(conn: Connection, reference: str) -> tuple[UUID, str]:
         vote_id = UUID(reference)
     except ValueError:
         raise NotFoundError("there is no such vote: votes are named by their ids") from None
-    if not store.any_vote(conn, store.votes_of("vote", vote_id)):
+    if not any_vote(conn, store.votes_of("vote", vote_id)):
         raise NotFoundError(f"there is no vote {vote_id}")
     return vote_id, str(vote_id)
 
 
 def _find_battle(conn: Connection, reference: str) -> tuple[str, str]:
-    if name_error(reference) is not None or not store.any_vote(conn, store.votes_of("battle", reference)):
+    if name_error(reference) is not None or not any_vote(conn, store.votes_of("battle", reference)):
         raise NotFoundError("there is no vote on this battle")
     return reference, reference
 

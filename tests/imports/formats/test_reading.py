@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import BadInputError
 from app.imports.formats import file_sha256, read_vote_file
-from app.votes.schemas import parse_batch
+from app.votes.batches import parse_batch
 
 Write = Callable[[str, str | bytes], Path]
 HEADER = "annotator,model_a,model_b,winner,timestamp,battle_id,tags,metadata\n"

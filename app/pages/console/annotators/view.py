@@ -13,7 +13,7 @@ from app.review.evidence.pace import HASTE, UNUSUAL
 from app.review.evidence.schemas import Agreement, Case, Drift, Gap, Pace, Sides, SurprisingVote, Ties
 from app.review.evidence.summary import describe_drift
 from app.review.schemas import AnnotatorDetail, Impact
-from app.votes.schemas import VoteOnRecord
+from app.votes.retractions.schemas import VoteOnRecord
 
 _MODELS_SHOWN = 12
 _WIDEST = 8.0  # standard deviations at which the bar of a model ends

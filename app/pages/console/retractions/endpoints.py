@@ -11,7 +11,7 @@ from app.errors import ConflictError, NotFoundError
 from app.naming.names import MAX_NAME_LENGTH
 from app.pages.console.rendering import Reader, Reviewer, console_router
 from app.rating.errors import counted
-from app.votes.queries import Target
+from app.votes.retractions.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
 
 router = console_router("retractions")

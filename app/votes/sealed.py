@@ -1,7 +1,6 @@
 """Votes on sealed battles: the token names the battle, and the battle names the models and the annotator."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -9,8 +8,7 @@ from sqlalchemy import Connection
 from app.auth.tokens import ForeignAnnotatorError
 from app.database.ids import new_id
 from app.errors import ConflictError, GoneError, NotFoundError, StableArenaError
-from app.votes.receipts import VoteReceipt
-from app.votes.sealed.queries import (
+from app.votes.queries import (
     LockedBattle,
     Verdict,
     VerdictOnRecord,
@@ -18,6 +16,7 @@ from app.votes.sealed.queries import (
     insert_verdicts,
     lock_battles,
 )
+from app.votes.schemas import SealedVoteBody, VoteReceipt
 
 RETRACTED = "the vote on the battle was retracted after it had revealed the models: ask for another battle"
 
@@ -36,23 +35,8 @@ class BattleSkippedError(ConflictError):
     title = "The battle was skipped"
 
 
-@dataclass(frozen=True, slots=True)
-class SealedVote:
-    """A verdict on the battle of a genuine token.
-
-    Attributes
-    ----------
-    outcome : as votes store it, with the left model as the first
-    annotator : the raw key of the annotator, if the request states it
-    """
-
-    battle_id: UUID
-    outcome: int
-    annotator: str | None = None
-
-
 def cast_sealed_votes(
-    conn: Connection, votes: Sequence[SealedVote], annotators: Mapping[str, int]
+    conn: Connection, votes: Sequence[tuple[SealedVoteBody, UUID]], annotators: Mapping[str, int]
 ) -> list[VoteReceipt | StableArenaError]:
     """Record votes on sealed battles and return what became of each, in order; an error for one that is refused.
 
@@ -62,14 +46,15 @@ def cast_sealed_votes(
 
     Parameters
     ----------
+    votes : each with the battle of its token, which is genuine
     annotators : raw key → number, for the annotators that the votes state and that are on record
     """
-    battles = lock_battles(conn, {vote.battle_id for vote in votes})
+    battles = lock_battles(conn, {battle_id for _, battle_id in votes})
     on_record = find_verdicts(conn, {battle.id for battle in battles.values() if battle.vote_id is not None})
     verdicts: list[Verdict] = []
     results: list[VoteReceipt | StableArenaError] = []
-    for vote in votes:
-        battle = battles.get(vote.battle_id)
+    for vote, battle_id in votes:
+        battle = battles.get(battle_id)
         if battle is None:
             results.append(NotFoundError("the token's battle is not on record"))
             continue
@@ -89,7 +74,7 @@ def cast_sealed_votes(
 
 
 def _refusal(
-    vote: SealedVote, battle: LockedBattle, annotators: Mapping[str, int], *, voted: bool
+    vote: SealedVoteBody, battle: LockedBattle, annotators: Mapping[str, int], *, voted: bool
 ) -> StableArenaError | None:
     """Return why the vote is neither added nor compared with the one on record, or None."""
     if vote.annotator is not None and annotators.get(vote.annotator) != battle.annotator_id:
@@ -101,7 +86,7 @@ def _refusal(
     return BattleExpiredError("the battle has expired: ask for another one") if battle.expired else None
 
 
-def _compare(vote: SealedVote, battle: LockedBattle, earlier: VerdictOnRecord) -> VoteReceipt:
+def _compare(vote: SealedVoteBody, battle: LockedBattle, earlier: VerdictOnRecord) -> VoteReceipt:
     if earlier.retracted:
         return VoteReceipt("conflict", earlier.id, RETRACTED)
     if vote.outcome == earlier.outcome:

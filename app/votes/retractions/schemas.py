@@ -1,0 +1,84 @@
+"""Retractions in requests and in answers, and the vote on record that shows its own."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.api.texts import Reason
+from app.naming.names import MAX_NAME_LENGTH
+from app.votes.retractions.queries import Target
+from app.votes.rules import Winner
+
+
+class VoteRetraction(BaseModel):
+    """Why a vote is retracted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Reason
+
+
+class RetractionRequest(BaseModel):
+    """Which votes to retract, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Target
+    id: str = Field(
+        min_length=1,
+        max_length=MAX_NAME_LENGTH,
+        description="The id of a vote, a battle or an import; the name of a model; the id or the key of an annotator.",
+    )
+    reason: Reason
+
+
+class Retraction(BaseModel):
+    """Votes that were retracted. They stay on record and do not count, from the next refit on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    target: Target
+    target_id: str = Field(
+        description="The id of the vote, battle, annotator or import; the name of the model at the time."
+    )
+    reason: str
+    retracted_by: str = Field(description="Name of the key that was used.")
+    votes: int = Field(description="Number of votes that it retracted, without those that were retracted before.")
+    retracted_at: datetime
+    withdrawn_by: str | None = Field(None, description="Name of the key that took it back; null while it holds.")
+    withdrawal_reason: str | None = None
+    withdrawn_at: datetime | None = None
+
+
+class RetractionWithdrawal(BaseModel):
+    """Why a retraction is taken back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Reason
+
+
+class VoteOnRecord(BaseModel):
+    """A vote as it was recorded, with the names that its models and its annotator have today."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    model_a: str
+    model_b: str
+    winner: Winner
+    annotator: str
+    annotator_id: UUID
+    battle_id: str | None
+    voted_at: datetime | None
+    received_at: datetime
+    tags: list[str]
+    metadata: dict[str, Any] | None
+    api_key_id: UUID | None = Field(description="The key that sent it; null for an import.")
+    import_id: UUID | None
+    sealed: bool = Field(description="Whether a battle's token cast it, on a pair that the service had drawn.")
+    retraction: Retraction | None = Field(description="What retracted it; null for a vote that counts.")
+    replaced_by: UUID | None = Field(description="The annotator's later verdict on the battle, if there is one.")
