@@ -186,7 +186,7 @@ def test_evidence_is_let_go_at_its_square_root() -> None:
     [
         ({"evidence_ratio": 1.0}, "evidence_ratio"),
         ({"release_margin": -0.1}, "release_margin"),
-        ({"evidence_tests": ("coin", "smell")}, "test smell is unknown"),
+        ({"evidence_tests": ("coin", "smell")}, "evidence_tests smell is unknown"),
     ],
 )
 def test_settings_out_of_range(settings: dict[str, object], said: str) -> None:
