@@ -161,7 +161,7 @@ def test_neighbours_of_a_vote_that_breaks_the_statement_are_recorded(
 
     def fail(conn: Connection, submissions: list[tuple[Vote, Caller]], known: Known) -> list[VoteReceipt]:
         receipts = record(conn, submissions, known)
-        if any(one.vote.annotator == f"k{place}" for one in submissions):
+        if any(vote.annotator == f"k{place}" for vote, _ in submissions):
             raise failure
         return receipts
 
