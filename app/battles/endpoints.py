@@ -15,10 +15,12 @@ from app.api.openapi import documented_body
 from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.api.token_requests import WITHOUT_KEY, OptionalKey, refuse_anonymous, verify_battle_token
+from app.auth.battle_tokens import BattleTokens
 from app.auth.callers import Caller
 from app.battles import service
 from app.battles.exposure.schemas import Exposure
 from app.battles.exposure.service import report_exposure
+from app.battles.queue import BattleQueue
 from app.battles.schemas import (
     MAX_BATTLE_BYTES,
     Battle,
@@ -33,7 +35,7 @@ from app.battles.schemas import (
 from app.battles.service import BattleReceipt
 from app.database.timestamps import StorableTimestamp
 from app.guard.bodies import parse_body, takes_body
-from app.services import services_of
+from app.state import state_of
 from app.votes.sealed.schemas import object_with_token
 
 quick_router = direct_router("/battles", "battles")
@@ -66,7 +68,7 @@ async def post_battle(caller: Annotated[Caller, require("ingest")], request: Req
     """
     body = await request.body()
     battle = await parse_body(parse_battle, body)
-    queue = services_of(request).battle_queue
+    queue = state_of(request.scope)[BattleQueue]
     render = partial(_render, request)
     if HEADER not in request.headers:
         return respond(render(await queue.submit((battle, caller.key_id))))
@@ -80,7 +82,7 @@ def _render(request: Request, receipt: BattleReceipt) -> StoredResponse:
         "battle_id": receipt.id,
         "left": receipt.left,
         "right": receipt.right,
-        "token": services_of(request).battle_tokens.issue(receipt.id),
+        "token": state_of(request.scope)[BattleTokens].issue(receipt.id),
         "expires_at": receipt.expires_at,
     }
     return StoredResponse(201, to_json(offered))

@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 from app.database.engine import Database
 from app.database.opening import open_database
 from app.opening import database_url, open_database_of
-from app.settings import Settings, read_settings
+from app.settings import Settings
+from app.settings.environment import read_settings
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from app.cli.logs import log_level, log_to_stderr
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
 from app.refits.fit.work_process import WORKER_PRIORITY, become_child, lower_priority
-from app.settings import Settings, read_settings
+from app.settings import Settings
+from app.settings.environment import read_settings
 
 _LOOK_UP_SECONDS = 1.0
 

@@ -1,4 +1,3 @@
-from app.settings.environment import read_settings, setting_names
 from app.settings.groups import (
     DatabaseSettings,
     ExportSettings,
@@ -30,6 +29,4 @@ __all__ = [
     "Settings",
     "WebhookSettings",
     "WorkerSettings",
-    "read_settings",
-    "setting_names",
 ]

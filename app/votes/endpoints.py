@@ -22,10 +22,13 @@ from app.api.token_requests import WITHOUT_KEY, OptionalIngest, refuse_anonymous
 from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
 from app.guard.bodies import parse_body, takes_body
-from app.guard.middleware import note_votes
+from app.guard.limits import RateLimits
+from app.guard.middleware import when_answered
 from app.guard.refusals import problem_response
-from app.services import services_of
-from app.votes.batches import record_batch, reserve_memory
+from app.state import state_of
+from app.votes.batches import Batches
+from app.votes.metrics import count_votes, note_votes
+from app.votes.queue import VoteQueue
 from app.votes.receipts import Status, VoteConflictError, VoteReceipt
 from app.votes.retractions import service as retractions
 from app.votes.rules import MAX_VOTE_BYTES
@@ -65,6 +68,7 @@ _Position = TypeAdapter(tuple[UUID])
     openapi_extra={**documented_body(Vote, SealedVoteBody), "parameters": [documented_key()], **WITHOUT_KEY},
 )
 @takes_body(lambda _: MAX_VOTE_BYTES)
+@when_answered(count_votes("single"))
 async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     """Record one vote.
 
@@ -95,9 +99,9 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
     by_token = caller.token_id is not None
     if by_token:
-        services_of(request).rate_limits.count_token_votes(request.scope, caller, {vote.annotator: 1})
+        state_of(request.scope)[RateLimits].count_token_votes(request.scope, caller, {vote.annotator: 1})
     claim = read_claim(request, caller, body) if HEADER in request.headers else None
-    queue = services_of(request).vote_queue
+    queue = state_of(request.scope)[VoteQueue]
     render = partial(_render, request)
     if claim is None:
         receipt = await queue.submit(Submission(vote, caller.key_id, by_token))
@@ -114,7 +118,7 @@ async def _cast_sealed(request: Request, body: SealedVoteBody, caller: Caller | 
     if caller is not None and caller.binding and (body.annotator is None or not caller.may_vote_as(body.annotator)):
         raise ForeignAnnotatorError("this ingest token may vote for one annotator only: state it as `annotator`")
     vote = SealedVote(battle_id, body.outcome, body.annotator)
-    receipt = await services_of(request).vote_queue.submit(vote)
+    receipt = await state_of(request.scope)[VoteQueue].submit(vote)
     note_votes(request.scope, {receipt.status: 1})
     return respond(_render(request, receipt))
 
@@ -126,6 +130,7 @@ async def _cast_sealed(request: Request, body: SealedVoteBody, caller: Caller | 
     openapi_extra={**documented_body(VoteBatch), "parameters": [documented_key()]},
 )
 @takes_body(lambda settings: settings.server.max_body_bytes)
+@when_answered(count_votes("batch"))
 async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=True)], request: Request) -> Response:
     """Record up to 10,000 votes.
 
@@ -139,15 +144,15 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
     body as a whole is not a batch; `idempotency-key-reused`, `idempotency-in-flight`. After `too-many-batches`,
     `database-unreachable` or `database-busy`, send it again later.
     """
-    services = services_of(request)
-    with reserve_memory(services, request.headers.get("content-length")):
+    batches = state_of(request.scope)[Batches]
+    with batches.reserve_memory(request.headers.get("content-length")):
         body = await request.body()
         claim = None
         if HEADER in request.headers:
             claim = await run_in_threadpool(read_claim, request, caller, body)
         async with database_turn(request):
             response, counts = await run_in_threadpool(
-                record_batch, services, body, caller, claim, count=_token_count(request, caller)
+                batches.record, body, caller, claim, count=_token_count(request, caller)
             )
     note_votes(request.scope, counts)
     return respond(response)
@@ -157,7 +162,7 @@ def _token_count(request: Request, caller: Caller) -> Callable[[Counter[str]], N
     """Return what counts the votes of a batch towards the limits of its token. It is called in another thread."""
     if caller.token_id is None:
         return lambda _: None
-    limits = services_of(request).rate_limits
+    limits = state_of(request.scope)[RateLimits]
     return lambda votes: from_thread.run_sync(limits.count_token_votes, request.scope, caller, votes)
 
 

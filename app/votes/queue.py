@@ -7,7 +7,11 @@ from app.api.group_commit import COMMIT_SIZE, GroupCommit
 from app.api.problems import invalid_input
 from app.database.engine import Database
 from app.errors import StableArenaError
+from app.guard.process_metrics import Gauges
 from app.naming.known_names import Known, KnownNames
+from app.settings import Settings
+from app.state import ProcessState
+from app.votes.metrics import QUEUE_LIMIT, QUEUED_VOTES
 from app.votes.receipts import VoteReceipt
 from app.votes.sealed.service import SealedVote, cast_sealed_votes
 from app.votes.service import Submission, look_up_names, record_votes
@@ -54,3 +58,12 @@ def _record(conn: Connection, group: Sequence[Queued], known: Known) -> Sequence
         cast = cast_sealed_votes(conn, [vote for _, vote in sealed], known.annotators)
         outcomes.update(zip((place for place, _ in sealed), cast, strict=True))
     return [outcomes[place] for place in range(len(group))]
+
+
+def provide_vote_queue(state: ProcessState) -> None:
+    """Hold the queue, which records the votes that wait before the process ends."""
+    size = state[Settings].ingest.queue_size
+    state[VoteQueue] = queue = VoteQueue(state[Database], queue_size=size, names=state[KnownNames])
+    state[Gauges].watch(QUEUED_VOTES, lambda: queue.waiting)
+    state[Gauges].watch(QUEUE_LIMIT, lambda: size)
+    state.closing.push_async_callback(queue.close)

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from app.errors import BadInputError
-from app.settings import read_settings, setting_names
-from app.settings.environment import unknown_variables
+from app.settings.environment import read_settings, setting_names, unknown_variables
 
 ROOT = Path(__file__).parents[2]
 RunCli = Callable[..., Any]

@@ -196,15 +196,18 @@ def test_without_the_database_the_process_tells_of_itself(
 
 COUNT = """
 from app.guard import process_metrics
-from app.guard.middleware import count_request, note_votes
+from app.guard.middleware import count_request
+from app.votes import endpoints
+from app.votes.metrics import QUEUED_VOTES, note_votes
 
 class Route:
     path_format = "/api/v1/votes"
+    endpoint = endpoints.post_vote
 
 scope = {"method": "POST", "path": "/api/v1/votes", "route": Route}
 note_votes(scope, {"created": 1})
 count_request(scope, 201, 0.02)
-process_metrics.QUEUED_VOTES.set(%d)
+QUEUED_VOTES.set(%d)
 print(process_metrics.expose().decode())
 """
 

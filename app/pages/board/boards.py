@@ -20,6 +20,7 @@ from app.pages.formatting import METHODS
 from app.pages.rendering import templates
 from app.snapshots.queries import list_leaderboards, list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
+from app.state import ProcessState
 
 _KEPT = 8
 
@@ -129,3 +130,8 @@ def _changes(
     old = {row["model"]: LeaderboardRow.model_validate(dict(row)) for row in rows}
     changes = compare_leaderboards(old, {model.model: model for model in models})
     return earlier[0]["number"], {change.model: change for change in changes}
+
+
+def provide_boards(state: ProcessState) -> None:
+    """Hold the boards that were shown last."""
+    state[Boards] = Boards()

@@ -10,18 +10,18 @@ from markupsafe import Markup
 from sqlalchemy import Connection
 
 from app.api.blanks import Blank, leave_blank
-from app.api.dependencies import ProcessServices, ReadView
-from app.api.listening import RECONNECT_MILLISECONDS, ListenerPlace
+from app.api.dependencies import HeldSettings, ReadView, held, place_of
 from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
+from app.leaderboard.newest import NewestState
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
-from app.pages.board.boards import Board
+from app.pages.board.boards import Board, Boards
 from app.pages.board.methods import ABOUT
 from app.pages.board.selection import Order, Selection, Sort
 from app.pages.empty import render_nothing_published
 from app.pages.rendering import render, templates
 from app.pages.security import ContentPolicy
-from app.services import Services
+from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError
 
@@ -42,18 +42,20 @@ def _selection(
 
 
 Chosen = Annotated[Selection, Depends(_selection)]
+Newest = Annotated[NewestState, held(NewestState)]
+Shown = Annotated[Boards, held(Boards)]
 
 
 @router.get("/")
 def get_board(
-    request: Request, _reader: PageReader, conn: ReadView, services: ProcessServices, selection: Chosen
+    request: Request, _reader: PageReader, conn: ReadView, newest_state: Newest, boards: Shown, selection: Chosen
 ) -> Response:
     """Show the leaderboard, or what to do before there is one."""
     try:
-        state, board = _find(conn, services, selection)
+        state, board = _find(conn, newest_state, boards, selection)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Leaderboard")
-    newest = state if selection.snapshot is None else services.newest_state.find(conn)
+    newest = state if selection.snapshot is None else newest_state.find(conn)
     return render(
         request,
         "board/page.html",
@@ -82,7 +84,9 @@ def get_embedded_board(
     request: Request,
     _reader: PageReader,
     conn: ReadView,
-    services: ProcessServices,
+    newest_state: Newest,
+    boards: Shown,
+    settings: HeldSettings,
     theme: Literal["light", "dark"] | None = None,
     method: LeaderboardMethod = "am-elo",
     tag: str = "",
@@ -90,10 +94,10 @@ def get_embedded_board(
 ) -> Response:
     """Show the best models alone, for a frame on another page."""
     selection = Selection(method, tag or None)
-    ancestors = " ".join(services.settings.pages.embed_ancestors) or "'none'"
+    ancestors = " ".join(settings.pages.embed_ancestors) or "'none'"
     policy = ContentPolicy(form_action="'none'", frame_ancestors=ancestors)
     try:
-        board = _find(conn, services, selection)[1]
+        board = _find(conn, newest_state, boards, selection)[1]
     except NoSnapshotError:
         board = None
     rows = board.rows[:limit] if board else ()
@@ -102,20 +106,24 @@ def get_embedded_board(
 
 @router.get("/events", response_class=EventSourceResponse)
 async def stream_events(
-    _reader: PageReader, services: ProcessServices, _place: ListenerPlace
+    _reader: PageReader,
+    events: Annotated[SnapshotEvents, held(SnapshotEvents)],
+    _place: Annotated[None, place_of(SnapshotEvents)],
 ) -> AsyncIterator[ServerSentEvent]:
     """Send the number of the newest snapshot, now and whenever there is a new one."""
     yield ServerSentEvent(comment="snapshots of this arena", retry=RECONNECT_MILLISECONDS)
-    async for number in services.snapshot_events.numbers():
+    async for number in events.numbers():
         yield ServerSentEvent(event="snapshot", data=number)
 
 
-def _find(conn: Connection, services: Services, selection: Selection) -> tuple[SnapshotState, Board]:
+def _find(
+    conn: Connection, newest_state: NewestState, boards: Boards, selection: Selection
+) -> tuple[SnapshotState, Board]:
     """Return the chosen snapshot's state and leaderboard.
 
     Raises
     ------
     NoSnapshotError, NotFoundError, NoSuchLeaderboardError
     """
-    state = services.newest_state.find(conn, selection.snapshot)
-    return state, services.boards.find(conn, LeaderboardVersion(state, selection.method, selection.tag))
+    state = newest_state.find(conn, selection.snapshot)
+    return state, boards.find(conn, LeaderboardVersion(state, selection.method, selection.tag))

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from app.annotators.queries import count_beyond
-from app.api.dependencies import ProcessServices, ReadView
+from app.api.dependencies import HeldDatabase, ReadView, held
 from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
 from app.leaderboard.charts import count_abilities, count_vote_totals
@@ -20,6 +20,7 @@ from app.pages.console.policy.preview import TEMPLATE, preview_policy
 from app.pages.console.rendering import render_console
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
+from app.review.previews import PolicyPreviews
 from app.snapshots.queries import newest_snapshot
 
 router = APIRouter(prefix="/console/abilities", include_in_schema=False, default_response_class=HTMLResponse)
@@ -77,10 +78,11 @@ def _count_bins(conn: Connection, snapshot_id: UUID) -> tuple[Bins, Bins]:
 def post_preview(
     request: Request,
     visitor: Annotated[SignedIn, signed_in("admin")],
-    services: ProcessServices,
+    database: HeldDatabase,
+    previews: Annotated[PolicyPreviews, held(PolicyPreviews)],
     moved: Annotated[Thresholds, Form()],
 ) -> Response:
     """Fit the votes with these thresholds, publish nothing, and show what would change."""
-    with services.database.read() as conn:
+    with database.read() as conn:
         settings = moved.within(current_policy(conn).settings)
-    return render_console(request, visitor, TEMPLATE, **preview_policy(services.previews, settings))
+    return render_console(request, visitor, TEMPLATE, **preview_policy(previews, settings))

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from app.annotators import service as annotators
 from app.annotators.schemas import Action
-from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.dependencies import ReadView, Transaction, held
 from app.api.pagination import Cursor, Name, Number, paginate, read_cursor
 from app.api.sessions import signed_in
 from app.api.texts import Reason
@@ -22,7 +22,7 @@ from app.pages.console.rendering import redirect, render_console
 from app.rating.settings import Standing
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
-from app.review.impact.service import ImpactBusyError
+from app.review.impact.service import ImpactBusyError, Impacts
 from app.votes.retractions.service import find_vote
 
 router = APIRouter(prefix="/console/annotators", include_in_schema=False, default_response_class=HTMLResponse)
@@ -79,11 +79,15 @@ def get_annotator(
 # A plain function without a transaction: it may wait for a fit.
 @router.get("/{annotator_id}/impact")
 def get_impact(
-    annotator_id: UUID, request: Request, visitor: Reader, services: ProcessServices, exact: bool = False
+    annotator_id: UUID,
+    request: Request,
+    visitor: Reader,
+    impacts: Annotated[Impacts, held(Impacts)],
+    exact: bool = False,
 ) -> Response:
     """Show how the leaderboard would move without an annotator, or with one that does not count."""
     try:
-        impact = services.impacts.impact(str(annotator_id), exact=exact)
+        impact = impacts.impact(str(annotator_id), exact=exact)
     except StableArenaError as error:
         if "hx-request" not in request.headers or isinstance(error, NotFoundError):
             raise

@@ -5,9 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app.api.dependencies import ProcessServices
+from app.api.dependencies import held
 from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
+from app.monitoring.cache import FiguresCache
 from app.monitoring.checks import check_service, database_is_away, what_became_of_votes
 from app.pages.console.rendering import render_console
 
@@ -16,10 +17,12 @@ router = APIRouter(prefix="/console/health", include_in_schema=False, default_re
 
 @router.get("")
 async def get_health(
-    request: Request, visitor: Annotated[SignedIn, signed_in("review:read")], services: ProcessServices
+    request: Request,
+    visitor: Annotated[SignedIn, signed_in("review:read")],
+    kept: Annotated[FiguresCache, held(FiguresCache)],
 ) -> Response:
     """Show what is well and what is not; the page renews itself."""
-    figures = await services.figures.read()
+    figures = await kept.read()
     return render_console(
         request,
         visitor,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 
-from app.api.dependencies import ProcessServices, ReadView, database_turn
+from app.api.dependencies import HeldDatabase, ReadView, database_turn
 from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
 from app.database.engine import Database
@@ -38,17 +38,17 @@ def get_imports(request: Request, visitor: Sender, conn: ReadView) -> Response:
 # The form is read here, not by FastAPI, which would receive a file before it asks who sends it.
 @router.post("")
 @takes_body(lambda settings: settings.imports.max_bytes, streamed=True)
-async def post_import(request: Request, visitor: Sender, services: ProcessServices) -> Response:
+async def post_import(request: Request, visitor: Sender, database: HeldDatabase) -> Response:
     """Receive a file and show its import."""
     try:
         async with request.form() as form:
             file, name, kind, options = _read(form)
             caller = visitor.caller.name
-            upload = Upload(services.database, file_name=name, kind=kind, options=options, requested_by=caller)
+            upload = Upload(database, file_name=name, kind=kind, options=options, requested_by=caller)
             async with database_turn(request):
                 import_id, is_new = await asyncio.to_thread(_receive, file, upload)
     except BadInputError as error:
-        found = await asyncio.to_thread(_list, services.database)
+        found = await asyncio.to_thread(_list, database)
         return _show(request, visitor, found, problem=error.detail, status=422)
     return redirect(f"/console/imports/{import_id}{'' if is_new else '?known=true'}")
 
@@ -61,14 +61,14 @@ def get_import(import_id: UUID, request: Request, visitor: Sender, conn: ReadVie
 
 
 @router.get("/{import_id}/errors")
-def get_errors(import_id: UUID, _visitor: Sender, conn: ReadView, services: ProcessServices) -> StreamingResponse:
+def get_errors(import_id: UUID, _visitor: Sender, conn: ReadView, database: HeldDatabase) -> StreamingResponse:
     """Download the errors as CSV."""
     find_import(conn, import_id)
     headers = {
         "Content-Disposition": f'attachment; filename="import-{import_id}-errors.csv"',
         "Cache-Control": "no-store",
     }
-    lines = error_lines(services.database, import_id, "csv")
+    lines = error_lines(database, import_id, "csv")
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 

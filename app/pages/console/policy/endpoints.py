@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Json
 from sqlalchemy import Connection
 
-from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.dependencies import ReadView, Transaction, held
 from app.api.sessions import signed_in
 from app.api.texts import Reason
 from app.auth.sessions.schemas import SignedIn
@@ -19,6 +19,7 @@ from app.pages.console.policy.preview import TEMPLATE, preview_policy
 from app.pages.console.rendering import redirect, render_console
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy, list_policies, policy_before, set_policy
+from app.review.previews import PolicyPreviews
 
 router = APIRouter(prefix="/console/policy", include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -100,10 +101,13 @@ def post_policy(visitor: Admin, conn: Transaction, form: Annotated[Change, Form(
 # A plain function: FastAPI runs it in a thread, where it waits for the fit.
 @router.post("/preview")
 def post_preview(
-    request: Request, visitor: Admin, services: ProcessServices, form: Annotated[Draft, Form()]
+    request: Request,
+    visitor: Admin,
+    previews: Annotated[PolicyPreviews, held(PolicyPreviews)],
+    form: Annotated[Draft, Form()],
 ) -> Response:
     """Fit the votes under the settings, publish nothing, and show what would change."""
-    return render_console(request, visitor, TEMPLATE, **preview_policy(services.previews, form.settings))
+    return render_console(request, visitor, TEMPLATE, **preview_policy(previews, form.settings))
 
 
 @router.get("/versions/{version}")

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
-from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.dependencies import HeldSettings, ReadView, Transaction
 from app.api.sessions import signed_in
 from app.auth.sessions.schemas import SignedIn
 from app.errors import BadInputError
@@ -54,12 +54,12 @@ def post_webhook(
     request: Request,
     visitor: Admin,
     conn: Transaction,
-    services: ProcessServices,
+    settings: HeldSettings,
     form: Annotated[WebhookForm, Form()],
 ) -> Response:
     """Make a webhook and show its secret this once."""
     events = [event for event in EVENTS if event in form.events]
-    allow_private = services.settings.webhooks.allow_private_addresses
+    allow_private = settings.webhooks.allow_private_addresses
     if not events:
         problem = "choose at least one event"
         return _show(request, visitor, webhooks.list_webhooks(conn), form=form, problem=problem, status=422)
