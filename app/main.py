@@ -30,13 +30,12 @@ from app.pages.errors import problem_page
 from app.review.impact.service import provide_impacts
 from app.review.previews import provide_previews
 from app.routes import BODIES, install_routes
-from app.settings import Settings
-from app.settings.environment import read_settings
+from app.settings import Settings, read_settings
 from app.snapshots.events import provide_events
 from app.state import ProcessState
 from app.votes.batches import provide_batches
 from app.votes.queue import provide_vote_queue
-from app.worker.worker import Worker
+from app.worker import Worker
 
 # Connections for the queues of votes and battles, for keys, figures and leaderboards, and for the worker's threads.
 RESERVED_CONNECTIONS = 10

@@ -3,8 +3,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
+from app.annotators import erasure
 from app.annotators import service as annotators
-from app.annotators.erasure import service as erasure
 from app.annotators.schemas import (
     Annotator,
     DecisionRequest,

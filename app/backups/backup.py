@@ -10,7 +10,6 @@ from sqlalchemy import Connection, text
 import app
 from app.backups import queries as store
 from app.backups.archive import ArchiveWriter, Manifest, open_archive
-from app.backups.vote_numbers import dividing_lines, highest_number
 from app.database.engine import Database
 from app.database.schema import SchemaBehindError, current_revision, known_revisions
 from app.errors import BadInputError
@@ -61,7 +60,7 @@ def _write(conn: Connection, path: Path) -> Manifest:
     if revision not in known_revisions():
         raise SchemaBehindError(f"the schema is at {revision}, which this version does not know: back up with that one")
     tables = store.list_tables(conn)
-    lines = dividing_lines(store.read_vote_sets(conn, tables))
+    lines = store.dividing_lines(store.read_vote_sets(conn, tables))
     writer = ArchiveWriter(path)
     written = [
         writer.add_table(table.name, list(table.columns), store.copy_out(conn, table, lines)) for table in tables
@@ -71,7 +70,7 @@ def _write(conn: Connection, path: Path) -> Manifest:
         version=app.__version__,
         revision=revision,
         server=str(conn.execute(text("SHOW server_version")).scalar_one()),
-        numbers=highest_number(lines),
+        numbers=store.highest_number(lines),
         reproducible=not holds_foreign_rows(conn),
         tables=written,
         sequences=store.last_numbers(conn),

@@ -2,6 +2,13 @@
 
 The tables are those of the database, not those that this version's code knows: no backup forgets a table, and an
 earlier schema is read as it is.
+
+Small numbers stand in place of a cluster's transaction numbers. Another cluster counts transactions anew. There a row's
+`recorded_in` could lie in the future, and would be new to every vote set. What matters of a transaction is only which
+vote sets saw it. A vote set `xmin:xmax:xip` draws lines on the axis of transactions: at xmin, at xmax, and on both
+sides of each transaction in xip. All transactions between two lines are seen by the same sets. So a transaction is
+numbered by the lines at or below it, and a vote set by those of its own parts. Every vote set then sees exactly the
+rows that it saw before, and the numbers are few and small.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,8 +19,6 @@ from typing import cast
 import psycopg
 from psycopg import sql
 from sqlalchemy import Connection, text
-
-from app.backups.vote_numbers import numbered, renamed
 
 VERSION_TABLE = "alembic_version"
 
@@ -185,11 +190,11 @@ def _portable(table: str, column: str, kind: str) -> str:
     """Return the column in SQL, in words that mean the same in every cluster."""
     name = _quoted(column)
     if kind == "xid8":
-        return numbered(name, _LINES)
+        return _numbered(name, _LINES)
     if (table, column) == ("snapshots", "vote_set"):
-        return renamed(f"{name}::pg_snapshot", _LINES)
+        return _renamed(f"{name}::pg_snapshot", _LINES)
     if (table, column) == ("exports", "options"):
-        new = renamed(f"({name} ->> 'vote_set')::pg_snapshot", _LINES)
+        new = _renamed(f"({name} ->> 'vote_set')::pg_snapshot", _LINES)
         return f"CASE WHEN {name} ? 'vote_set' THEN jsonb_set({name}, '{{vote_set}}', to_jsonb({new})) ELSE {name} END"
     return name
 
@@ -200,3 +205,40 @@ def _quoted(name: str) -> str:
 
 def _driver(conn: Connection) -> psycopg.Connection:
     return cast("psycopg.Connection", conn.connection.driver_connection)
+
+
+FIRST = 3
+"""PostgreSQL's first ordinary transaction number: 0 to 2 have meanings of their own."""
+
+
+def dividing_lines(vote_sets: Iterable[str]) -> list[int]:
+    """Return the lines of these vote sets (`pg_snapshot` text), in order.
+
+    >>> dividing_lines(["10:12:10", "15:15:"])
+    [10, 11, 12, 15]
+    """
+    lines: set[int] = set()
+    for vote_set in set(vote_sets):
+        first, end, running = vote_set.split(":")
+        lines |= {int(first), int(end)}
+        for transaction in filter(None, running.split(",")):
+            lines |= {int(transaction), int(transaction) + 1}
+    return sorted(lines)
+
+
+def highest_number(lines: list[int]) -> int:
+    """Return the highest number that a transaction gets. The vote sets of a new cluster must lie above it."""
+    return FIRST + len(lines)
+
+
+def _numbered(transaction: str, lines: str) -> str:
+    """Return in SQL the number of a transaction, as text; `lines` is an expression of type xid8[]."""
+    return f"({FIRST} + width_bucket({transaction}, {lines}))::text"
+
+
+def _renamed(vote_set: str, lines: str) -> str:
+    """Return in SQL a vote set in the new numbers; `vote_set` is an expression of type pg_snapshot."""
+    first, end = (_numbered(f"pg_snapshot_{part}({vote_set})", lines) for part in ("xmin", "xmax"))
+    number = _numbered("x", lines)
+    running = f"SELECT string_agg({number}, ',' ORDER BY x) FROM pg_snapshot_xip({vote_set}) AS x"  # noqa: S608  columns
+    return f"({first} || ':' || {end} || ':' || coalesce(({running}), ''))"

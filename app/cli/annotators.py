@@ -8,8 +8,7 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from app.annotators import service
-from app.annotators.erasure import service as erasure
+from app.annotators import erasure, service
 from app.annotators.schemas import Action, Annotator
 from app.annotators.service import find_annotator, list_annotators
 from app.auth.keys import COMMAND_LINE

@@ -20,7 +20,7 @@ from app.cli.tables import make_table, number
 _COUNTED = ("Offered", "Voted", "Skipped", "Expired")
 
 
-class _Commands(LazyGroup):
+class _Battles(LazyGroup):
     table: ClassVar[Mapping[str, Listed]] = {
         "simulate": Listed(
             "app.cli.simulate:simulate",
@@ -29,7 +29,7 @@ class _Commands(LazyGroup):
     }
 
 
-battles = typer.Typer(cls=_Commands, add_completion=False, no_args_is_help=True)
+battles = typer.Typer(cls=_Battles, add_completion=False, no_args_is_help=True)
 
 
 @battles.callback()

@@ -12,8 +12,7 @@ from app.cli.session import open_any_schema
 from app.errors import BadInputError, StableArenaError
 from app.monitoring.checks import Check
 from app.monitoring.doctor import cannot_open, check_database, check_disk, check_extras, check_temporary_disk
-from app.settings import Settings
-from app.settings.environment import read_settings
+from app.settings import Settings, read_settings
 
 _ORDER = ("bad", "warn", "good")
 

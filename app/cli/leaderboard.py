@@ -17,7 +17,7 @@ from app.leaderboard.confidence import LeaderboardConfidence, MoreVotes, describ
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.formats import make_catalog
-from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.row_files import ROW_FILES
 from app.leaderboard.schemas import Leaderboard
 from app.leaderboard.service import choose_leaderboard, read_leaderboard
 from app.rating.errors import counted
@@ -91,10 +91,8 @@ def write_leaderboard(published: Leaderboard, form: Format, output: Path | None 
     """Print a published leaderboard, or write it to a file."""
     if form == "json":
         write_json(published, output)
-    elif form == "csv":
-        write_output(rows_csv(published.rows(), published.columns()), output)
-    elif form == "parquet":
-        write_output(rows_parquet(published.rows(), published.columns()), output)
+    elif form != "table":
+        write_output(ROW_FILES[form](published.rows(), published.columns()), output)
     else:
         parts: list[RenderableType] = [leaderboard_table(published.rows())]
         if any(row.compared for row in published.models):

@@ -15,8 +15,7 @@ from app.cli.worker import stop_at_once, stop_signals
 from app.errors import BadInputError, StableArenaError
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
-from app.settings import Settings
-from app.settings.environment import read_settings
+from app.settings import Settings, read_settings
 
 _METRICS = "stable-arena-metrics-"
 

@@ -9,12 +9,11 @@ from sqlalchemy import Connection
 from app.database.engine import Database
 from app.database.opening import open_database
 from app.opening import database_url, open_database_of
-from app.settings import Settings
-from app.settings.environment import read_settings
+from app.settings import Settings, read_settings
 
 
 @dataclass(frozen=True)
-class Session:
+class CommandSession:
     """The settings and the open database."""
 
     settings: Settings
@@ -36,11 +35,11 @@ def changing(*, creates: bool = False) -> Iterator[Connection]:
 
 
 @contextmanager
-def open_session(*, creates: bool = True) -> Iterator[Session]:
+def open_session(*, creates: bool = True) -> Iterator[CommandSession]:
     """Open the database that the settings name while the block runs; each command commits for itself."""
     settings = read_settings()
     with open_database_of(settings, creates=creates) as database:
-        yield Session(settings, database)
+        yield CommandSession(settings, database)
 
 
 @contextmanager

@@ -11,8 +11,7 @@ from app.cli.logs import log_level, log_to_stderr
 from app.naming.service import require_pseudonym_key
 from app.opening import open_database_of
 from app.refits.fit.work_process import WORKER_PRIORITY, become_child, lower_priority
-from app.settings import Settings
-from app.settings.environment import read_settings
+from app.settings import Settings, read_settings
 
 _LOOK_UP_SECONDS = 1.0
 
@@ -84,7 +83,7 @@ def wait_awake(stopped: threading.Event) -> None:
 
 
 def _work_until(signals: set[signal.Signals], settings: Settings, *, revives: bool) -> None:
-    from app.worker.worker import Worker  # noqa: PLC0415  `serve` imports this module and stays small
+    from app.worker import Worker  # noqa: PLC0415  `serve` imports this module and stays small
 
     stopped = stop_at_once(signals)
     with open_database_of(settings, revives=revives) as database:

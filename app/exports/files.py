@@ -11,7 +11,7 @@ from app.database.engine import Database
 from app.database.interruption import Interruption
 from app.exports import queries as store
 from app.exports.schemas import ExportFilters, Format, What
-from app.leaderboard.row_files import frame_xlsx, rows_csv, rows_parquet
+from app.leaderboard.row_files import ROW_FILES, frame_xlsx
 from app.leaderboard.service import choose_leaderboard, read_published
 from app.models.contestants import read_contestants
 from app.models.service import find_model
@@ -125,5 +125,5 @@ def _write_leaderboard(conn: Connection, form: Format, filters: ExportFilters, p
     if form == "jsonl":
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     else:
-        path.write_bytes(rows_csv(rows, columns) if form == "csv" else rows_parquet(rows, columns))
+        path.write_bytes(ROW_FILES[form](rows, columns))
     return len(rows)

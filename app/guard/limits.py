@@ -18,6 +18,11 @@ from app.guard.errors import RateLimitedError
 from app.settings import Settings
 from app.state import ProcessState
 
+SIGN_INS_PER_MINUTE = 10
+"""That an address may try; one through a provider counts twice."""
+REQUESTS_PER_TOKEN = 30
+"""A minute that a battle's token may make without a key: one browser votes with it, once."""
+
 _MINUTE = 60.0
 _NETWORK_BITS = 64  # of an IPv6 address that belong to one subscriber
 UNKNOWN_NETWORK = "unknown"
@@ -66,16 +71,12 @@ class RateLimits:
         per_key: int | None,
         per_address: int | None,
         at_once: int | None = None,
-        sign_ins: int | None = None,
-        per_token: int | None = None,
         token_votes: int | None = None,
         token_votes_per_annotator: int | None = None,
         size: int = 100_000,
     ) -> None:
         self._per_key = per_key
-        self._sign_ins = sign_ins
         self._per_address = per_address
-        self._per_token = per_token
         self._token_votes = token_votes
         self._token_votes_per_annotator = token_votes_per_annotator
         self._at_once = at_once
@@ -131,8 +132,7 @@ class RateLimits:
         ------
         RateLimitedError
         """
-        if self._sign_ins is not None:
-            self._take(scope, "address", ("sign-in", caller_network(scope)), self._sign_ins)
+        self._take(scope, "address", ("sign-in", caller_network(scope)), SIGN_INS_PER_MINUTE)
 
     def count_battle_token(self, scope: Scope, battle_id: UUID) -> None:
         """Count a request that shows a genuine token of a battle and no key. The address' limit does not apply.
@@ -141,8 +141,7 @@ class RateLimits:
         ------
         RateLimitedError
         """
-        if self._per_token is not None:
-            self._take(scope, "token", battle_id, self._per_token)
+        self._take(scope, "token", battle_id, REQUESTS_PER_TOKEN)
 
     def count_token_votes(self, scope: Scope, caller: Caller, votes: Mapping[str, int]) -> None:
         """Count the votes that an ingest token sends, by annotator. The annotators of all tokens of a key are the same.
@@ -186,8 +185,6 @@ def provide_limits(state: ProcessState) -> None:
         per_key=settings.server.requests_per_minute,
         per_address=settings.server.anonymous_requests_per_minute,
         at_once=settings.server.connections_per_address,
-        sign_ins=settings.sessions.sign_ins_per_minute,
-        per_token=settings.battles.requests_per_token,
         token_votes=settings.ingest.votes_per_token,
         token_votes_per_annotator=settings.ingest.token_votes_per_annotator,
     )

@@ -5,7 +5,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.errors import BadInputError, FieldError
-from app.imports.formats.schemas import find_schema, read_columns
 from app.imports.formats.timestamps import DayOrder
 from app.imports.service import ImportOptions
 from app.imports.upload import MAX_FILE_NAME_LENGTH
@@ -57,15 +56,5 @@ class ImportParameters(BaseModel):
         """
         if fault := name_error(self.filename):
             raise BadInputError(f"filename {fault}", (FieldError("/filename", fault),))
-        if self.schema_name is not None:
-            find_schema(self.schema_name)
-        if self.annotator_column is not None and "\x00" in self.annotator_column:
-            raise BadInputError("/annotator_column: must not contain the character U+0000")
-        if self.columns is not None:
-            read_columns(self.columns)
-        if self.annotator_prefix and (fault := name_error(f"{self.annotator_prefix}x")):
-            raise BadInputError(f"/annotator_prefix: {fault}")
-        if self.pool_annotators and self.annotator_column is not None:
-            raise BadInputError("pool_annotators and annotator_column exclude each other")
         given = self.model_dump(exclude={"filename", "format", "schema_name"})
         return ImportOptions(schema=self.schema_name, **given)

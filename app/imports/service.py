@@ -12,9 +12,11 @@ from app.database.engine import Database
 from app.errors import BadInputError, NotFoundError
 from app.imports import queries as store
 from app.imports.formats import ReadOptions
+from app.imports.formats.schemas import find_schema, read_columns
 from app.imports.formats.timestamps import DayOrder
 from app.imports.schemas import Import, ImportDetails, ImportFault
 from app.leaderboard.row_files import rows_csv
+from app.naming.names import name_error
 
 MAX_FAULTS_STORED = 100_000
 _SAMPLE = 10
@@ -48,9 +50,19 @@ class ImportOptions:
     dates: DayOrder | None = None
 
     def __post_init__(self) -> None:
-        """Refuse options that exclude each other."""
+        """Refuse options that no file can be read by, or that exclude each other."""
         if self.new_rows_only and self.allow_repeats:
             raise BadInputError("new_rows_only and allow_repeats exclude each other")
+        if self.pool_annotators and self.annotator_column is not None:
+            raise BadInputError("pool_annotators and annotator_column exclude each other")
+        if self.schema is not None:
+            find_schema(self.schema)
+        if self.columns is not None:
+            read_columns(self.columns)
+        if self.annotator_column is not None and "\x00" in self.annotator_column:
+            raise BadInputError("/annotator_column: must not contain the character U+0000")
+        if self.annotator_prefix and (fault := name_error(f"{self.annotator_prefix}x")):
+            raise BadInputError(f"/annotator_prefix: {fault}")
 
     @classmethod
     def stored(cls, given: Mapping[str, Any]) -> Self:

@@ -1,4 +1,4 @@
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, cast, get_args
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -16,7 +16,7 @@ from app.leaderboard.confidence import LeaderboardConfidence, describe_confidenc
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.service import compare_snapshots
 from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
-from app.leaderboard.formats import render
+from app.leaderboard.formats import make_catalog, render
 from app.leaderboard.matchups import MatchupPage
 from app.leaderboard.model_page import ModelDetail, describe_model
 from app.leaderboard.newest import NewestState
@@ -33,7 +33,6 @@ _MEDIA_TYPES: dict[LeaderboardFormat, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
-    "arena-catalog": "application/json",
 }
 _Position = TypeAdapter(tuple[UUID, Number, Number])
 
@@ -51,11 +50,8 @@ def _known_fields(value: str) -> str:
     return value
 
 
-# arena-catalog, an older way to say /leaderboard/arena-catalog, is not described: the answer would have two shapes, and
-# clients generated from the description could not tell which.
 _Snapshot = Annotated[str | None, Query(description="Id or number of a snapshot; the newest by default.")]
 _AsOf = Annotated[Timestamp | None, Query(description="The newest snapshot at this time.")]
-_FORMAT: Any = Query(json_schema_extra={"enum": ["json", "csv", "parquet"]})
 
 
 @router.get(
@@ -98,7 +94,7 @@ def get_leaderboard(
             examples=["model,rank,score"],
         ),
     ] = None,
-    format: Annotated[LeaderboardFormat, _FORMAT] = "json",  # noqa: A002  the parameter's public name
+    format: Annotated[LeaderboardFormat, Query()] = "json",  # noqa: A002  the parameter's public name
 ) -> Response:
     """Show the leaderboard.
 
@@ -112,8 +108,6 @@ def get_leaderboard(
     _refuse_two_choices(snapshot, as_of)
     others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
     excerpt = Excerpt(limit, read_fields(fields))
-    if format == "arena-catalog" and not excerpt.is_whole():
-        raise BadInputError("an arena-catalog is whole: give neither limit nor fields")
     state = newest_state.find(conn, snapshot, as_of)
     version = LeaderboardVersion(state, method, tag or None, others, excerpt)
     content = render(conn, version, format)
@@ -143,7 +137,7 @@ def get_arena_catalog(
 ) -> Response:
     """Show the leaderboard as an arena-catalog: category to model to rating.
 
-    The category `full` is all votes, and each tag is a category. The same as `GET /leaderboard?format=arena-catalog`.
+    The category `full` is all votes, and each tag is a category.
 
     Public, unless the service is set to require scope `read`. Problems: `no-snapshot` before the first publication;
     `not-found` for an unknown snapshot; `no-such-board` where the snapshot has no leaderboard of the method or tag;
@@ -151,7 +145,7 @@ def get_arena_catalog(
     """
     _refuse_two_choices(snapshot, as_of)
     version = LeaderboardVersion(newest_state.find(conn, snapshot, as_of), method, tag or None)
-    return _respond(render(conn, version, "arena-catalog"), "arena-catalog", _file_name(version))
+    return _respond(make_catalog(conn, version).model_dump_json().encode(), "json", _file_name(version))
 
 
 @router.get(
@@ -209,7 +203,7 @@ def list_matchups(
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     model: Annotated[str | None, Query(description="Only pairs with this model, as model_a.")] = None,
-    format: Annotated[Literal["json", "csv", "parquet"], Query()] = "json",  # noqa: A002  the parameter's public name
+    format: Annotated[LeaderboardFormat, Query()] = "json",  # noqa: A002  the parameter's public name
     limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> Response:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping
 
-from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.row_files import ROW_FILES
 from app.leaderboard.schemas import ArenaCatalog, CatalogRating, Category, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, read_published
 from app.snapshots.queries import list_leaderboards, list_placed_models
@@ -21,13 +21,10 @@ def render(conn: Connection, version: LeaderboardVersion, form: LeaderboardForma
     ------
     NoSuchLeaderboardError
     """
-    if form == "arena-catalog":
-        return make_catalog(conn, version).model_dump_json().encode()
     published = read_published(conn, version)
     if form == "json":
         return version.excerpt.to_json(published)
-    write = rows_csv if form == "csv" else rows_parquet
-    return write(*version.excerpt.to_rows(published))
+    return ROW_FILES[form](*version.excerpt.to_rows(published))
 
 
 def make_catalog(conn: Connection, version: LeaderboardVersion) -> ArenaCatalog:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping
 from app.api.pagination import Page
 from app.errors import BadInputError, FieldError, NotFoundError
 from app.leaderboard import queries as store
-from app.leaderboard.row_files import rows_csv, rows_parquet
+from app.leaderboard.row_files import ROW_FILES
 from app.models.service import find_contestant
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import SnapshotHead
@@ -133,7 +133,7 @@ def write_matchups(
         for row in store.list_matchups(conn, snapshot.id, model_id=model_id)
     )
     columns = [*Matchup.model_fields, "snapshot"]
-    return rows_csv(rows, columns) if form == "csv" else rows_parquet(rows, columns)
+    return ROW_FILES[form](rows, columns)
 
 
 def seen_by(model_id: int | None, row: RowMapping) -> Matchup:

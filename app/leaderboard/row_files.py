@@ -57,6 +57,10 @@ def rows_xlsx(rows: Rows, columns: Sequence[str] = ()) -> bytes:
     return frame_xlsx(_frame(rows, columns))
 
 
+ROW_FILES = {"csv": rows_csv, "parquet": rows_parquet, "xlsx": rows_xlsx}
+"""The function that makes a file of rows, by format."""
+
+
 def frame_xlsx(frame: pl.DataFrame) -> bytes:
     """Return a table as `rows_xlsx` does."""
     try:

@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
 
-LeaderboardFormat = Literal["json", "csv", "parquet", "arena-catalog"]
+LeaderboardFormat = Literal["json", "csv", "parquet"]
 
 
 class Place(BaseModel):

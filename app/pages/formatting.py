@@ -1,7 +1,8 @@
-"""How pages write numbers and times. Each function is a filter of the templates by its name."""
+"""How pages write numbers, times and addresses. Each function is a filter of the templates by its name."""
 
 import re
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -57,4 +58,28 @@ def sentence(text: str) -> str:
     return (text[:1].upper() + text[1:] if word.isalpha() else text) + ("" if text.endswith((".", "?", "!")) else ".")
 
 
-FILTERS = (count, points, tick, change, percent, plural, moment, duration, listed, method_name, powers, sentence)
+def model_address(name: str) -> str:
+    """Return the address of a model's page.
+
+    Browsers take `.` and `..` between slashes as steps through folders, so such a name stands in the query.
+    """
+    if {".", ".."} & set(name.split("/")):
+        return f"/models/?name={quote(name, safe='')}"
+    return f"/models/{quote(name)}"
+
+
+FILTERS = (
+    count,
+    points,
+    tick,
+    change,
+    percent,
+    plural,
+    moment,
+    duration,
+    listed,
+    method_name,
+    powers,
+    sentence,
+    model_address,
+)

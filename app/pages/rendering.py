@@ -1,21 +1,52 @@
-"""Pages from templates: `render` makes every page of the service."""
+"""Pages from templates: `render` makes every page of the service. The files that pages load are beside them."""
 
 import secrets
 from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from sqlalchemy import Connection
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.blanks import Blank, leave_blank, may_have_blanks
-from app.pages import addresses, formatting
-from app.pages.assets import asset
-from app.pages.navigation import NAVIGATION
+from app.pages import formatting
 from app.pages.security import STRICT, ContentPolicy
+from app.policy.service import current_policy
+
+ASSETS = Path(__file__).parent / "static"
+ASSETS_PATH = "/static"
+
+
+@cache
+def assets_version() -> str:
+    """Return a hash of every file: it stands in the address of each, so that browsers may keep them."""
+    digest = sha256()
+    for path in sorted(path for path in ASSETS.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(ASSETS)}\0".encode() + sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def asset(name: str) -> str:
+    """Return the address of a file, such as `style.css`."""
+    return f"{ASSETS_PATH}/{assets_version()}/{name}"
+
+
+NAVIGATION = (
+    ("/", "Leaderboard"),
+    ("/matchups", "Matchups"),
+    ("/compare", "Compare"),
+    ("/history", "History"),
+    ("/method", "Method"),
+    ("/docs", "API"),
+    ("/console", "Console"),
+)
+"""The links at the top of every page: a new page is one line here."""
 
 _COMPRESSION = 5  # level 9 takes three times as long for one percent
 
@@ -26,7 +57,7 @@ templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-templates.filters |= {function.__name__: function for function in (*formatting.FILTERS, *addresses.FILTERS)}
+templates.filters |= {function.__name__: function for function in formatting.FILTERS}
 templates.globals |= {"asset": asset, "navigation": NAVIGATION}
 
 
@@ -37,7 +68,7 @@ def _new_nonce() -> str:
 _NONCE = Blank(lambda _state: _new_nonce().encode())
 
 
-class Page(HTMLResponse):
+class PageResponse(HTMLResponse):
     """A page, compressed where the browser accepts it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,4 +115,11 @@ def render(
         "Cache-Control": "no-cache" if public else "no-store",
         "Vary": "HX-Request" if public else "Cookie, HX-Request",
     }
-    return Page(content, status, {**usual, **(headers or {})})
+    return PageResponse(content, status, {**usual, **(headers or {})})
+
+
+def render_nothing_published(request: Request, conn: Connection, title: str) -> Response:
+    """Return a page that says how the first leaderboard comes about."""
+    policy = current_policy(conn).settings
+    needs = {name: getattr(policy, name) for name in ("min_votes", "min_board_annotators", "min_board_votes")}
+    return render(request, "templates/nothing_published.html", title=title, **needs)

@@ -7,7 +7,7 @@ import numpy as np
 from sqlalchemy import Connection, RowMapping
 
 from app import __version__
-from app.annotators.erasure.queries import clear_metadata_of_erased
+from app.annotators.erasure import clear_metadata_of_erased
 from app.annotators.standings import insert_snapshot_annotators, list_standing_changes, update_standings
 from app.audit.service import audit_head
 from app.models.queries import read_model_names

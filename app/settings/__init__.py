@@ -12,7 +12,7 @@ from app.settings.groups import (
     WebhookSettings,
     WorkerSettings,
 )
-from app.settings.settings import PREFIX, Settings
+from app.settings.settings import PREFIX, Settings, read_settings, setting_names
 
 __all__ = [
     "PREFIX",
@@ -29,4 +29,6 @@ __all__ = [
     "Settings",
     "WebhookSettings",
     "WorkerSettings",
+    "read_settings",
+    "setting_names",
 ]

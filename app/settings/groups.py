@@ -115,12 +115,6 @@ class SessionSettings(Group):
         60, ge=1, le=7 * 24 * 60, description="A session of the console ends after so long without a request."
     )
     longest_hours: int = Field(12, ge=1, le=30 * 24, description="A session ends after so long in any case.")
-    sign_ins_per_minute: int = Field(
-        10,
-        ge=1,
-        description="Sign-ins a minute that an address may try, per process; more get 429. Through a provider, one "
-        "counts twice.",
-    )
 
 
 class PageSettings(Group):
@@ -214,11 +208,6 @@ class BattleSettings(Group):
     """Sealed battles and their tokens."""
 
     token_seconds: int = Field(3600, ge=1, le=604_800, description="Time that a battle waits for its vote.")
-    requests_per_token: Annotated[int | None, NO_LIMIT] = Field(
-        30,
-        ge=1,
-        description="Requests a minute that a battle's token may make without a key, per process; `none` for no limit.",
-    )
 
 
 class ImportSettings(Group):

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import text
 
-from app.annotators.erasure.service import pseudonymise
+from app.annotators.erasure import pseudonymise
 from app.database.engine import Database
 from app.errors import BadInputError, ConflictError
 from app.imports.formats.checks import VOTE_COLUMNS

@@ -3,7 +3,7 @@ from bisect import bisect_right
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.backups.vote_numbers import FIRST, dividing_lines
+from app.backups.queries import FIRST, dividing_lines
 
 vote_sets = st.builds(
     lambda first, length, running: (first, first + length, {first + i for i in running if i < length}),

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from app.errors import BadInputError
-from app.settings.environment import read_settings, setting_names, unknown_variables
+from app.settings import read_settings, setting_names
+from app.settings.settings import unknown_variables
 
 ROOT = Path(__file__).parents[2]
 RunCli = Callable[..., Any]

@@ -17,7 +17,7 @@ from app.exports import files as exports_files
 from app.exports import runner as exports_runner
 from app.exports.runner import ExportRunner
 from app.settings import Settings
-from app.worker.worker import Worker
+from app.worker import Worker
 from tests.fixtures.waiting import wait_until
 
 Ask = Callable[..., Any]

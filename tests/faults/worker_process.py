@@ -9,7 +9,7 @@ from uuid import UUID
 from app.cli.worker import wait_awake
 from app.database.engine import Database
 from app.settings import Settings, WorkerSettings
-from app.worker.worker import Worker
+from app.worker import Worker
 
 
 class CountingWorker(Worker):

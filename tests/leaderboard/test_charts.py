@@ -13,7 +13,7 @@ from app.database.tables import snapshot_annotators
 from app.leaderboard import charts as service
 from app.leaderboard.charts import Chart, count_abilities, count_vote_totals, draw_newest, read_charts, sum_favourites
 from app.settings import Settings
-from app.worker.worker import Worker
+from app.worker import Worker
 
 CROWD = [
     *[(0.98, None, 60, "active")] * 3,

@@ -68,25 +68,16 @@ def test_each_part_has_a_tag_of_its_own(client: Client, read: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "place", "reason"),
-    [
-        ({"limit": "0"}, "/limit", "greater than or equal to 1"),
-        ({"fields": "rank,elo"}, "/fields", "elo"),
-        ({"format": "arena-catalog", "limit": "1"}, None, "whole"),
-        ({"format": "arena-catalog", "fields": "rank"}, None, "whole"),
-    ],
+    ("params", "place"),
+    [({"limit": "0"}, "/limit"), ({"fields": "rank,elo"}, "/fields"), ({"format": "arena-catalog"}, "/format")],
 )
-def test_no_such_part(
-    client: Client, assert_problem: Ask, params: dict[str, str], place: str | None, reason: str
-) -> None:
+def test_no_such_part(client: Client, assert_problem: Ask, params: dict[str, str], place: str) -> None:
     problem = assert_problem(client.get(PATH, params=params), 422, "invalid")
-    said = problem["detail"] if place is None else {one["pointer"]: one["detail"] for one in problem["errors"]}[place]
-    assert reason in said
+    assert [one["pointer"] for one in problem["errors"]] == [place]
 
 
-def test_the_catalog_has_a_path_of_its_own(client: Client, read: Ask) -> None:
+def test_the_catalog_has_a_path_of_its_own(client: Client) -> None:
     catalog = client.get(f"{PATH}/arena-catalog", params={"method": "m-elo"})
-    assert catalog.content == read(format="arena-catalog", method="m-elo").content
     assert "full" in catalog.json()
     unchanged = client.get(
         f"{PATH}/arena-catalog", params={"method": "m-elo"}, headers={"If-None-Match": catalog.headers["etag"]}

@@ -116,11 +116,11 @@ def test_the_shape_of_arena_catalog(ask: Ask, publish: Ask) -> None:
     publish(boards)
     whole = {"ant": {"rating": 1100.0, "rating_q975": 1120.0, "rating_q025": 1080.0}}
     code = {"ant": {"rating": 1100.0, "rating_q975": 1120.0, "rating_q025": None}}
-    answer = ask("GET", "/leaderboard?format=arena-catalog", scope=None)
+    answer = ask("GET", "/leaderboard/arena-catalog", scope=None)
     assert answer.headers["content-type"] == "application/json"
     assert answer.json() == {"full": whole, "code": code}
-    assert board_of(ask, format="arena-catalog", tag="code") == {"code": code}
-    assert board_of(ask, format="arena-catalog", method="m-elo") == {"full": whole}
+    assert ask("GET", "/leaderboard/arena-catalog", params={"tag": "code"}).json() == {"code": code}
+    assert ask("GET", "/leaderboard/arena-catalog", params={"method": "m-elo"}).json() == {"full": whole}
 
 
 def test_arena_catalog_has_the_largest_component_with_scores(ask: Ask, publish: Ask) -> None:
@@ -137,7 +137,7 @@ def test_arena_catalog_has_the_largest_component_with_scores(ask: Ask, publish: 
             ("am-elo", "code"): {"always": unscored},
         }
     )
-    catalog = board_of(ask, format="arena-catalog")
+    catalog = ask("GET", "/leaderboard/arena-catalog").json()
     assert {category: list(models) for category, models in catalog.items()} == {"full": ["ant"], "code": []}
 
 
@@ -146,7 +146,7 @@ def test_entity_tags_follow_what_is_said(ask: Ask, three: int, database: Databas
         "",
         "?format=csv",
         "?format=parquet",
-        "?format=arena-catalog",
+        "/arena-catalog",
         "?tag=code",
         "?compare=elo",
         "?method=elo",
@@ -178,7 +178,7 @@ def test_entity_tags_follow_what_is_said(ask: Ask, three: int, database: Databas
     ask("PATCH", "/models/cat", json={"organization": "Cat Inc."})
     renamed = tags()
     unchanged = {query for query in queries if renamed[query] == voted[query]}
-    assert unchanged == {"?format=arena-catalog"}, "it names no organizations"
+    assert unchanged == {"/arena-catalog"}, "it names no organizations"
     stranger = ask("GET", "/leaderboard?tag=nothing", headers={"If-None-Match": "*"})
     assert stranger.status_code == 404, "nothing is not unchanged"
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from httpx import Client
 
-from app.pages.addresses import model_address
+from app.pages.formatting import model_address
 from tests.fixtures.pages import Page, text_of
 
 Publish = Callable[..., int]

@@ -5,7 +5,7 @@ from playwright.sync_api import Page, expect
 
 from app.database.engine import Database
 from app.leaderboard.charts import draw_newest
-from app.pages.addresses import model_address
+from app.pages.formatting import model_address
 from tests.fixtures.browser import PageProblems, assert_accessible, assert_fits_phone
 
 pytestmark = [pytest.mark.browser, pytest.mark.arena]

@@ -16,7 +16,7 @@ from app.refits.runner import RefitRunner
 from app.refits.schemas import Refit
 from app.refits.service import find_refit, list_refits, request_refit
 from app.settings import Settings
-from app.worker.worker import Worker
+from app.worker import Worker
 from tests.fixtures.waiting import wait_until
 
 TIMES = {

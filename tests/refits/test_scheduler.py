@@ -13,7 +13,7 @@ from app.refits.runner import RefitRunner
 from app.refits.schemas import Refit
 from app.refits.service import find_refit, request_refit
 from app.settings import Settings
-from app.worker.worker import Worker
+from app.worker import Worker
 
 
 def refit_on(database: Database, scheduler: str) -> Refit:

@@ -13,9 +13,8 @@ from app.rating.fit.scale import ELO_PER_NATURAL
 from app.rating.settings import EVIDENCE_TESTS
 from app.rating.simulation.worlds import simulate_votes
 from app.review.evidence.annotator_votes import AnnotatorVotes
-from app.review.evidence.drift import measure_drift
 from app.review.evidence.expectations import PublishedScores, expect, find_tie_weight
-from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement
+from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement, measure_drift
 from app.review.evidence.pace import measure_pace
 from app.review.evidence.reasons import BEHAVIOURS, describe_findings, format_ratio, strength_of, strong_findings
 from app.review.evidence.summary import describe_drift

@@ -34,7 +34,7 @@ from app.refits.schemas import Refit
 from app.review.service import split_budget
 from app.snapshots.confidence import insert_confidence
 from app.snapshots.pair_weights import insert_pair_weights
-from app.snapshots.retention.service import RETENTION_LEASE, Pruner, Retention
+from app.snapshots.retention import RETENTION_LEASE, Pruner, Retention
 from app.snapshots.service import find_snapshot
 from tests.fixtures.joint_scores import joint_of
 

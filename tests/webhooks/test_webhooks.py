@@ -15,7 +15,7 @@ from sqlalchemy import text
 from app.database.engine import Database
 from app.policy.service import current_policy
 from app.settings import Settings, WebhookSettings
-from app.snapshots.stale_alert import announce_stale_leaderboard
+from app.snapshots.freshness import announce_stale_leaderboard
 from app.webhooks.delivery import MAX_ATTEMPTS, Deliverer, pause_after
 
 Ask = Callable[..., Any]

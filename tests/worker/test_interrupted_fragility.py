@@ -17,7 +17,7 @@ from app.refits.schedule import REFIT_LEASE
 from app.refits.service import find_refit, request_refit
 from app.settings import Settings
 from app.snapshots.service import find_snapshot
-from app.worker.worker import Worker
+from app.worker import Worker
 from tests.fixtures.waiting import wait_until
 
 

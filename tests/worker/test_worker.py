@@ -15,7 +15,7 @@ from app.refits.fit.process import FitProcess
 from app.refits.service import find_refit, list_refits, request_refit
 from app.settings import Settings
 from app.snapshots.service import NoSnapshotError
-from app.worker.worker import Worker
+from app.worker import Worker
 from tests.fixtures.waiting import wait_until
 
 

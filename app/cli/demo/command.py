@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from app.cli.demo.crowd import MODEL_NAMES, Crowd
 from app.cli.demo.screen import View, draw, summary
 from app.cli.demo.service import DemoFailedError, Service, demo_service, last_log_line, own_foreground
+from app.cli.demo.voters import MODEL_NAMES, Voters
 
 POLICY = {"refit_interval_seconds": 3, "min_votes": 10}
 """What the demo changes, so that there is a leaderboard after a few seconds of votes."""
@@ -70,22 +70,22 @@ async def _run(service: Service, *, seconds: float | None, rate: float, seed: in
     headers = {"Authorization": f"Bearer {service.key}"}
     async with httpx.AsyncClient(base_url=f"{service.url}/api/v1", headers=headers, timeout=10.0) as client:
         await _set_up(client)
-        crowd = Crowd(client, seed=seed, votes_per_second=rate)
+        voters = Voters(client, seed=seed, votes_per_second=rate)
         _introduce(console, service, seconds)
         stop = asyncio.Event()
         for name in ENDING:
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
-        voting = asyncio.create_task(crowd.vote_until_cancelled())
+        voting = asyncio.create_task(voters.vote_until_cancelled())
         try:
             async with contextlib.AsyncExitStack() as stack:
                 stack.enter_context(contextlib.suppress(TimeoutError))
                 await stack.enter_async_context(asyncio.timeout(seconds))
-                await _show(console, client, crowd, service, stop)
+                await _show(console, client, voters, service, stop)
         finally:
             voting.cancel()
             await asyncio.gather(voting, return_exceptions=True)
         view = await _look(client)
-        console.print(draw(view, crowd))
+        console.print(draw(view, voters))
         console.print("The demo is over; stopping the service.")
 
 
@@ -107,7 +107,7 @@ def _introduce(console: Console, service: Service, seconds: float | None) -> Non
 
 
 async def _show(
-    console: Console, client: httpx.AsyncClient, crowd: Crowd, service: Service, stop: asyncio.Event
+    console: Console, client: httpx.AsyncClient, voters: Voters, service: Service, stop: asyncio.Event
 ) -> None:
     """Redraw every second on a terminal; elsewhere print a line for every new snapshot."""
     last_snapshot = None
@@ -117,11 +117,11 @@ async def _show(
                 raise DemoFailedError(f"the service stopped: {last_log_line(service.log)}")
             view = await _look(client)
             if live is not None:
-                live.update(draw(view, crowd), refresh=True)
+                live.update(draw(view, voters), refresh=True)
                 continue
             snapshot = view.leaderboard and view.leaderboard["snapshot"]["number"]
             if snapshot != last_snapshot:
-                console.print(summary(view, crowd), soft_wrap=True, highlight=False)
+                console.print(summary(view, voters), soft_wrap=True, highlight=False)
                 last_snapshot = snapshot
 
 

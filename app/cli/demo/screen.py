@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.demo.crowd import MODEL_NAMES, Crowd
+from app.cli.demo.voters import MODEL_NAMES, Voters
 from app.rating.errors import counted
 
 SHOWN_ANNOTATORS = 16
@@ -24,72 +24,74 @@ class View:
     flagged: list[dict[str, Any]]
 
 
-def agreement(view: View, crowd: Crowd) -> float:
+def agreement(view: View, voters: Voters) -> float:
     """Return Spearman's rank correlation of the published and the true scores, over the models with a score."""
     if view.leaderboard is None:
         return float("nan")
     known = {row["model"]: row["score"] for row in view.leaderboard["models"] if row["score"] is not None}
-    truth = [crowd.world.score[MODEL_NAMES.index(model)] for model in known]
+    truth = [voters.world.score[MODEL_NAMES.index(model)] for model in known]
     if len(known) < 2:  # noqa: PLR2004  a correlation needs two points
         return float("nan")
     published_rank, true_rank = (np.argsort(np.argsort(scores)) for scores in (list(known.values()), truth))
     return float(np.corrcoef(published_rank, true_rank)[0, 1])
 
 
-def found(view: View, crowd: Crowd) -> tuple[Counter[str], Counter[str]]:
+def found(view: View, voters: Voters) -> tuple[Counter[str], Counter[str]]:
     """Count the flagged annotators, and all annotators, by their true role."""
-    flagged = Counter(crowd.role_of(row["annotator"]) for row in view.flagged)
-    return flagged, Counter(str(role) for role in crowd.world.role)
+    flagged = Counter(voters.role_of(row["annotator"]) for row in view.flagged)
+    return flagged, Counter(str(role) for role in voters.world.role)
 
 
-def summary(view: View, crowd: Crowd) -> str:
+def summary(view: View, voters: Voters) -> str:
     """Return one line: votes, snapshot, agreement with the truth, flagged annotators."""
-    votes = f"{counted(crowd.tally.sent, 'vote')} ({crowd.tally.per_second:.0f}/s)"
-    if crowd.tally.refused:
-        votes += f", {crowd.tally.refused} not accepted"
+    votes = f"{counted(voters.tally.sent, 'vote')} ({voters.tally.per_second:.0f}/s)"
+    if voters.tally.refused:
+        votes += f", {voters.tally.refused} not accepted"
     if view.leaderboard is None:
         return f"{votes} · no leaderboard yet"
-    flagged, all_of_them = found(view, crowd)
+    flagged, all_of_them = found(view, voters)
     caught = sum(count for role, count in flagged.items() if role != "honest")
     bad = sum(count for role, count in all_of_them.items() if role != "honest")
     return " · ".join(
         (
             votes,
             f"snapshot {view.leaderboard['snapshot']['number']}",
-            f"rank correlation with the truth {agreement(view, crowd):.3f}",
+            f"rank correlation with the truth {agreement(view, voters):.3f}",
             f"bad annotators flagged {caught} of {bad}, honest ones {flagged['honest']} of {all_of_them['honest']}",
         )
     )
 
 
-def draw(view: View, crowd: Crowd) -> RenderableType:
+def draw(view: View, voters: Voters) -> RenderableType:
     """Return the leaderboard and the flagged annotators, side by side."""
     if view.leaderboard is None:
-        return Text(summary(view, crowd))
-    return Group(Text(summary(view, crowd)), Columns([_leaderboard(view.leaderboard, crowd), _annotators(view, crowd)]))
+        return Text(summary(view, voters))
+    return Group(
+        Text(summary(view, voters)), Columns([_leaderboard(view.leaderboard, voters), _annotators(view, voters)])
+    )
 
 
-def _leaderboard(leaderboard: dict[str, Any], crowd: Crowd) -> Table:
-    true_rank = {MODEL_NAMES[i]: rank for rank, i in enumerate(np.argsort(-crowd.world.score), start=1)}
+def _leaderboard(leaderboard: dict[str, Any], voters: Voters) -> Table:
+    true_rank = {MODEL_NAMES[i]: rank for rank, i in enumerate(np.argsort(-voters.world.score), start=1)}
     table = Table(title="Leaderboard", title_justify="left")
     for heading in ("rank", "model", "score", "95 %", "votes", "true rank"):
         table.add_column(heading, justify="left" if heading == "model" else "right")
     for row in leaderboard["models"]:
         score = "–" if row["score"] is None else f"{row['score']:.0f}"
         half = "" if row["se"] is None else f"± {(row['upper'] - row['lower']) / 2:.0f}"
-        pushed = " ◂ pushed by the clique" if MODEL_NAMES.index(row["model"]) == crowd.world.target else ""
+        pushed = " ◂ pushed by the clique" if MODEL_NAMES.index(row["model"]) == voters.world.target else ""
         rank, votes = str(row["rank"]), f"{row['votes']:,}"
         table.add_row(rank, row["model"] + pushed, score, half, votes, str(true_rank[row["model"]]))
     return table
 
 
-def _annotators(view: View, crowd: Crowd) -> Table:
+def _annotators(view: View, voters: Voters) -> Table:
     table = Table(title="Flagged annotators", title_justify="left")
     for heading in ("annotator", "ability", "±", "votes", "truth"):
         table.add_column(heading, justify="left" if heading in ("annotator", "truth") else "right")
     for row in view.flagged[:SHOWN_ANNOTATORS]:
         ability, se = f"{row['ability']:.2f}", "" if row["se"] is None else f"{1.96 * row['se']:.2f}"
-        table.add_row(row["annotator"], ability, se, f"{row['votes']:,}", crowd.role_of(row["annotator"]))
+        table.add_row(row["annotator"], ability, se, f"{row['votes']:,}", voters.role_of(row["annotator"]))
     if len(view.flagged) > SHOWN_ANNOTATORS:
         table.add_row(f"… {len(view.flagged) - SHOWN_ANNOTATORS} more", "", "", "", "")
     return table

@@ -29,13 +29,12 @@ from app.cli.rate.records import OfflineMethod, OfflineRating, OfflineSettings
 from app.cli.tables import annotators_table, elo_table, leaderboard_table
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, join_vote_files, read_vote_file
-from app.leaderboard.row_files import rows_csv, rows_parquet, rows_xlsx
+from app.leaderboard.row_files import ROW_FILES
 from app.rating.errors import counted
 from app.rating.settings import LEAST_CAP, FlagRule, Interval, LoopSettings
 
 Format = Literal["table", "json", "csv", "parquet", "xlsx"]
 
-_AS_FILE = {"csv": rows_csv, "parquet": rows_parquet, "xlsx": rows_xlsx}
 
 DEFAULTS = LoopSettings()
 MAX_SHUFFLES = 1_000_000
@@ -180,7 +179,7 @@ def rate(
         write_tables(_tables(rating, annotators=annotators), output)
     else:
         rows = rating.annotators if annotators else rating.models
-        write_output(_AS_FILE[form](rows), output)
+        write_output(ROW_FILES[form](rows), output)
 
 
 def _read(file: Path, options: ReadOptions, share: Callable[[float], None] | None) -> VoteFile:

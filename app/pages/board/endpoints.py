@@ -15,11 +15,9 @@ from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
 from app.leaderboard.newest import NewestState
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
-from app.pages.board.boards import Board, Boards
-from app.pages.board.methods import ABOUT
+from app.pages.board.boards import ABOUT, Board, Boards
 from app.pages.board.selection import Order, Selection, Sort
-from app.pages.empty import render_nothing_published
-from app.pages.rendering import render, templates
+from app.pages.rendering import render, render_nothing_published, templates
 from app.pages.security import ContentPolicy
 from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
 from app.snapshots.schemas import LeaderboardMethod

@@ -11,20 +11,19 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from app.errors import NotFoundError
-from app.pages.assets import FOLDER, PLACE, assets_version
-from app.pages.rendering import CompressedFile, render
+from app.pages.rendering import ASSETS, ASSETS_PATH, CompressedFile, assets_version, render
 from app.pages.security import ContentPolicy
 
 router = APIRouter(include_in_schema=False)
 
-_FILES = StaticFiles(directory=FOLDER)
+_FILES = StaticFiles(directory=ASSETS)
 _FOR_A_YEAR = "public, max-age=31536000, immutable"
 _INLINE = re.compile(rb"<script(?: type=\"application/json\"| id=\"[^\"]*\")*>(.*?)</script>", re.DOTALL)
 # The only page whose styles may be inline: Swagger UI sets styles on its elements.
 _SWAGGER_POLICY = ContentPolicy(style_src="'self' 'unsafe-inline'", form_action="'none'")
 
 
-@router.get(PLACE + "/{version}/{name:path}")
+@router.get(ASSETS_PATH + "/{version}/{name:path}")
 async def get_file(version: str, name: str, request: Request) -> Response:
     """Return a style, script or picture. The address has a hash of all files, so browsers may keep it.
 

@@ -1,6 +1,8 @@
 """What was published, and what moved."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -8,11 +10,12 @@ from fastapi.responses import HTMLResponse
 from app.api.dependencies import ReadView
 from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
+from app.leaderboard.diff.schemas import SnapshotDiff
+from app.leaderboard.diff.sentences import describe_causes
 from app.leaderboard.diff.service import compare_snapshots, list_moves
-from app.pages.empty import render_nothing_published
-from app.pages.history.view import view_changes, view_difference
-from app.pages.rendering import render
-from app.snapshots.schemas import LeaderboardMethod
+from app.monitoring.wording import percent
+from app.pages.rendering import render, render_nothing_published
+from app.snapshots.schemas import LeaderboardMethod, Snapshot
 from app.snapshots.service import find_snapshot, list_snapshots
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
@@ -55,3 +58,87 @@ def get_difference(
     old, new = sorted((find_snapshot(conn, before), find_snapshot(conn, after)), key=lambda one: one.number)
     difference = compare_snapshots(conn, str(old.id), str(new.id), method=method)
     return render(request, "history/difference.html", method=method, **view_difference(difference))
+
+
+MOST_SENTENCES, MOST_MOVES = 3, 10
+
+
+@dataclass(frozen=True)
+class PublishedChange:
+    """A snapshot and what it changed against the one before; without that for the first on record.
+
+    Attributes
+    ----------
+    moves : the first sentences on models that moved
+    more_moves : how many sentences there are beside
+    causes : what else changed between the refits, in sentences
+    alarms : rules that found unusually many, in sentences
+    """
+
+    snapshot: Snapshot
+    before: Snapshot | None
+    moves: list[str]
+    more_moves: int
+    causes: list[str]
+    alarms: list[str]
+
+
+def view_changes(snapshots: Sequence[Snapshot], moves: Sequence[list[str]]) -> list[PublishedChange]:
+    """Return each snapshot with what it changed.
+
+    Parameters
+    ----------
+    snapshots : the newest first
+    moves : of each snapshot but the last, sentences on what moved against the one before
+    """
+    changes = [
+        PublishedChange(
+            snapshot=after,
+            before=before,
+            moves=said[:MOST_SENTENCES],
+            more_moves=max(len(said) - MOST_SENTENCES, 0),
+            causes=_causes(before, after),
+            alarms=_alarms(after),
+        )
+        for after, before, said in zip(snapshots, snapshots[1:], moves, strict=False)
+    ]
+    return [*changes, *(PublishedChange(one, None, [], 0, [], _alarms(one)) for one in snapshots[-1:])]
+
+
+def view_difference(difference: SnapshotDiff) -> dict[str, Any]:
+    """Return what the template shows of the difference between two snapshots."""
+    stayed = [one for one in difference.models if one.kind == "stayed" and one.comparable]
+    ranks = [(one.rank_before, one.rank_after) for one in stayed]
+    climbed = sum(1 for before, after in ranks if before is not None and after is not None and after < before)
+    fell = sum(1 for before, after in ranks if before is not None and after is not None and after > before)
+    causes = list(describe_causes(difference.causes))
+    moves = difference.summary[: -len(causes)]
+    return {
+        "difference": difference,
+        "causes": causes,
+        "moves": moves[:MOST_MOVES],
+        "more_moves": moves[MOST_MOVES:],
+        "figures": [
+            ("models rose", climbed),
+            ("models fell", fell),
+            ("models entered", sum(1 for one in difference.models if one.kind == "entered")),
+            ("models left", sum(1 for one in difference.models if one.kind == "left")),
+        ],
+    }
+
+
+def _causes(before: Snapshot, after: Snapshot) -> list[str]:
+    found = []
+    if before.policy_version != after.policy_version:
+        found.append(f"The policy changed from version {before.policy_version} to {after.policy_version}.")
+    if before.code_version != after.code_version:
+        found.append(f"The service's version changed from {before.code_version} to {after.code_version}.")
+    return found
+
+
+def _alarms(snapshot: Snapshot) -> list[str]:
+    return [
+        f"Unusual: the rule {alarm['rule']} found annotators with {percent(alarm['share'], 1)} of the votes; "
+        f"{percent(alarm['usual'], 1)} is usual."
+        for alarm in snapshot.diagnostics.get("alarms") or []
+    ]

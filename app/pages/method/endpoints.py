@@ -1,15 +1,18 @@
 """How this arena ranks."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
 from app.api.dependencies import ReadView
 from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
-from app.leaderboard.method import find_figures
-from app.pages.empty import render_nothing_published
-from app.pages.method.view import view_method
-from app.pages.rendering import render
+from app.leaderboard.method import MethodFigures, find_figures
+from app.monitoring.wording import count, plural
+from app.pages.rendering import render, render_nothing_published
+from app.rating.settings import Standing
 from app.snapshots.service import NoSnapshotError
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
@@ -23,3 +26,59 @@ def get_method(request: Request, _reader: PageReader, conn: ReadView) -> Respons
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Method")
     return render(request, "method/page.html", **view_method(figures))
+
+
+_STANDINGS: Mapping[Standing, str] = {
+    "active": "Their votes count.",
+    "trusted": "An admin vouches for them; their votes count, and no rule flags them.",
+    "flagged": "A rule found something. Their votes count until an admin decides.",
+    "pending": "Too few votes so far. They wait, and come in with more votes.",
+    "excluded": "By a rule or an admin's decision their votes do not count.",
+}
+_LEFT_OUT = {
+    "pending": "from annotators who are still pending",
+    "excluded": "from excluded annotators",
+    "retracted": "retracted",
+    "over_quota": "beyond the daily number of votes that count of one annotator",
+    "same_model": "between two names of one model",
+}
+_INTERVALS = {
+    "clustered": "It takes an annotator's votes as belonging together, because annotators differ in taste and care.",
+    "sandwich": "It takes every vote as independent, and does not trust the model's own idea of the votes' spread.",
+    "information": "It takes every vote as independent, and the model as exact.",
+}
+
+
+def view_method(figures: MethodFigures) -> dict[str, Any]:
+    """Return what the template shows."""
+    used = figures.votes.get("used", figures.snapshot.votes_used)
+    read = figures.votes.get("read", figures.snapshot.votes_read)
+    return {
+        "figures": figures,
+        "thresholds": figures.policy,
+        "used": used,
+        "read": read,
+        "left_out": [(figures.votes[name], why) for name, why in _LEFT_OUT.items() if figures.votes.get(name)],
+        "standings": [(name, figures.standings[name], meaning) for name, meaning in _STANDINGS.items()],
+        "flag_rule": describe_flag_rule(figures),
+        "interval": _INTERVALS.get(figures.diagnostics.get("interval") or figures.policy.interval),
+        "spread": figures.diagnostics.get("ability_spread"),
+        "gains": [(gap, 1.0 / (1.0 + 10.0 ** (-gap / 400.0))) for gap in (10, 50, 100, 200, 400)],
+    }
+
+
+def describe_flag_rule(figures: MethodFigures) -> str:
+    """Say in a sentence or two which annotators the rules find, and how many they found."""
+    policy = figures.policy
+    low = f"an ability at or below ε = {policy.min_ability:g}"
+    rule = f"A rule finds annotators with {low}."
+    if policy.flag_rule == "evidence":
+        tests, odds = plural(len(policy.evidence_tests), "test"), count(policy.evidence_ratio)
+        rule = (
+            f"First, {tests} of each annotator's votes look for behaviour that honest annotators hardly show, at odds "
+            f"of {odds} to 1. Then a rule finds annotators with {low}. A taste for or against a model is shown to "
+            "reviewers, and never excludes by itself."
+        )
+    by_tests = sum(found["annotators"] for name, found in figures.rules.items() if name != "ability")
+    by_ability = figures.rules.get("ability", {}).get("annotators", 0)
+    return f"{rule} In this snapshot the tests found {count(by_tests)}, and the ability {count(by_ability)}."

@@ -1,6 +1,7 @@
 """A model's page."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -8,10 +9,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from app.api.dependencies import ReadView
 from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
-from app.leaderboard.model_page import describe_model
+from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
 from app.models.service import find_contestant, find_model
-from app.pages.addresses import model_address
-from app.pages.model.view import view_model
+from app.monitoring.wording import plural
+from app.pages.charts import BandPoint, draw_band
+from app.pages.formatting import METHODS, model_address, moment, points
 from app.pages.rendering import render
 from app.snapshots.schemas import LeaderboardMethod
 
@@ -38,3 +40,70 @@ def get_model(
         return RedirectResponse(f"{model_address(contestant.name)}", status_code=307)
     model = describe_model(conn, contestant, method)
     return render(request, "model/page.html", **view_model(model, method))
+
+
+def view_model(model: ModelDetail, method: LeaderboardMethod) -> dict[str, Any]:
+    """Return what the template shows of a model."""
+    places = sorted(model.standings, key=lambda one: (one.tag or "", list(METHODS).index(one.method)))
+    return {
+        "model": model,
+        "method": method,
+        "place": next((one for one in places if one.method == method and one.tag is None), None),
+        "methods": [one for one in places if one.tag is None],
+        "tags": [one for one in places if one.tag is not None],
+        "chart": draw_band([BandPoint(one.score, one.lower, one.upper) for one in model.chart]),
+        "chart_label": describe_chart(model, method),
+        "stability": list(describe_stability(model)),
+        "opponents": sorted(model.head_to_head, key=_strength),
+        "best": _picked(model, model.best_opponents),
+        "worst": _picked(model, model.worst_opponents),
+    }
+
+
+def describe_chart(model: ModelDetail, method: LeaderboardMethod) -> str:
+    """Describe the chart in a sentence."""
+    scored = [one for one in model.chart if one.score is not None]
+    if not scored:
+        return "No snapshot has a score."
+    first, last = scored[0], scored[-1]
+    return (
+        f"{METHODS[method]} score of {model.name} in {plural(len(scored), 'snapshot')}: from {points(first.score)} in "
+        f"snapshot {first.number} ({moment(first.published_at)}) to {points(last.score)} in snapshot {last.number} "
+        f"({moment(last.published_at)})."
+    )
+
+
+def describe_stability(model: ModelDetail) -> Iterator[tuple[str, str]]:
+    """Return each neighbour's name and how few changes of votes would swap the two, in a sentence."""
+    for neighbour, side in ((model.above, "above"), (model.below, "below")):
+        if neighbour is not None:
+            yield neighbour.model, _describe_gap(neighbour, side)
+
+
+def _describe_gap(neighbour: Neighbour, side: str) -> str:
+    far = f"is {points(neighbour.gap, 1)} points {side}."
+    if neighbour.votes is None:
+        return f"{far} No small number of votes is known to swap the two."
+    swap = f"{far} Without about {plural(neighbour.votes, 'vote')} the two would swap"
+    others = [
+        f"{before} {plural(count, what)}{after}"
+        for before, count, what, after in (
+            ("with", neighbour.flipped_votes, "vote", " turned round"),
+            ("with", neighbour.added_votes, "more vote", ""),
+            ("without", neighbour.annotators, "annotator", ""),
+        )
+        if count is not None
+    ]
+    if others:
+        swap += f", or {', or '.join(others)}"
+    return f"{swap}: as good as tied." if neighbour.tied else f"{swap}."
+
+
+def _strength(one: HeadToHead) -> tuple[bool, float, str]:
+    """Order opponents from the strongest, by the prediction; those without one come last."""
+    return one.predicted is None, one.predicted or 0.0, one.opponent
+
+
+def _picked(model: ModelDetail, names: list[str]) -> list[HeadToHead]:
+    by_name = {one.opponent: one for one in model.head_to_head}
+    return [by_name[name] for name in names]

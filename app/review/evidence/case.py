@@ -8,9 +8,8 @@ from sqlalchemy import Connection
 from app.annotators.schemas import FoundAnnotator
 from app.annotators.service import list_history, summarise_votes
 from app.review.evidence.annotator_votes import AnnotatorVotes, ability_of, chance_of, read_annotator_votes
-from app.review.evidence.drift import measure_drift
 from app.review.evidence.expectations import PublishedScores, read_scores
-from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement
+from app.review.evidence.figures import compare_models, compare_sides, compare_ties, find_agreement, measure_drift
 from app.review.evidence.pace import measure_pace
 from app.review.evidence.reasons import describe_findings, describe_reasons, strength_of
 from app.review.evidence.schemas import Case, SurprisingVote

@@ -1,6 +1,7 @@
-"""An annotator's votes compared with what the leaderboard makes likely: agreement, sides, ties, models."""
+"""An annotator's votes compared with what the leaderboard makes likely: agreement, sides, ties, models, drift."""
 
 import math
+from datetime import UTC, datetime
 from typing import Literal
 
 import numpy as np
@@ -8,9 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from app.rating.arrays import sum_by
+from app.rating.detection.drift import ABILITIES, find_drift
 from app.review.evidence.annotator_votes import AnnotatorVotes
-from app.review.evidence.expectations import Expected, Floats
-from app.review.evidence.schemas import Agreement, Comparison, ModelFigures, Sides, Ties
+from app.review.evidence.expectations import Expected, Floats, expect
+from app.review.evidence.schemas import Agreement, Comparison, Drift, ModelFigures, Sides, Ties
 
 MOST_MODELS = 200
 
@@ -93,6 +95,43 @@ def compare_models(votes: AnnotatorVotes, names: dict[int, str]) -> list[ModelFi
         for number, all_votes, n, won, expected, variance in counts
     ]
     return sorted(rows, key=lambda row: (-abs(row.residual or 0.0), row.model))[:MOST_MODELS]
+
+
+def measure_drift(votes: AnnotatorVotes) -> Drift | None:
+    """Weigh a change of ability against none; None for fewer than two decided votes between models with a score.
+
+    The order is that of `voted`, else `received`, or that of the record where the time of any vote is unknown.
+    """
+    counted = np.flatnonzero(votes.scored)[votes.decided][::-1]  # the oldest on record first
+    times = np.where(np.isnan(votes.voted), votes.received, votes.voted)[counted]
+    known = not np.isnan(times).any()
+    if known:
+        order = np.argsort(times, kind="stable")
+        counted, times = counted[order], times[order]
+    found = find_drift(_log_likelihood(votes.gap[counted], votes.outcome[counted] == 0, votes.tie_weight))
+    if found is None:
+        return None
+    (before, before_sd), (after, after_sd) = found.before, found.after
+    return Drift(
+        votes=len(counted),
+        log10_ratio=found.log_ratio / math.log(10.0),
+        votes_before=found.votes_before,
+        changed_at=datetime.fromtimestamp(float(times[found.votes_before]), UTC) if known else None,
+        before=before,
+        before_sd=before_sd,
+        after=after,
+        after_sd=after_sd,
+    )
+
+
+def _log_likelihood(gap: Floats, left_won: np.ndarray[tuple[int], np.dtype[np.bool_]], tie_weight: float) -> Floats:
+    """Return log P(verdict | ability, no tie), shape (n_votes, n_abilities)."""
+    table = np.empty((len(gap), len(ABILITIES)))
+    for column, ability in enumerate(ABILITIES.tolist()):
+        expected = expect(gap, ability, tie_weight)
+        won = np.where(left_won, expected.left, expected.right)
+        table[:, column] = np.log(won / (expected.left + expected.right))
+    return table
 
 
 def _z(difference: float, variance: float) -> float | None:

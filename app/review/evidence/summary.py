@@ -5,12 +5,12 @@ from datetime import UTC
 
 from app.annotators.schemas import VotesSummary
 from app.rating.errors import counted
-from app.review.evidence.drift import CLEAR
 from app.review.evidence.pace import UNUSUAL
 from app.review.evidence.reasons import format_ratio
 from app.review.evidence.schemas import Agreement, Drift, ModelFigures, Pace, Sides, Ties
 
 _UNLIKELY = 0.001  # probability
+_CLEAR = 2.0  # log10 of the likelihood ratio of a change of ability: a hundred to one
 _MODELS_NAMED = 3
 
 
@@ -46,7 +46,7 @@ def describe_figures(
 
 def describe_drift(drift: Drift | None) -> Iterator[str]:
     """Describe a change of ability that is clear."""
-    if drift is None or drift.log10_ratio < CLEAR:
+    if drift is None or drift.log10_ratio < _CLEAR:
         return
     when = f"after {counted(drift.votes_before, 'decided vote')} of {drift.votes:,}"
     if drift.changed_at is not None:

@@ -14,9 +14,7 @@ from app.review.schemas import ModelImpact
 _CLEAR = 0.2  # places from which a change gets a sentence
 
 
-def compare_models(
-    change: ScoreChange, model_ids: NDArray[np.int32], published: Sequence[RowMapping]
-) -> list[ModelImpact]:
+def compare_models(change: ScoreChange, published: Sequence[RowMapping]) -> list[ModelImpact]:
     """Compare a published leaderboard with the changed one, in the order of the published one.
 
     Ranks count archived models, but no row shows them. They do not count provisional ones, which have none. A model
@@ -24,11 +22,10 @@ def compare_models(
 
     Parameters
     ----------
-    model_ids : of the models in `change`
     published : the published leaderboard, as `list_placed_models` returns it
     """
     shown = sorted(published, key=lambda row: (row["rank"] is None, row["place"] or 0, row["model"]))
-    return list(_compare(change, {int(number): at for at, number in enumerate(model_ids)}, shown))
+    return list(_compare(change, {int(number): at for at, number in enumerate(change.model_ids)}, shown))
 
 
 def _compare(change: ScoreChange, place: dict[int, int], published: Sequence[RowMapping]) -> Iterator[ModelImpact]:

@@ -1,4 +1,4 @@
-"""The scores without one annotator, or with one more. The child process runs this."""
+"""The scores without one annotator, or with one more. The child process, which imports this module alone, runs it."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -27,6 +27,9 @@ class ScoreChange:
     Attributes
     ----------
     how : by influence, or by a true refit
+    inside : whether the annotator was in the fit
+    votes : of the annotator that the snapshot read
+    model_ids : of the models, shape (n_models,)
     before, after : Elo points of each model, NaN without a score, shape (n_models,)
     few : models that are provisional before for few votes or annotators, shape (n_models,)
     rank : after a refit, 0 for a model that is then provisional for few votes or annotators; None for influence, which
@@ -34,34 +37,13 @@ class ScoreChange:
     """
 
     how: How
+    inside: bool
+    votes: int
+    model_ids: NDArray[np.int32]
     before: Floats
     after: Floats
     few: Mask
     rank: NDArray[np.int64] | None = None
-
-
-@dataclass(frozen=True)
-class Computed:
-    """The computed part of an impact.
-
-    Attributes
-    ----------
-    change : of the models in `model_ids`
-    inside : whether the annotator was in the fit
-    votes : of the annotator that the snapshot read
-    """
-
-    change: ScoreChange
-    model_ids: NDArray[np.int32]
-    inside: bool
-    votes: int
-
-
-def compute_impact(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool) -> Computed:
-    """Compute an impact, as `leave_out` does; the child process, which imports this module alone, calls this."""
-    change = leave_out(fit_input, in_fit, annotator, exact=exact)
-    votes = int((fit_input.annotator == annotator).sum())
-    return Computed(change, fit_input.model_ids, bool(in_fit[annotator]), votes)
 
 
 def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool) -> ScoreChange:
@@ -85,18 +67,23 @@ def leave_out(fit_input: FitInput, in_fit: Mask, annotator: int, *, exact: bool)
     settings = replace(fit_input.settings, interval="none")
     base = estimate(cells.where(in_fit[cells.annotator]), settings)
     before, few = base.models.score, base.models.provisional  # without intervals none is too wide
-    if not (cells.annotator == annotator).any():
-        return ScoreChange("influence", before, before, few)
-    if not exact and in_fit[annotator] and _is_small_change(base, annotator):
+    inside, votes = bool(in_fit[annotator]), int((fit_input.annotator == annotator).sum())
+
+    def change(how: How, after: Floats, rank: NDArray[np.int64] | None = None) -> ScoreChange:
+        return ScoreChange(how, inside, votes, fit_input.model_ids, before, after, few, rank)
+
+    if not votes:
+        return change("influence", before)
+    if not exact and inside and _is_small_change(base, annotator):
         after = before + _newton_step(base, annotator)
         if np.isfinite(after[base.identified]).all():
-            return ScoreChange("influence", before, after, few)
+            return change("influence", after)
     other = in_fit.copy()
     other[annotator] = ~other[annotator]
     if not other[cells.annotator].any():
         raise VotesError("no other annotator's votes count: without this annotator there is no leaderboard")
     refitted = estimate(cells.where(other[cells.annotator]), settings, base.optimum).models
-    return ScoreChange("refit", before, refitted.score, few, np.where(refitted.provisional, 0, refitted.rank))
+    return change("refit", refitted.score, np.where(refitted.provisional, 0, refitted.rank))
 
 
 def _is_small_change(base: Rating, annotator: int) -> bool:

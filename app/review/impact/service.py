@@ -14,7 +14,7 @@ from app.errors import UnavailableError
 from app.refits.fit.process import FitResources, OnDemandFits
 from app.refits.load import load_past_fit_input
 from app.review.impact.impact_table import compare_models, describe_impact
-from app.review.impact.leave_one_out import Computed, compute_impact
+from app.review.impact.leave_one_out import ScoreChange, leave_out
 from app.review.schemas import Impact
 from app.settings import Settings
 from app.snapshots.queries import list_counted_annotators, list_placed_models
@@ -38,7 +38,7 @@ class Impacts:
     def __init__(self, database: Database, resources: FitResources | None = None) -> None:
         self._database = database
         self._fits = OnDemandFits(resources, busy=ImpactBusyError)
-        self._answers: LRUCache[tuple[UUID, int, bool], Computed] = LRUCache(MOST_CACHED)
+        self._answers: LRUCache[tuple[UUID, int, bool], ScoreChange] = LRUCache(MOST_CACHED)
         self._lock = threading.Lock()  # of the cache
 
     def impact(self, reference: str, *, exact: bool = False) -> Impact:
@@ -73,22 +73,24 @@ class Impacts:
         """End a fit under way."""
         self._fits.stop()
 
-    def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> Callable[[], Computed]:
+    def _prepare(self, snapshot: Snapshot, annotator: FoundAnnotator, *, exact: bool) -> Callable[[], ScoreChange]:
         with self._database.read() as conn:
             fit_input = load_past_fit_input(conn, snapshot)
             in_fit = np.isin(fit_input.annotator_ids, list_counted_annotators(conn, snapshot.id))
         position = int(np.searchsorted(fit_input.annotator_ids, annotator.annotator_id))
-        return partial(compute_impact, fit_input, in_fit, position, exact=exact)
+        return partial(leave_out, fit_input, in_fit, position, exact=exact)
 
 
-def _report(annotator: FoundAnnotator, snapshot: Snapshot, answer: Computed, published: Sequence[RowMapping]) -> Impact:
-    models = compare_models(answer.change, answer.model_ids, published)
+def _report(
+    annotator: FoundAnnotator, snapshot: Snapshot, answer: ScoreChange, published: Sequence[RowMapping]
+) -> Impact:
+    models = compare_models(answer, published)
     return Impact(
         id=annotator.id,
         annotator=annotator.annotator,
         snapshot=snapshot.number,
         what="left out" if answer.inside else "let in",
-        how=answer.change.how,
+        how=answer.how,
         votes=answer.votes,
         summary=list(describe_impact(models, inside=answer.inside, votes=answer.votes)),
         models=models,

@@ -1,16 +1,17 @@
 """What annotators are shown about themselves. Reviewers see abilities and evidence; annotators do not."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping, select, true
 
 from app.annotators import queries as annotators
 from app.annotators.schemas import FoundAnnotator, VotesSummary
 from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
+from app.database.tables import appeals, decisions
 from app.naming.service import naming_of
 from app.policy.service import current_policy
-from app.review.own import queries as store
 from app.review.own.schemas import OwnAppeal, OwnStanding, OwnVote
 from app.review.queries import list_votes
 from app.votes.rules import WINNERS
@@ -48,8 +49,7 @@ def describe_self(conn: Connection, found: FoundAnnotator | None) -> OwnStanding
         votes_needed=max(0, enough - (votes.votes - votes.retracted)),
         votes_summary=votes,
         appeals=[
-            OwnAppeal.model_validate(dict(row))
-            for row in store.list_own_appeals(conn, found.annotator_id, limit=_APPEALS)
+            OwnAppeal.model_validate(dict(row)) for row in list_own_appeals(conn, found.annotator_id, limit=_APPEALS)
         ],
     )
 
@@ -60,3 +60,26 @@ def list_own_votes(
     """Return an annotator's votes, the one recorded last first, those recorded before the vote `before`."""
     rows = [] if found is None else list_votes(conn, found.annotator_id, limit=limit, before=before)
     return [OwnVote.model_validate({**row, "winner": WINNERS[row["outcome"]]}) for row in rows]
+
+
+def list_own_appeals(conn: Connection, annotator_id: int, *, limit: int) -> Sequence[RowMapping]:
+    """Return the annotator's appeals, the newest first, each with the first decision after it."""
+    c = decisions.c
+    answer = (
+        select(c.action.label("outcome"), c.decided_at)
+        .where(c.annotator_id == appeals.c.annotator_id, c.decided_at > appeals.c.submitted_at)
+        .order_by(c.decided_at)
+        .limit(1)
+        .lateral()
+    )
+    statement = (
+        select(
+            appeals.c.id, appeals.c.note, appeals.c.submitted_at, answer.c.outcome, answer.c.decided_at,
+            answer.c.outcome.is_(None).label("open"),
+        )
+        .select_from(appeals.outerjoin(answer, true()))
+        .where(appeals.c.annotator_id == annotator_id)
+        .order_by(appeals.c.submitted_at.desc(), appeals.c.id.desc())
+        .limit(limit)
+    )  # fmt: skip
+    return conn.execute(statement).mappings().all()

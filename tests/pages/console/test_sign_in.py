@@ -15,7 +15,7 @@ from app.auth.sessions.csrf import make_token
 from app.auth.sessions.service import make_link
 from app.database.engine import Database
 from app.main import create_app
-from app.settings import SessionSettings, Settings
+from app.settings import Settings
 from tests.fixtures.console import SignIn, Visitor
 from tests.fixtures.pages import Page
 
@@ -156,8 +156,7 @@ def test_a_request_counts_towards_the_key_s_limit(
 ) -> None:
     with database.begin() as conn:
         conn.execute(text("UPDATE api_keys SET requests_per_minute = 2 WHERE name = 'review key'"))
-    app = create_app(settings.model_copy(update={"sessions": SessionSettings(sign_ins_per_minute=2)}))
-    with serving(app) as url, Client(base_url=url) as client:
+    with serving(create_app(settings)) as url, Client(base_url=url) as client:
         visitor = Visitor(client)
         visitor.post("/console/sign-in", {"key": keys["review"]})
         assert [visitor.get("/console/sessions").status_code for _ in range(3)] == [200, 200, 429]

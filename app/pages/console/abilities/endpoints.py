@@ -1,29 +1,35 @@
 """The distribution of abilities and of votes, with ε and δ drawn in; and what moving them would do."""
 
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from threading import Lock
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from cachetools import LRUCache, cached
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from app.annotators.queries import count_beyond
 from app.api.dependencies import HeldDatabase, ReadView, held
-from app.api.sessions import signed_in
-from app.auth.sessions.schemas import SignedIn
+from app.leaderboard.chart_specs import STANDINGS
 from app.leaderboard.charts import count_abilities, count_vote_totals
-from app.pages.console.abilities.drawing import Bins, draw_abilities, draw_votes
-from app.pages.console.policy.preview import TEMPLATE, preview_policy
-from app.pages.console.rendering import render_console
+from app.pages.charts import nice_ticks
+from app.pages.console.policy.fields import preview_policy
+from app.pages.console.rendering import Admin, Reader
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
 from app.review.previews import PolicyPreviews
 from app.snapshots.queries import newest_snapshot
 
 router = APIRouter(prefix="/console/abilities", include_in_schema=False, default_response_class=HTMLResponse)
+
+
+Bins = Sequence[Mapping[str, Any]]
 
 
 class Thresholds(BaseModel):
@@ -40,21 +46,18 @@ class Thresholds(BaseModel):
 
 @router.get("")
 def get_abilities(
-    request: Request,
-    visitor: Annotated[SignedIn, signed_in("review:read")],
+    console: Reader,
     conn: ReadView,
     moved: Annotated[Thresholds, Query()],
 ) -> Response:
     """Show how many annotators have which ability and how many votes."""
     current, snapshot = current_policy(conn).settings, newest_snapshot(conn)
     if snapshot is None:
-        return render_console(request, visitor, "console/abilities/empty.html", min_votes=current.min_votes)
+        return console.page("abilities/empty.html", min_votes=current.min_votes)
     chosen = moved.within(current)
     abilities, votes = _count_bins(conn, snapshot["id"])
-    return render_console(
-        request,
-        visitor,
-        "console/abilities/page.html",
+    return console.page(
+        "abilities/page.html",
         snapshot=snapshot,
         current=current,
         chosen=chosen,
@@ -76,8 +79,7 @@ def _count_bins(conn: Connection, snapshot_id: UUID) -> tuple[Bins, Bins]:
 # A plain function: FastAPI runs it in a thread, where it waits for the fit.
 @router.post("/preview")
 def post_preview(
-    request: Request,
-    visitor: Annotated[SignedIn, signed_in("admin")],
+    console: Admin,
     database: HeldDatabase,
     previews: Annotated[PolicyPreviews, held(PolicyPreviews)],
     moved: Annotated[Thresholds, Form()],
@@ -85,4 +87,86 @@ def post_preview(
     """Fit the votes with these thresholds, publish nothing, and show what would change."""
     with database.read() as conn:
         settings = moved.within(current_policy(conn).settings)
-    return render_console(request, visitor, TEMPLATE, **preview_policy(previews, settings))
+    return console.page("policy/preview.html", **preview_policy(previews, settings))
+
+
+WIDTH, HEIGHT = 560.0, 240.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 12.0, 26.0, 30.0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The annotators of one standing in one bin."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    standing: str
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Shapes in a box of `WIDTH` × `HEIGHT`.
+
+    Attributes
+    ----------
+    across, up : where the marks of the two axes are, and their numbers
+    line : where the threshold stands
+    """
+
+    bars: list[Bar]
+    across: list[tuple[float, float]]
+    up: list[tuple[float, float]]
+    line: float
+    left: float = _LEFT
+    right: float = WIDTH - _RIGHT
+    top: float = _TOP
+    bottom: float = HEIGHT - _BOTTOM
+    width: float = WIDTH
+    height: float = HEIGHT
+
+
+def draw_abilities(bins: Bins, min_ability: float) -> Bars:
+    """Draw annotators by ability; bins as `count_abilities` returns them."""
+    low = min([-1.0, min_ability, *(float(one["low"]) for one in bins)])
+    high = max([2.0, min_ability, *(float(one["high"]) for one in bins)])
+    ticks = [tick for tick in nice_ticks(low, high) if low <= tick <= high]
+    return _draw(bins, low, high, ticks, min_ability, float)
+
+
+def draw_votes(bins: Bins, min_votes: int) -> Bars:
+    """Draw annotators by their number of votes, each bin twice as wide as the one before."""
+    high = max([2.0 * max(min_votes, 1), 128.0, *(float(one["high"]) for one in bins)])
+    ticks = [10.0**power for power in range(math.ceil(math.log10(high)))]
+    return _draw(bins, 1.0, high, ticks, max(min_votes, 1), lambda value: math.log(float(value)))
+
+
+def _draw(
+    bins: Bins, low: float, high: float, ticks: list[float], threshold: float, scale: Callable[[Any], float]
+) -> Bars:
+    start, end = scale(low), scale(high)
+
+    def across(value: Any) -> float:
+        return round(_LEFT + (scale(value) - start) / (end - start) * (WIDTH - _LEFT - _RIGHT), 1)
+
+    stacks = [
+        sorted(stack, key=lambda one: STANDINGS.index(one["standing"]))
+        for _, stack in groupby(sorted(bins, key=lambda one: float(one["low"])), key=lambda one: float(one["low"]))
+    ]
+    marks = nice_ticks(0.0, max([4, *(sum(one["annotators"] for one in stack) for stack in stacks)]))
+    unit = (HEIGHT - _TOP - _BOTTOM) / marks[-1]
+    drawn = []
+    for stack in stacks:
+        y = HEIGHT - _BOTTOM
+        for one in stack:
+            x, height = across(one["low"]), one["annotators"] * unit
+            y -= height
+            width = max(across(one["high"]) - x - 1.0, 1.0)
+            drawn.append(Bar(x, round(y, 1), round(width, 1), round(height, 1), one["standing"]))
+    return Bars(
+        drawn,
+        [(across(tick), tick) for tick in ticks],
+        [(round(HEIGHT - _BOTTOM - mark * unit, 1), mark) for mark in marks],
+        across(threshold),
+    )

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Response
 from fastapi.responses import HTMLResponse
 from pydantic import TypeAdapter
 
@@ -12,13 +12,10 @@ from app.annotators import service as annotators
 from app.annotators.schemas import Action
 from app.api.dependencies import ReadView, Transaction, held
 from app.api.pagination import Cursor, Name, Number, paginate, read_cursor
-from app.api.sessions import signed_in
 from app.api.texts import Reason
-from app.auth.sessions.schemas import SignedIn
 from app.errors import NotFoundError, StableArenaError
 from app.pages.console.annotators.view import describe_decision, view_case, view_impact
-from app.pages.console.flash import Flash
-from app.pages.console.rendering import redirect, render_console
+from app.pages.console.rendering import Reader, Reviewer
 from app.rating.settings import Standing
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
@@ -31,14 +28,11 @@ _ON_A_PAGE = 50
 _Position = TypeAdapter(tuple[float, Number])
 _KeyPosition = TypeAdapter(tuple[Name])
 _VotePosition = TypeAdapter(tuple[UUID])
-Reader = Annotated[SignedIn, signed_in("review:read")]
-Reviewer = Annotated[SignedIn, signed_in("review")]
 
 
 @router.get("")
 def get_annotators(
-    request: Request,
-    visitor: Reader,
+    console: Reader,
     conn: ReadView,
     q: Annotated[str, Query(max_length=500)] = "",
     standing: Standing | Literal[""] = "",
@@ -56,16 +50,13 @@ def get_annotators(
         after = read_cursor(cursor, _Position)
         found = annotators.list_annotators(conn, limit=_ON_A_PAGE + 1, standing=standing or None, after=after)
         page = paginate(found, _ON_A_PAGE, lambda last: last.position)
-    return render_console(
-        request, visitor, "console/annotators/search.html",
+    return console.page("annotators/search.html",
         found=page.items, next_cursor=page.next_cursor, q=text, standing=standing, first=cursor is None,
     )  # fmt: skip
 
 
 @router.get("/{annotator_id}")
-def get_annotator(
-    annotator_id: UUID, request: Request, visitor: Reader, conn: ReadView, queue: bool = False
-) -> Response:
+def get_annotator(annotator_id: UUID, console: Reader, conn: ReadView, queue: bool = False) -> Response:
     """Show an annotator: standing, the case as pictures, decisions and appeals."""
     detail, votes = reviews.find_detail(conn, str(annotator_id)), []
     for one in detail.evidence.surprising if detail.evidence else ():
@@ -73,38 +64,33 @@ def get_annotator(
             votes.append(find_vote(conn, one.id))
     shown = view_case(detail, reviews.find_threshold(conn), votes)
     following = reviews.next_review(conn, annotator_id) if queue else None
-    return render_console(request, visitor, "console/annotators/page.html", queue=queue, following=following, **shown)
+    return console.page("annotators/page.html", queue=queue, following=following, **shown)
 
 
 # A plain function without a transaction: it may wait for a fit.
 @router.get("/{annotator_id}/impact")
 def get_impact(
-    annotator_id: UUID,
-    request: Request,
-    visitor: Reader,
-    impacts: Annotated[Impacts, held(Impacts)],
-    exact: bool = False,
+    annotator_id: UUID, console: Reader, impacts: Annotated[Impacts, held(Impacts)], exact: bool = False
 ) -> Response:
     """Show how the leaderboard would move without an annotator, or with one that does not count."""
     try:
         impact = impacts.impact(str(annotator_id), exact=exact)
     except StableArenaError as error:
-        if "hx-request" not in request.headers or isinstance(error, NotFoundError):
+        if "hx-request" not in console.request.headers or isinstance(error, NotFoundError):
             raise
         again = isinstance(error, ImpactBusyError)
-        return render_console(request, visitor, "console/annotators/no_impact.html", again=again, reason=error.detail)
-    return render_console(request, visitor, "console/annotators/impact.html", **view_impact(impact))
+        return console.page("annotators/no_impact.html", again=again, reason=error.detail)
+    return console.page("annotators/impact.html", **view_impact(impact))
 
 
 @router.get("/{annotator_id}/votes")
-def get_votes(annotator_id: UUID, request: Request, visitor: Reader, conn: ReadView, cursor: Cursor = None) -> Response:
+def get_votes(annotator_id: UUID, console: Reader, conn: ReadView, cursor: Cursor = None) -> Response:
     """List an annotator's votes, the one recorded last first."""
     position = read_cursor(cursor, _VotePosition)
     found = annotators.find_annotator(conn, str(annotator_id))
     votes = list_annotator_votes(conn, found, limit=_ON_A_PAGE + 1, before=position and position[0])
     page = paginate(votes, _ON_A_PAGE, lambda last: (last.id,))
-    return render_console(
-        request, visitor, "console/annotators/votes.html",
+    return console.page("annotators/votes.html",
         annotator=found.public(), votes=page.items, next_cursor=page.next_cursor,
     )  # fmt: skip
 
@@ -112,22 +98,22 @@ def get_votes(annotator_id: UUID, request: Request, visitor: Reader, conn: ReadV
 @router.post("/{annotator_id}/decisions")
 def post_decision(
     annotator_id: UUID,
-    visitor: Reviewer,
+    console: Reviewer,
     conn: Transaction,
     action: Annotated[Action, Form()],
     reason: Annotated[Reason, Form()],
     queue: Annotated[bool, Form()] = False,
 ) -> Response:
     """Decide on an annotator, and go back to the queue or to the annotator."""
-    found, taken = annotators.decide(conn, str(annotator_id), action, reason=reason, decided_by=visitor.caller.name)
+    found, taken = annotators.decide(conn, str(annotator_id), action, reason=reason, decided_by=console.actor)
     undo = f"/console/annotators/{annotator_id}/decisions/{taken.id}/undo"
     address = "/console/reviews" if queue else f"/console/annotators/{annotator_id}"
-    return redirect(address, visitor, Flash(describe_decision(found, taken), undo=undo))
+    return console.go(address, describe_decision(found, taken), undo=undo)
 
 
 @router.post("/{annotator_id}/decisions/{decision_id}/undo")
-def post_undo(annotator_id: UUID, decision_id: UUID, visitor: Reviewer, conn: Transaction) -> Response:
+def post_undo(annotator_id: UUID, decision_id: UUID, console: Reviewer, conn: Transaction) -> Response:
     """Take back the last decision on an annotator."""
-    found, taken = annotators.undo_decision(conn, str(annotator_id), decision_id, decided_by=visitor.caller.name)
+    found, taken = annotators.undo_decision(conn, str(annotator_id), decision_id, decided_by=console.actor)
     text = f"The decision is taken back. {describe_decision(found, taken)}"
-    return redirect(f"/console/annotators/{annotator_id}", visitor, Flash(text))
+    return console.go(f"/console/annotators/{annotator_id}", text)

@@ -1,18 +1,15 @@
 """Appeals that wait for a decision."""
 
-from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView
 from app.api.pagination import Cursor, paginate, read_cursor
-from app.api.sessions import signed_in
-from app.auth.sessions.schemas import SignedIn
 from app.database.timestamps import StorableTimestamp
-from app.pages.console.rendering import render_console
+from app.pages.console.rendering import Reader
 from app.review import service as reviews
 
 router = APIRouter(prefix="/console/appeals", include_in_schema=False, default_response_class=HTMLResponse)
@@ -22,12 +19,8 @@ _Position = TypeAdapter(tuple[StorableTimestamp, UUID])
 
 
 @router.get("")
-def get_appeals(
-    request: Request, visitor: Annotated[SignedIn, signed_in("review:read")], conn: ReadView, cursor: Cursor = None
-) -> Response:
+def get_appeals(console: Reader, conn: ReadView, cursor: Cursor = None) -> Response:
     """List the appeals that wait, the longest waiting first."""
     found = reviews.list_appeals(conn, limit=_ON_A_PAGE + 1, after=read_cursor(cursor, _Position))
     page = paginate(found, _ON_A_PAGE, lambda last: (last.submitted_at, last.id))
-    return render_console(
-        request, visitor, "console/appeals/page.html", appeals=page.items, next_cursor=page.next_cursor
-    )
+    return console.page("appeals/page.html", appeals=page.items, next_cursor=page.next_cursor)

@@ -1,29 +1,26 @@
 """The audit log: who did what, found by action, actor and subject; and the check that no entry was changed."""
 
-from typing import Annotated
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
 from app.api.dependencies import ReadView
 from app.api.pagination import BigNumber, Name
-from app.api.sessions import signed_in
-from app.audit.service import TamperedAuditLogError, list_entries, verify_log
-from app.auth.sessions.schemas import SignedIn
-from app.pages.console.audit.view import ACTIONS, show_entry
-from app.pages.console.rendering import render_console
+from app.audit.service import AuditEntry, TamperedAuditLogError, list_entries, verify_log
+from app.pages.console.rendering import Reader
 from app.snapshots.queries import list_audit_heads
 
 router = APIRouter(prefix="/console/audit", include_in_schema=False, default_response_class=HTMLResponse)
 
 _SHOWN = 50
-Reader = Annotated[SignedIn, signed_in("review:read")]
 
 
 @router.get("")
 def get_audit(
-    request: Request,
-    visitor: Reader,
+    console: Reader,
     conn: ReadView,
     action: Name = "",
     actor: Name = "",
@@ -33,10 +30,8 @@ def get_audit(
     """List entries, the newest first."""
     chosen = {"action": action.strip(), "actor": actor.strip(), "subject": subject.strip()}
     found = list_entries(conn, limit=_SHOWN + 1, before=before, **{name: text or None for name, text in chosen.items()})
-    return render_console(
-        request,
-        visitor,
-        "console/audit/page.html",
+    return console.page(
+        "audit/page.html",
         entries=[show_entry(entry) for entry in found[:_SHOWN]],
         next_before=found[_SHOWN - 1].number if len(found) > _SHOWN else None,
         actions=ACTIONS,
@@ -46,7 +41,7 @@ def get_audit(
 
 
 @router.get("/verify")
-def get_verify(request: Request, visitor: Reader, conn: ReadView) -> Response:
+def get_verify(console: Reader, conn: ReadView) -> Response:
     """Check every entry's hash, and that the log holds the hashes that snapshots carry."""
     noted = {f"snapshot {number}": head for number, head in list_audit_heads(conn)}
     found, problem = None, None
@@ -54,6 +49,48 @@ def get_verify(request: Request, visitor: Reader, conn: ReadView) -> Response:
         found = verify_log(conn, noted)
     except TamperedAuditLogError as error:
         problem = error.detail
-    return render_console(
-        request, visitor, "console/audit/verify.html", found=found, problem=problem, snapshots=len(noted)
-    )
+    return console.page("audit/verify.html", found=found, problem=problem, snapshots=len(noted))
+
+
+ACTIONS: dict[str, str] = {
+    "decision": "decisions on annotators",
+    "policy": "the policy",
+    "refit": "refits",
+    "key": "keys",
+    "session": "sessions",
+    "model": "models",
+    "annotator": "annotators",
+    "votes": "retractions of votes",
+    "webhook": "webhooks",
+}
+"""The first part of actions, and what they are about."""
+
+
+@dataclass(frozen=True)
+class ShownEntry:
+    """An entry and its detail as pairs of a name and a text; `address` is the page of what it was done to."""
+
+    entry: AuditEntry
+    facts: list[tuple[str, str]]
+    address: str | None
+
+
+def show_entry(entry: AuditEntry) -> ShownEntry:
+    """Return the entry as its page shows it."""
+    facts = [(name.replace("_", " "), _text(value)) for name, value in entry.detail.items() if value is not None]
+    address = None
+    if entry.action.startswith("decision."):
+        address = f"/console/annotators/{entry.subject}"
+    elif entry.action == "policy.set":
+        address = f"/console/policy/versions/{entry.subject}"
+    elif entry.action.startswith("refit."):
+        address = f"/console/refits/{entry.subject}"
+    return ShownEntry(entry, facts, address)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict) and all(isinstance(pair, list) and len(pair) == 2 for pair in value.values()):  # noqa: PLR2004  before and after
+        return "; ".join(f"{name}: {_text(old)} → {_text(new)}" for name, (old, new) in value.items())
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

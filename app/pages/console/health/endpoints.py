@@ -2,31 +2,23 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 
 from app.api.dependencies import held
-from app.api.sessions import signed_in
-from app.auth.sessions.schemas import SignedIn
 from app.monitoring.cache import FiguresCache
 from app.monitoring.checks import check_service, database_is_away, what_became_of_votes
-from app.pages.console.rendering import render_console
+from app.pages.console.rendering import Reader
 
 router = APIRouter(prefix="/console/health", include_in_schema=False, default_response_class=HTMLResponse)
 
 
 @router.get("")
-async def get_health(
-    request: Request,
-    visitor: Annotated[SignedIn, signed_in("review:read")],
-    kept: Annotated[FiguresCache, held(FiguresCache)],
-) -> Response:
+async def get_health(console: Reader, kept: Annotated[FiguresCache, held(FiguresCache)]) -> Response:
     """Show what is well and what is not; the page renews itself."""
     figures = await kept.read()
-    return render_console(
-        request,
-        visitor,
-        "console/health/page.html",
+    return console.page(
+        "health/page.html",
         checks=database_is_away() if figures is None else check_service(figures),
         votes=[] if figures is None else list(what_became_of_votes(figures)),
     )

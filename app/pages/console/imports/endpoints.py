@@ -1,67 +1,63 @@
 """Imports: send a file of votes, watch it being checked and loaded, and see the errors in it."""
 
 import asyncio
-from typing import Annotated
+from dataclasses import dataclass
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 
 from app.api.dependencies import HeldDatabase, ReadView, database_turn
-from app.api.sessions import signed_in
-from app.auth.sessions.schemas import SignedIn
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
 from app.guard.bodies import takes_body
-from app.imports.formats.schemas import SCHEMAS, find_schema
-from app.imports.schemas import Import
+from app.imports.formats.schemas import SCHEMAS
+from app.imports.schemas import Import, ImportCounts, State
 from app.imports.service import ImportOptions, error_lines, find_import, list_imports
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
 from app.naming.names import name_error
-from app.pages.console.imports.view import show_import
-from app.pages.console.rendering import redirect, render_console
+from app.pages.console.rendering import Console, Sender, Tone, redirect
 
 router = APIRouter(prefix="/console/imports", include_in_schema=False, default_response_class=HTMLResponse)
 
 _SHOWN = 50
-Sender = Annotated[SignedIn, signed_in("ingest")]
 
 
 @router.get("")
-def get_imports(request: Request, visitor: Sender, conn: ReadView) -> Response:
+def get_imports(console: Sender, conn: ReadView) -> Response:
     """List imports, and show the form that sends a file."""
-    return _show(request, visitor, list_imports(conn, limit=_SHOWN))
+    return _show(console, list_imports(conn, limit=_SHOWN))
 
 
 # The form is read here, not by FastAPI, which would receive a file before it asks who sends it.
 @router.post("")
 @takes_body(lambda settings: settings.imports.max_bytes, streamed=True)
-async def post_import(request: Request, visitor: Sender, database: HeldDatabase) -> Response:
+async def post_import(console: Sender, database: HeldDatabase) -> Response:
     """Receive a file and show its import."""
     try:
-        async with request.form() as form:
+        async with console.request.form() as form:
             file, name, kind, options = _read(form)
-            caller = visitor.caller.name
+            caller = console.actor
             upload = Upload(database, file_name=name, kind=kind, options=options, requested_by=caller)
-            async with database_turn(request):
+            async with database_turn(console.request):
                 import_id, is_new = await asyncio.to_thread(_receive, file, upload)
     except BadInputError as error:
         found = await asyncio.to_thread(_list, database)
-        return _show(request, visitor, found, problem=error.detail, status=422)
+        return _show(console, found, problem=error.detail, status=422)
     return redirect(f"/console/imports/{import_id}{'' if is_new else '?known=true'}")
 
 
 @router.get("/{import_id}")
-def get_import(import_id: UUID, request: Request, visitor: Sender, conn: ReadView, *, known: bool = False) -> Response:
+def get_import(import_id: UUID, console: Sender, conn: ReadView, *, known: bool = False) -> Response:
     """Show an import; until it has ended, the browser asks for it again every second."""
     shown = show_import(find_import(conn, import_id))
-    return render_console(request, visitor, "console/imports/import.html", shown=shown, known=known)
+    return console.page("imports/import.html", shown=shown, known=known)
 
 
 @router.get("/{import_id}/errors")
-def get_errors(import_id: UUID, _visitor: Sender, conn: ReadView, database: HeldDatabase) -> StreamingResponse:
+def get_errors(import_id: UUID, _console: Sender, conn: ReadView, database: HeldDatabase) -> StreamingResponse:
     """Download the errors as CSV."""
     find_import(conn, import_id)
     headers = {
@@ -91,10 +87,6 @@ def _read(form: FormData) -> tuple[UploadFile, str, str, ImportOptions]:
             "the last"
         )
     texts = {name: str(form.get(name, "")).strip() for name in ("schema", "annotator_column")}
-    if texts["schema"]:
-        find_schema(texts["schema"])
-    if "\x00" in texts["annotator_column"]:
-        raise BadInputError("the annotator's column must not contain the character U+0000")
     options = ImportOptions(
         schema=texts["schema"] or None,
         annotator_column=texts["annotator_column"] or None,
@@ -123,15 +115,66 @@ def _list(database: Database) -> list[Import]:
         return list_imports(conn, limit=_SHOWN)
 
 
-def _show(
-    request: Request, visitor: SignedIn, found: list[Import], *, problem: str | None = None, status: int = 200
-) -> Response:
-    return render_console(
-        request,
-        visitor,
-        "console/imports/page.html",
+def _show(console: Console, found: list[Import], *, problem: str | None = None, status: int = 200) -> Response:
+    return console.page(
+        "imports/page.html",
         status=status,
         imports=[show_import(one) for one in found],
         schemas=sorted(schema.name for schema in SCHEMAS),
         problem=problem,
     )
+
+
+_STATES: dict[State, tuple[str, Tone]] = {
+    "queued": ("waiting", "accent"),
+    "running": ("loading", "accent"),
+    "done": ("done", "good"),
+    "failed": ("failed", "bad"),
+}
+_COUNTS = {
+    "rows": "records",
+    "created": "votes recorded",
+    "replaced": "replaced an earlier vote",
+    "duplicates": "stored already",
+    "conflicts": "contradict a stored vote",
+    "rejected": "not valid",
+    "skipped": "without a vote",
+}
+
+
+@dataclass(frozen=True)
+class ShownImport:
+    """An import and what its page says of it.
+
+    Attributes
+    ----------
+    state, tone : its state, and how it looks
+    share : of the records processed; None before they are counted
+    counts : how many records of each kind, where there are any
+    """
+
+    record: Import
+    state: str
+    tone: Tone
+    share: float | None
+    counts: list[tuple[str, int]]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.record.finished_at is not None
+
+
+def show_import(record: Import) -> ShownImport:
+    """Return the import as its page shows it."""
+    state, tone = _STATES[record.state]
+    tried = bool(record.options.get("dry_run"))
+    if tried and record.state == "done":
+        state = "checked, not stored"
+    share = record.rows_done / record.rows_total if record.rows_total else None
+    return ShownImport(record, state, tone, share, _counts(record.counts))
+
+
+def _counts(counts: ImportCounts) -> list[tuple[str, int]]:
+    found = counts.model_dump()
+    return [(words, found[name]) for name, words in _COUNTS.items() if found[name]]

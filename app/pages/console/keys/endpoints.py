@@ -1,36 +1,80 @@
 """API keys: make one, replace it, revoke it. A key is shown once, on the answer to the form that made it."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, BeforeValidator
 
 from app.api.dependencies import ReadView, Transaction
-from app.api.sessions import signed_in
 from app.auth.callers import SCOPES
 from app.auth.keys import create_key, list_keys, revoke_key, rotate_key
 from app.auth.schemas import Key
-from app.auth.sessions.schemas import SignedIn
 from app.errors import BadInputError
-from app.pages.console.flash import Flash
-from app.pages.console.keys.view import LIFETIMES, OVERLAPS, KeyForm, show_key
-from app.pages.console.rendering import redirect, render_console
+from app.pages.console.rendering import Admin, Console
 
 router = APIRouter(prefix="/console/keys", include_in_schema=False, default_response_class=HTMLResponse)
 
-Admin = Annotated[SignedIn, signed_in("admin")]
+
+LIFETIMES: dict[str, tuple[str, int | None]] = {
+    "month": ("30 days", 30),
+    "quarter": ("90 days", 90),
+    "year": ("a year", 365),
+    "never": ("no end", None),
+}
+"""How long a new key may work: the words, and the days."""
+
+OVERLAPS: dict[str, tuple[str, timedelta]] = {
+    "none": ("at once", timedelta(0)),
+    "hour": ("in an hour", timedelta(hours=1)),
+    "day": ("in a day", timedelta(days=1)),
+    "week": ("in a week", timedelta(days=7)),
+}
+"""When a key that was replaced ends: the words, and the time."""
+
+
+class KeyForm(BaseModel):
+    """What the form says of the key to make."""
+
+    name: str = ""
+    scopes: list[str] = []
+    lifetime: Literal["month", "quarter", "year", "never"] = "year"
+    requests_per_minute: Annotated[int | None, BeforeValidator(lambda value: value or None)] = None
+
+
+@dataclass(frozen=True)
+class ShownKey:
+    """A key and its state in a word."""
+
+    key: Key
+    state: Literal["works", "replaced", "expired", "revoked"]
+
+    @property
+    def works(self) -> bool:
+        """Whether a caller can use it now."""
+        return self.state in ("works", "replaced")
+
+
+def show_key(key: Key, now: datetime) -> ShownKey:
+    """Return the key as its page shows it."""
+    if key.revoked_at is not None:
+        return ShownKey(key, "revoked")
+    if key.expires_at is not None and key.expires_at <= now:
+        return ShownKey(key, "expired")
+    return ShownKey(key, "replaced" if key.replaced_by is not None else "works")
 
 
 @router.get("")
-def get_keys(request: Request, visitor: Admin, conn: ReadView) -> Response:
+def get_keys(console: Admin, conn: ReadView) -> Response:
     """List keys, and show the form that makes one."""
-    return _show(request, visitor, list_keys(conn))
+    return _show(console, list_keys(conn))
 
 
 @router.post("")
-def post_key(request: Request, visitor: Admin, conn: Transaction, form: Annotated[KeyForm, Form()]) -> Response:
+def post_key(console: Admin, conn: Transaction, form: Annotated[KeyForm, Form()]) -> Response:
     """Make a key and show it this once."""
     days = LIFETIMES[form.lifetime][1]
     try:
@@ -40,33 +84,30 @@ def post_key(request: Request, visitor: Admin, conn: Transaction, form: Annotate
             form.scopes,
             expires_at=None if days is None else datetime.now(UTC) + timedelta(days=days),
             requests_per_minute=form.requests_per_minute,
-            actor=visitor.caller.name,
+            actor=console.actor,
         )
     except BadInputError as error:
-        return _show(request, visitor, list_keys(conn), form=form, problem=error, status=422)
-    return _show(request, visitor, list_keys(conn), made=made, secret=secret)
+        return _show(console, list_keys(conn), form=form, problem=error, status=422)
+    return _show(console, list_keys(conn), made=made, secret=secret)
 
 
 @router.post("/{key_id}/rotate")
-def post_rotate(
-    key_id: UUID, request: Request, visitor: Admin, conn: Transaction, overlap: Annotated[str, Form()] = "hour"
-) -> Response:
+def post_rotate(key_id: UUID, console: Admin, conn: Transaction, overlap: Annotated[str, Form()] = "hour") -> Response:
     """Replace a key by a new one and show it this once."""
     lasts = OVERLAPS.get(overlap, OVERLAPS["hour"])[1]
-    made, secret = rotate_key(conn, str(key_id), overlap=lasts, actor=visitor.caller.name)
-    return _show(request, visitor, list_keys(conn), made=made, secret=secret)
+    made, secret = rotate_key(conn, str(key_id), overlap=lasts, actor=console.actor)
+    return _show(console, list_keys(conn), made=made, secret=secret)
 
 
 @router.post("/{key_id}/revoke")
-def post_revoke(key_id: UUID, visitor: Admin, conn: Transaction) -> Response:
+def post_revoke(key_id: UUID, console: Admin, conn: Transaction) -> Response:
     """Revoke a key, with its tokens and sessions."""
-    key = revoke_key(conn, str(key_id), actor=visitor.caller.name)
-    return redirect("/console/keys", visitor, Flash(f"The key {key.prefix} of {key.name} is revoked."))
+    key = revoke_key(conn, str(key_id), actor=console.actor)
+    return console.go("/console/keys", f"The key {key.prefix} of {key.name} is revoked.")
 
 
 def _show(
-    request: Request,
-    visitor: SignedIn,
+    console: Console,
     keys: list[Key],
     *,
     form: KeyForm | None = None,
@@ -76,10 +117,8 @@ def _show(
     status: int = 200,
 ) -> Response:
     now = datetime.now(UTC)
-    return render_console(
-        request,
-        visitor,
-        "console/keys/page.html",
+    return console.page(
+        "keys/page.html",
         status=status,
         keys=sorted((show_key(key, now) for key in keys), key=lambda shown: not shown.works),
         scopes=SCOPES,

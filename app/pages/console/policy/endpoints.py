@@ -9,14 +9,18 @@ from pydantic import BaseModel, Json
 from sqlalchemy import Connection
 
 from app.api.dependencies import ReadView, Transaction, held
-from app.api.sessions import signed_in
 from app.api.texts import Reason
-from app.auth.sessions.schemas import SignedIn
 from app.errors import ConflictError
-from app.pages.console.flash import Flash
-from app.pages.console.policy.fields import GivenTexts, changed, describe_fields, differing, find_errors, read_form
-from app.pages.console.policy.preview import TEMPLATE, preview_policy
-from app.pages.console.rendering import redirect, render_console
+from app.pages.console.policy.fields import (
+    GivenTexts,
+    changed,
+    describe_fields,
+    differing,
+    find_errors,
+    preview_policy,
+    read_form,
+)
+from app.pages.console.rendering import Admin, Console
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy, list_policies, policy_before, set_policy
 from app.review.previews import PolicyPreviews
@@ -24,7 +28,6 @@ from app.review.previews import PolicyPreviews
 router = APIRouter(prefix="/console/policy", include_in_schema=False, default_response_class=HTMLResponse)
 
 _SHOWN = 50
-Admin = Annotated[SignedIn, signed_in("admin")]
 
 
 class Draft(BaseModel):
@@ -58,28 +61,24 @@ WholeForm = Annotated[GivenTexts, Depends(_whole_form)]
 
 
 @router.get("")
-def get_policy(request: Request, visitor: Admin, conn: ReadView) -> Response:
+def get_policy(console: Admin, conn: ReadView) -> Response:
     """Show the policy as a form. The query may name settings with other values, to begin with."""
     current = current_policy(conn)
-    named, _ = read_form(_texts(request.query_params.multi_items()))
-    moved = {name: named[name] for name in request.query_params if name in named}
-    return _edit(
-        request, visitor, current, {**current.settings.model_dump(), **moved}, list_policies(conn, limit=_SHOWN)
-    )
+    named, _ = read_form(_texts(console.request.query_params.multi_items()))
+    moved = {name: named[name] for name in console.request.query_params if name in named}
+    return _edit(console, current, {**current.settings.model_dump(), **moved}, list_policies(conn, limit=_SHOWN))
 
 
 @router.post("/check")
-def post_check(request: Request, visitor: Admin, conn: ReadView, form: WholeForm) -> Response:
+def post_check(console: Admin, conn: ReadView, form: WholeForm) -> Response:
     """Show what the form would change, or what is wrong in it."""
     current = current_policy(conn)
     values, errors = read_form(form)
     if errors:
-        return _edit(request, visitor, current, values, list_policies(conn, limit=_SHOWN), errors)
+        return _edit(console, current, values, list_policies(conn, limit=_SHOWN), errors)
     settings = Policy.model_validate(values)
-    return render_console(
-        request,
-        visitor,
-        "console/policy/changes.html",
+    return console.page(
+        "policy/changes.html",
         version=current,
         settings=settings,
         changes=changed(current.settings, settings),
@@ -88,36 +87,31 @@ def post_check(request: Request, visitor: Admin, conn: ReadView, form: WholeForm
 
 
 @router.post("")
-def post_policy(visitor: Admin, conn: Transaction, form: Annotated[Change, Form()]) -> Response:
+def post_policy(console: Admin, conn: Transaction, form: Annotated[Change, Form()]) -> Response:
     """Put the settings in force as a new version."""
     current = current_policy(conn)
     if current.version != form.based_on:
         raise ConflictError(
             f"the policy was changed meanwhile: version {current.version} is in force. Look at it, then change it again"
         )
-    return _put_in_force(conn, visitor, form.settings, form.reason, current)
+    return _put_in_force(conn, console, form.settings, form.reason, current)
 
 
 # A plain function: FastAPI runs it in a thread, where it waits for the fit.
 @router.post("/preview")
 def post_preview(
-    request: Request,
-    visitor: Admin,
-    previews: Annotated[PolicyPreviews, held(PolicyPreviews)],
-    form: Annotated[Draft, Form()],
+    console: Admin, previews: Annotated[PolicyPreviews, held(PolicyPreviews)], form: Annotated[Draft, Form()]
 ) -> Response:
     """Fit the votes under the settings, publish nothing, and show what would change."""
-    return render_console(request, visitor, TEMPLATE, **preview_policy(previews, form.settings))
+    return console.page("policy/preview.html", **preview_policy(previews, form.settings))
 
 
 @router.get("/versions/{version}")
-def get_version(version: Version, request: Request, visitor: Admin, conn: ReadView) -> Response:
+def get_version(version: Version, console: Admin, conn: ReadView) -> Response:
     """Show a version: what it changed, and all of its settings."""
     found, current, before = find_policy(conn, version), current_policy(conn), policy_before(conn, version)
-    return render_console(
-        request,
-        visitor,
-        "console/policy/version.html",
+    return console.page(
+        "policy/version.html",
         version=found,
         current=current,
         changes=changed(before.settings, found.settings) if before else [],
@@ -128,35 +122,30 @@ def get_version(version: Version, request: Request, visitor: Admin, conn: ReadVi
 
 
 @router.post("/versions/{version}/restore")
-def post_restore(version: Version, visitor: Admin, conn: Transaction) -> Response:
+def post_restore(version: Version, console: Admin, conn: Transaction) -> Response:
     """Put the settings of an earlier version in force again, as a new version."""
     current, settings = current_policy(conn), find_policy(conn, version).settings
     if find_errors(settings.model_dump()):
         raise ConflictError("today's rules refuse this version: take its settings into the form one by one")
-    return _put_in_force(conn, visitor, settings, f"back to version {version}", current)
+    return _put_in_force(conn, console, settings, f"back to version {version}", current)
 
 
-def _put_in_force(
-    conn: Connection, visitor: SignedIn, settings: Policy, reason: str, before: PolicyVersion
-) -> Response:
-    put = set_policy(conn, settings, reason=reason, created_by=visitor.caller.name)
+def _put_in_force(conn: Connection, console: Console, settings: Policy, reason: str, before: PolicyVersion) -> Response:
+    put = set_policy(conn, settings, reason=reason, created_by=console.actor)
     text = f"Version {put.version} of the policy is in force, from the next refit on."
     undo = f"/console/policy/versions/{before.version}/restore"
-    return redirect("/console/policy", visitor, Flash(text, undo=undo))
+    return console.go("/console/policy", text, undo=undo)
 
 
 def _edit(
-    request: Request,
-    visitor: SignedIn,
+    console: Console,
     current: PolicyVersion,
     values: dict[str, Any],
     versions: list[PolicyVersion],
     errors: dict[str, str] | None = None,
 ) -> Response:
-    return render_console(
-        request,
-        visitor,
-        "console/policy/page.html",
+    return console.page(
+        "policy/page.html",
         status=422 if errors else 200,
         current=current,
         moved=differing(current.settings, values),

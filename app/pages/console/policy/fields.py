@@ -7,6 +7,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from app.policy.schemas import Policy
+from app.policy.service import past_policy
+from app.review.previews import PolicyPreviews
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Which votes count", ("min_votes", "max_votes_per_day", "on_conflict")),
@@ -161,3 +163,29 @@ def _text(value: Any) -> str:
 
 def _words(message: str) -> str:
     return message.removeprefix("Value error, ").replace("Input should be", "must be")
+
+
+WORDS = {
+    "flagged": "newly flagged",
+    "excluded": "newly excluded",
+    "pending": "with too few votes now",
+    "back_in": "back in the fit",
+    "cleared": "cleared of a flag",
+}
+_LISTED = 50
+
+
+def preview_policy(previews: PolicyPreviews, settings: Policy) -> dict[str, Any]:
+    """Fit the votes under these settings and return what the page shows of the result."""
+    preview = previews.preview(settings)
+    with previews.database.read() as conn:
+        before = past_policy(conn, preview.policy_version).settings
+    annotators = preview.annotators[:_LISTED]
+    return {
+        "preview": preview,
+        "changes": changed(before, settings),
+        "words": WORDS,
+        "annotators": annotators,
+        "more": sum(preview.counts.values()) - len(annotators),
+        "moves": [one for one in preview.models if one.rank_before != one.rank_after or one.beyond_interval],
+    }

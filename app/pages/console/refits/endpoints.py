@@ -1,66 +1,114 @@
 """Refits: ask for one, watch it, cancel it, and accept what it would exclude."""
 
+from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 
 from app.api.dependencies import ReadView, Transaction
-from app.api.sessions import signed_in
 from app.api.texts import Reason
-from app.auth.sessions.schemas import SignedIn
-from app.pages.console.flash import Flash
-from app.pages.console.refits.view import show_refit
-from app.pages.console.rendering import redirect, render_console
+from app.pages.console.rendering import Admin, Reader, Tone, redirect
 from app.policy.service import current_policy
+from app.refits.schemas import Refit, RefitState
 from app.refits.service import cancel_refit, find_refit, list_refits, request_refit
 
 router = APIRouter(prefix="/console/refits", include_in_schema=False, default_response_class=HTMLResponse)
 
 _SHOWN = 50
-Reader = Annotated[SignedIn, signed_in("review:read")]
-Admin = Annotated[SignedIn, signed_in("admin")]
 
 
 @router.get("")
-def get_refits(request: Request, visitor: Reader, conn: ReadView) -> Response:
+def get_refits(console: Reader, conn: ReadView) -> Response:
     """List the latest refits."""
     found = [show_refit(refit) for refit in list_refits(conn, limit=_SHOWN)]
     settings = current_policy(conn).settings
-    return render_console(
-        request, visitor, "console/refits/page.html", refits=found, interval=settings.refit_interval_seconds
-    )
+    return console.page("refits/page.html", refits=found, interval=settings.refit_interval_seconds)
 
 
 @router.post("")
-def post_refit(visitor: Admin, conn: Transaction) -> Response:
+def post_refit(console: Admin, conn: Transaction) -> Response:
     """Ask for a refit and show it."""
-    refit_id = request_refit(conn, trigger="request", requested_by=visitor.caller.name)
+    refit_id = request_refit(conn, trigger="request", requested_by=console.actor)
     return redirect(f"/console/refits/{refit_id}")
 
 
 @router.post("/accept")
-def post_accept(visitor: Admin, conn: Transaction, reason: Annotated[Reason, Form()]) -> Response:
+def post_accept(console: Admin, conn: Transaction, reason: Annotated[Reason, Form()]) -> Response:
     """Ask for a refit that publishes however many votes it excludes."""
-    refit_id = request_refit(
-        conn, trigger="request", requested_by=visitor.caller.name, accept_exclusions=True, reason=reason
-    )
+    refit_id = request_refit(conn, trigger="request", requested_by=console.actor, accept_exclusions=True, reason=reason)
     return redirect(f"/console/refits/{refit_id}")
 
 
 @router.get("/{refit_id}")
-def get_refit(refit_id: UUID, request: Request, visitor: Reader, conn: ReadView) -> Response:
+def get_refit(refit_id: UUID, console: Reader, conn: ReadView) -> Response:
     """Show a refit; until it has ended, the browser asks for it again every second."""
     latest = list_refits(conn, limit=1)
     refit = show_refit(find_refit(conn, refit_id))
     is_latest = not latest or latest[0].id == refit_id
-    return render_console(request, visitor, "console/refits/refit.html", refit=refit, is_latest=is_latest)
+    return console.page("refits/refit.html", refit=refit, is_latest=is_latest)
 
 
 @router.post("/{refit_id}/cancel")
-def post_cancel(refit_id: UUID, visitor: Admin, conn: Transaction) -> Response:
+def post_cancel(refit_id: UUID, console: Admin, conn: Transaction) -> Response:
     """Cancel a refit."""
     cancel_refit(conn, refit_id)
     text = "The refit is being cancelled. The leaderboard stays as it is. To undo, ask for a refit again."
-    return redirect(f"/console/refits/{refit_id}", visitor, Flash(text))
+    return console.go(f"/console/refits/{refit_id}", text)
+
+
+_STATES: dict[RefitState, tuple[str, Tone, str]] = {
+    "queued": ("waiting", "accent", "A worker takes it in a moment."),
+    "reading": ("reading", "accent", "The worker reads the votes."),
+    "fitting": ("fitting", "accent", "The worker estimates scores and abilities."),
+    "publishing": ("publishing", "accent", "The worker writes the new leaderboard."),
+    "done": ("published", "good", "The leaderboard shows its scores."),
+    "failed": ("failed", "bad", "The leaderboard stays as it was. The reason is below; mend it, then ask again."),
+    "superseded": ("taken over", "", "Another worker took over. The leaderboard shows that worker's refit."),
+    "needs_review": ("waits for you", "warn", "It published nothing. Look at what it found, then accept or change."),
+    "cancelled": ("cancelled", "", "The leaderboard stays as it was."),
+}
+TRIGGERS = {
+    "schedule": "by the schedule",
+    "import": "because an import ended",
+    "votes": "because of new votes",
+    "request": "by request",
+    "command": "from the command line",
+}
+
+
+@dataclass(frozen=True)
+class ShownRefit:
+    """A refit and what its page says of it.
+
+    Attributes
+    ----------
+    state, tone, words : its state, how it looks, and what follows
+    cause : why it ran
+    stages : the seconds of each stage, the longest first
+    """
+
+    refit: Refit
+    state: str
+    tone: Tone
+    words: str
+    cause: str
+    stages: list[tuple[str, float]]
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran; None while it has not ended, or did not begin."""
+        refit = self.refit
+        if refit.started_at is None or refit.finished_at is None:
+            return None
+        return (refit.finished_at - refit.started_at).total_seconds()
+
+
+def show_refit(refit: Refit) -> ShownRefit:
+    """Return the refit as its page shows it."""
+    state, tone, words = _STATES[refit.state]
+    if refit.cancel_requested_at is not None and not refit.ended:
+        words = "It is being cancelled. This takes a few seconds."
+    stages = sorted(refit.seconds.items(), key=lambda stage: -stage[1])
+    return ShownRefit(refit, state, tone, words, TRIGGERS.get(refit.trigger, refit.trigger), stages)

@@ -3,17 +3,14 @@
 from typing import Annotated, get_args
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 
 from app.api.dependencies import ReadView, Transaction
-from app.api.sessions import signed_in
 from app.api.texts import Reason
-from app.auth.sessions.schemas import SignedIn
 from app.errors import ConflictError, NotFoundError
 from app.naming.names import MAX_NAME_LENGTH
-from app.pages.console.flash import Flash
-from app.pages.console.rendering import redirect, render_console
+from app.pages.console.rendering import Reader, Reviewer
 from app.rating.errors import counted
 from app.votes.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
@@ -22,19 +19,15 @@ router = APIRouter(prefix="/console/retractions", include_in_schema=False, defau
 
 _ON_A_PAGE = 50
 _ADDRESS = "/console/retractions"
-Reader = Annotated[SignedIn, signed_in("review:read")]
-Reviewer = Annotated[SignedIn, signed_in("review")]
 
 
 @router.get("")
-def get_retractions(request: Request, visitor: Reader, conn: ReadView, before: UUID | None = None) -> Response:
+def get_retractions(console: Reader, conn: ReadView, before: UUID | None = None) -> Response:
     """List retractions, the newest first, and show the form that retracts votes."""
     found = list_retractions(conn, limit=_ON_A_PAGE + 1, before=before)
     shown = found[:_ON_A_PAGE]
-    return render_console(
-        request,
-        visitor,
-        "console/retractions/page.html",
+    return console.page(
+        "retractions/page.html",
         retractions=shown,
         next_before=shown[-1].id if len(found) > len(shown) else None,
         targets=get_args(Target),
@@ -43,7 +36,7 @@ def get_retractions(request: Request, visitor: Reader, conn: ReadView, before: U
 
 @router.post("")
 def post_retraction(
-    visitor: Reviewer,
+    console: Reviewer,
     conn: Transaction,
     target: Annotated[Target, Form()],
     which: Annotated[str, Form(alias="id", min_length=1, max_length=MAX_NAME_LENGTH)],
@@ -51,21 +44,21 @@ def post_retraction(
 ) -> Response:
     """Retract votes. If there is nothing of that name, the list says so."""
     try:
-        done = retract_votes(conn, target, which.strip(), reason=reason, retracted_by=visitor.caller.name)
+        done = retract_votes(conn, target, which.strip(), reason=reason, retracted_by=console.actor)
     except NotFoundError as error:
-        return redirect(_ADDRESS, visitor, Flash(f"Nothing was retracted: {error.detail}.", "bad"))
+        return console.go(_ADDRESS, f"Nothing was retracted: {error.detail}.", "bad")
     text = f"{counted(done.votes, 'vote')} will not count from the next refit on. The list has the way back."
-    return redirect(_ADDRESS, visitor, Flash(text))
+    return console.go(_ADDRESS, text)
 
 
 @router.post("/{retraction_id}/withdraw")
 def post_withdrawal(
-    retraction_id: UUID, visitor: Reviewer, conn: Transaction, reason: Annotated[Reason, Form()]
+    retraction_id: UUID, console: Reviewer, conn: Transaction, reason: Annotated[Reason, Form()]
 ) -> Response:
     """Take a retraction back."""
     try:
         with conn.begin_nested():  # a withdrawal that cannot be is found after it is written
-            done = withdraw_retraction(conn, retraction_id, reason=reason, withdrawn_by=visitor.caller.name)
+            done = withdraw_retraction(conn, retraction_id, reason=reason, withdrawn_by=console.actor)
     except ConflictError as error:
-        return redirect(_ADDRESS, visitor, Flash(f"It was not taken back: {error.detail}.", "bad"))
-    return redirect(_ADDRESS, visitor, Flash(f"Taken back: {counted(done.votes, 'vote')} may count again."))
+        return console.go(_ADDRESS, f"It was not taken back: {error.detail}.", "bad")
+    return console.go(_ADDRESS, f"Taken back: {counted(done.votes, 'vote')} may count again.")

@@ -24,8 +24,7 @@ from app.auth.sessions.schemas import SignedIn
 from app.auth.sessions.service import SIGN_IN_PATH, end_session, find_link, sign_in, sign_in_by_link, sign_in_person
 from app.database.engine import Database
 from app.errors import NotAuthenticatedError, NotFoundError, ScopeMissingError
-from app.pages.console.navigation import first_page
-from app.pages.console.rendering import redirect
+from app.pages.console.rendering import first_page, redirect
 from app.pages.rendering import render
 from app.state import state_of
 

@@ -3,16 +3,13 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
 from app.api.dependencies import HeldSettings, ReadView, Transaction
-from app.api.sessions import signed_in
-from app.auth.sessions.schemas import SignedIn
 from app.errors import BadInputError
-from app.pages.console.flash import Flash
-from app.pages.console.rendering import redirect, render_console
+from app.pages.console.rendering import Admin, Console
 from app.webhooks import service as webhooks
 from app.webhooks.events import announce_to
 from app.webhooks.schemas import EVENTS, Event, NewWebhook, Webhook
@@ -20,7 +17,6 @@ from app.webhooks.schemas import EVENTS, Event, NewWebhook, Webhook
 router = APIRouter(prefix="/console/webhooks", include_in_schema=False, default_response_class=HTMLResponse)
 
 _SHOWN = 100
-Admin = Annotated[SignedIn, signed_in("admin")]
 
 WORDS: dict[Event, str] = {
     "snapshot.published": "a leaderboard is published",
@@ -44,15 +40,14 @@ class WebhookForm(BaseModel):
 
 
 @router.get("")
-def get_webhooks(request: Request, visitor: Admin, conn: ReadView) -> Response:
+def get_webhooks(console: Admin, conn: ReadView) -> Response:
     """List webhooks, and show the form that makes one."""
-    return _show(request, visitor, webhooks.list_webhooks(conn))
+    return _show(console, webhooks.list_webhooks(conn))
 
 
 @router.post("")
 def post_webhook(
-    request: Request,
-    visitor: Admin,
+    console: Admin,
     conn: Transaction,
     settings: HeldSettings,
     form: Annotated[WebhookForm, Form()],
@@ -62,61 +57,58 @@ def post_webhook(
     allow_private = settings.webhooks.allow_private_addresses
     if not events:
         problem = "choose at least one event"
-        return _show(request, visitor, webhooks.list_webhooks(conn), form=form, problem=problem, status=422)
+        return _show(console, webhooks.list_webhooks(conn), form=form, problem=problem, status=422)
     try:
         made = webhooks.create_webhook(
-            conn, form.url.strip(), events, created_by=visitor.caller.name, allow_private=allow_private
+            conn, form.url.strip(), events, created_by=console.actor, allow_private=allow_private
         )
     except BadInputError as error:
-        return _show(request, visitor, webhooks.list_webhooks(conn), form=form, problem=error.detail, status=422)
-    return _show(request, visitor, webhooks.list_webhooks(conn), made=made)
+        return _show(console, webhooks.list_webhooks(conn), form=form, problem=error.detail, status=422)
+    return _show(console, webhooks.list_webhooks(conn), made=made)
 
 
 @router.get("/{webhook_id}")
-def get_webhook(webhook_id: UUID, request: Request, visitor: Admin, conn: ReadView) -> Response:
+def get_webhook(webhook_id: UUID, console: Admin, conn: ReadView) -> Response:
     """Show a webhook and its latest messages."""
     deliveries = webhooks.list_deliveries(conn, webhook_id, limit=_SHOWN)
     webhook = webhooks.find_webhook(conn, webhook_id)
-    return render_console(
-        request, visitor, "console/webhooks/webhook.html", webhook=webhook, deliveries=deliveries, words=WORDS
-    )
+    return console.page("webhooks/webhook.html", webhook=webhook, deliveries=deliveries, words=WORDS)
 
 
 @router.post("/{webhook_id}/test")
-def post_test(webhook_id: UUID, visitor: Admin, conn: Transaction) -> Response:
+def post_test(webhook_id: UUID, console: Admin, conn: Transaction) -> Response:
     """Send a test message."""
     webhooks.find_webhook(conn, webhook_id)
     announce_to(conn, webhook_id, {})
     text = "A test message is on its way. Reload this page in a few seconds to see the answer."
-    return redirect(f"/console/webhooks/{webhook_id}", visitor, Flash(text))
+    return console.go(f"/console/webhooks/{webhook_id}", text)
 
 
 @router.post("/{webhook_id}/pause")
-def post_pause(webhook_id: UUID, visitor: Admin, conn: Transaction) -> Response:
+def post_pause(webhook_id: UUID, console: Admin, conn: Transaction) -> Response:
     """Let its messages wait."""
-    webhooks.pause_webhook(conn, webhook_id, paused=True, changed_by=visitor.caller.name)
+    webhooks.pause_webhook(conn, webhook_id, paused=True, changed_by=console.actor)
     undo = f"/console/webhooks/{webhook_id}/resume"
-    return redirect(f"/console/webhooks/{webhook_id}", visitor, Flash("Its messages wait now.", "warn", undo))
+    return console.go(f"/console/webhooks/{webhook_id}", "Its messages wait now.", "warn", undo)
 
 
 @router.post("/{webhook_id}/resume")
-def post_resume(webhook_id: UUID, visitor: Admin, conn: Transaction) -> Response:
+def post_resume(webhook_id: UUID, console: Admin, conn: Transaction) -> Response:
     """Send its messages again."""
-    webhooks.pause_webhook(conn, webhook_id, paused=False, changed_by=visitor.caller.name)
+    webhooks.pause_webhook(conn, webhook_id, paused=False, changed_by=console.actor)
     text = "Its messages are sent again, those that waited first."
-    return redirect(f"/console/webhooks/{webhook_id}", visitor, Flash(text))
+    return console.go(f"/console/webhooks/{webhook_id}", text)
 
 
 @router.post("/{webhook_id}/delete")
-def post_delete(webhook_id: UUID, visitor: Admin, conn: Transaction) -> Response:
+def post_delete(webhook_id: UUID, console: Admin, conn: Transaction) -> Response:
     """Delete it, with the messages that wait."""
-    webhooks.delete_webhook(conn, webhook_id, deleted_by=visitor.caller.name)
-    return redirect("/console/webhooks", visitor, Flash("The webhook is deleted."))
+    webhooks.delete_webhook(conn, webhook_id, deleted_by=console.actor)
+    return console.go("/console/webhooks", "The webhook is deleted.")
 
 
 def _show(
-    request: Request,
-    visitor: SignedIn,
+    console: Console,
     found: list[Webhook],
     *,
     form: WebhookForm | None = None,
@@ -124,10 +116,8 @@ def _show(
     made: NewWebhook | None = None,
     status: int = 200,
 ) -> Response:
-    return render_console(
-        request,
-        visitor,
-        "console/webhooks/page.html",
+    return console.page(
+        "webhooks/page.html",
         status=status,
         webhooks=found,
         form=form or WebhookForm(events=list(EVENTS)),

@@ -1,4 +1,4 @@
-"""The demo's crowd and what its screen says of it, without the service between."""
+"""The demo's voters and what its screen says of it, without the service between."""
 
 import asyncio
 import inspect
@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from app.cli.demo.command import POLICY, demo
-from app.cli.demo.crowd import HONEST_VOTES, MODEL_NAMES, SENDERS, Crowd
 from app.cli.demo.screen import View, agreement, summary
+from app.cli.demo.voters import HONEST_VOTES, MODEL_NAMES, SENDERS, Voters
 from app.policy.schemas import Policy
 from app.rating.verdict.round import run_round
 from app.rating.votes.cells import aggregate
@@ -49,19 +49,19 @@ class Arena:
         return httpx.Response(200)
 
 
-def crowd_after(votes: int) -> tuple[Crowd, Arena]:
-    """Return the demo's own crowd and the arena that it has cast so many votes in."""
+def crowd_after(votes: int) -> tuple[Voters, Arena]:
+    """Return the demo's own voters and the arena that it has cast so many votes in."""
     arena = Arena(votes)
 
-    async def vote() -> Crowd:
+    async def vote() -> Voters:
         seed = inspect.signature(demo).parameters["seed"].default
         transport = httpx.MockTransport(arena.answer)
         async with httpx.AsyncClient(transport=transport, base_url="http://demo") as client:
-            crowd = Crowd(client, seed=seed, votes_per_second=1e9)
+            voters = Voters(client, seed=seed, votes_per_second=1e9)
             try:
-                await crowd.vote_until_cancelled()
+                await voters.vote_until_cancelled()
             except BaseExceptionGroup:
-                return crowd
+                return voters
         raise AssertionError
 
     return asyncio.run(vote()), arena
@@ -69,30 +69,30 @@ def crowd_after(votes: int) -> tuple[Crowd, Arena]:
 
 @pytest.mark.campaign
 def test_all_bad_annotators_are_flagged_after_twenty_seconds() -> None:
-    crowd, arena = crowd_after(4_000)
+    voters, arena = crowd_after(4_000)
     sent = arena.votes
     assert arena.skipped > 0, "the clique waits for its target"
-    first = {crowd.role_of(vote["annotator"]) for vote in sent[: HONEST_VOTES - SENDERS]}
+    first = {voters.role_of(vote["annotator"]) for vote in sent[: HONEST_VOTES - SENDERS]}
     assert first == {"honest"}, "the attackers join later"
     cells = aggregate(
         np.array([int(vote["annotator"].removeprefix("voter-")) for vote in sent], dtype=np.int32),
         np.array([MODEL_NAMES.index(vote["left"]) for vote in sent], dtype=np.int32),
         np.array([MODEL_NAMES.index(vote["right"]) for vote in sent], dtype=np.int32),
         np.array([OUTCOME[vote["winner"]] for vote in sent]),
-        n_annotators=len(crowd.world.role),
+        n_annotators=len(voters.world.role),
         n_models=len(MODEL_NAMES),
     )
     rating = run_round(cells, Policy(min_votes=POLICY["min_votes"]).loop_settings("am-elo"))
     flagged = {number for number, standing in enumerate(rating.annotators.standing) if str(standing) == "flagged"}
-    assert flagged == set(np.flatnonzero(crowd.world.role != "honest"))
+    assert flagged == set(np.flatnonzero(voters.world.role != "honest"))
 
     rows = [{"model": name, "score": rating.models.score[i]} for i, name in enumerate(MODEL_NAMES)]
-    view = View({"snapshot": {"number": 7}, "models": rows}, [{"annotator": crowd.annotator(k)} for k in flagged])
-    assert agreement(view, crowd) == pytest.approx(spearmanr(rating.models.score, crowd.world.score).statistic)
-    assert "bad annotators flagged 15 of 15, honest ones 0 of 40" in summary(view, crowd)
+    view = View({"snapshot": {"number": 7}, "models": rows}, [{"annotator": voters.annotator(k)} for k in flagged])
+    assert agreement(view, voters) == pytest.approx(spearmanr(rating.models.score, voters.world.score).statistic)
+    assert "bad annotators flagged 15 of 15, honest ones 0 of 40" in summary(view, voters)
 
 
 def test_before_the_first_leaderboard() -> None:
-    crowd, _ = crowd_after(1)
-    assert summary(View(None, []), crowd).endswith("no leaderboard yet")
-    assert np.isnan(agreement(View(None, []), crowd))
+    voters, _ = crowd_after(1)
+    assert summary(View(None, []), voters).endswith("no leaderboard yet")
+    assert np.isnan(agreement(View(None, []), voters))

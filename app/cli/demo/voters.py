@@ -18,12 +18,12 @@ WINNERS = {1.0: "left", 0.0: "right", 0.5: "tie"}
 PATIENCE = 20  # battles that a member of the clique skips in a row
 HONEST_VOTES = 1_500
 """The attackers join after so many votes of the others."""
-CROWD: dict[Role, int] = {"honest": 40, "random": 4, "flip": 4, "equal": 3, "clique": 4}
+ROLES: dict[Role, int] = {"honest": 40, "random": 4, "flip": 4, "equal": 3, "clique": 4}
 
 
 @dataclass
 class Tally:
-    """How many votes the crowd has sent so far."""
+    """How many votes the voters has sent so far."""
 
     sent: int = 0
     refused: int = 0
@@ -35,7 +35,7 @@ class Tally:
         return self.sent / max(time.monotonic() - self.started, 1e-9)
 
 
-class Crowd:
+class Voters:
     """A simulated world whose annotators judge sealed battles at a steady pace.
 
     Members of the clique vote only in battles of their target, whose answers they recognise, and always for it. They
@@ -45,7 +45,7 @@ class Crowd:
 
     def __init__(self, client: httpx.AsyncClient, *, seed: int, votes_per_second: float) -> None:
         self.generator = np.random.default_rng(seed)
-        self.world: World = make_world(self.generator, n_models=len(MODEL_NAMES), roles=CROWD, score_sd=140.0)
+        self.world: World = make_world(self.generator, n_models=len(MODEL_NAMES), roles=ROLES, score_sd=140.0)
         self.tally = Tally()
         self._client = client
         self._pause = SENDERS / votes_per_second
@@ -72,7 +72,7 @@ class Crowd:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     async def _cast(self) -> None:
-        present = len(self.world.ability) if self.tally.sent >= HONEST_VOTES else CROWD["honest"]
+        present = len(self.world.ability) if self.tally.sent >= HONEST_VOTES else ROLES["honest"]
         annotator = self.generator.integers(0, present, 1)
         try:
             battle = await self._draw(self.annotator(int(annotator[0])), only_target=self._is_clique(annotator[0]))

@@ -21,8 +21,8 @@ from app.refits.fit.process import FitCancelledError, FitProcess, FitResources
 from app.refits.runner import RefitRunner
 from app.refits.schedule import refit_can_begin, work_waits
 from app.settings import Settings
-from app.snapshots.retention.service import Pruner, Retention
-from app.snapshots.stale_alert import announce_stale_leaderboard
+from app.snapshots.freshness import announce_stale_leaderboard
+from app.snapshots.retention import Pruner, Retention
 from app.webhooks.delivery import Deliverer
 
 log = structlog.get_logger()
