@@ -191,14 +191,14 @@ def _figures() -> Iterator[ColumnElement[Any]]:
     """Yield what a snapshot stores of an annotator's ability, with the ends of 95 % intervals."""
     c = snapshot_annotators.c
     yield from (c[name] for name in ("ability", "se", "shadow_ability", "shadow_se", "probability_low"))
-    for name, estimate, se in (("ability", c.ability, c.se), ("shadow", c.shadow_ability, c.shadow_se)):
-        yield (estimate - _QUANTILE * se).label(f"{name}_lower")
-        yield (estimate + _QUANTILE * se).label(f"{name}_upper")
+    yield c.adjusted_ability
+    yield c.side_lean
     for name, estimate, se in (
+        ("ability", c.ability, c.se),
+        ("shadow", c.shadow_ability, c.shadow_se),
         ("adjusted", c.adjusted_ability, c.adjusted_se),
         ("side_lean", c.side_lean, c.side_lean_se),
     ):
-        yield estimate.label("adjusted_ability" if name == "adjusted" else name)
         yield (estimate - _QUANTILE * se).label(f"{name}_lower")
         yield (estimate + _QUANTILE * se).label(f"{name}_upper")
     for end, width in (("", 0.0), ("_lower", -_QUANTILE), ("_upper", _QUANTILE)):

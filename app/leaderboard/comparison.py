@@ -21,7 +21,7 @@ class CommonOpponent:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """Two models in one snapshot.
 
     Attributes
@@ -39,7 +39,7 @@ class Comparison:
     common: list[CommonOpponent]
 
 
-def compare_models(conn: Connection, snapshot: SnapshotHead, a: FoundModel, b: FoundModel) -> Comparison:
+def compare_models(conn: Connection, snapshot: SnapshotHead, a: FoundModel, b: FoundModel) -> ModelComparison:
     """Compare two models in a snapshot.
 
     Raises
@@ -52,7 +52,7 @@ def compare_models(conn: Connection, snapshot: SnapshotHead, a: FoundModel, b: F
     comparable = main[0] is not None and main[1] is not None and main[0].component == main[1].component
     common = [CommonOpponent(name, of_a[name], of_b[name]) for name in of_a.keys() & of_b.keys()]
     met = [one for one in common if one.a.votes and one.b.votes]
-    return Comparison(
+    return ModelComparison(
         *places,
         matchup=of_a.get(b.name) or _unmet(a, b, *(main if comparable else (None, None))),
         comparable=comparable,

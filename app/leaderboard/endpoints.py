@@ -21,10 +21,11 @@ from app.leaderboard.matchups import MatchupPage
 from app.leaderboard.model_page import ModelDetail, describe_model
 from app.leaderboard.newest import NewestState
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
-from app.leaderboard.service import LeaderboardVersion, SnapshotState, find_head
+from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.models.service import find_contestant
 from app.rating.verdict.confidence import MOST_RANKS
 from app.snapshots.schemas import Freshness, LeaderboardMethod
+from app.snapshots.service import find_snapshot
 
 router = APIRouter(tags=["leaderboard"], route_class=PublicRoute)
 models_router = APIRouter(tags=["models"])
@@ -177,7 +178,7 @@ def get_confidence(
     models, an unknown time, or for both `snapshot` and `as_of`.
     """
     _refuse_two_choices(snapshot, as_of)
-    chosen = find_head(conn, snapshot, as_of)
+    chosen = find_snapshot(conn, snapshot, as_of)
     found = describe_confidence(conn, chosen, k=k, tag=tag or None)
     return _respond(found.model_dump_json().encode(), "json", f"confidence-{chosen.number}")
 
@@ -220,7 +221,7 @@ def list_matchups(
     _refuse_two_choices(snapshot, as_of)
     position = read_cursor(cursor, _Position) if format == "json" else None
     paged = position is not None and snapshot is None  # the first page chose the snapshot
-    chosen = find_head(conn, position[0] if paged and position else snapshot, None if paged else as_of)
+    chosen = find_snapshot(conn, str(position[0]) if paged and position else snapshot, None if paged else as_of)
     if position is not None and position[0] != chosen.id:
         raise BadInputError("the cursor is from another list", (FieldError("/cursor", "is from another snapshot"),))
     model_id = None if model is None else find_contestant(conn, model).model_id

@@ -39,7 +39,7 @@ MOST_LOOKS = 1_000_000_000
 Rows = list[dict[str, Any]]
 
 
-class Gap(BaseModel):
+class NeighbourGap(BaseModel):
     """The gap between a model and its neighbour on the leaderboard."""
 
     model_config = ConfigDict(frozen=True)
@@ -66,8 +66,8 @@ class Neighbours:
     `computed` is false until the worker has found the gaps, after the publication.
     """
 
-    above: Mapping[int, Gap]
-    below: Mapping[int, Gap]
+    above: Mapping[int, NeighbourGap]
+    below: Mapping[int, NeighbourGap]
     computed: bool = True
 
 
@@ -87,9 +87,9 @@ def read_neighbours(conn: Connection, diagnostics: Mapping[str, Any]) -> Neighbo
         lower = names.own.get(pair["below"]) or names.number(pair["below"], None)
         if upper is None or lower is None:
             continue  # its alias was removed
-        figures = {name: pair.get(name) for name in Gap.model_fields if name != "neighbour"}
-        above[lower] = Gap(neighbour=upper, **figures)
-        below[upper] = Gap(neighbour=lower, **figures)
+        figures = {name: pair.get(name) for name in NeighbourGap.model_fields if name != "neighbour"}
+        above[lower] = NeighbourGap(neighbour=upper, **figures)
+        below[upper] = NeighbourGap(neighbour=lower, **figures)
     return Neighbours(above, below)
 
 

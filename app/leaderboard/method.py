@@ -1,8 +1,7 @@
 """How the newest leaderboard came about, in this arena's own numbers. It names no annotator."""
 
 from dataclasses import dataclass
-from typing import Any, get_args
-from uuid import UUID
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -16,24 +15,13 @@ from app.snapshots.service import find_snapshot
 
 
 @dataclass(frozen=True)
-class StandingCount:
-    """How many annotators have a standing, and their votes."""
-
-    annotators: int = 0
-    votes: int = 0
-
-
-Standings = dict[Standing, StandingCount]
-
-
-@dataclass(frozen=True)
 class MethodFigures:
     """The numbers behind a leaderboard.
 
     Attributes
     ----------
     policy : that was in force
-    standings : of annotators with votes; every standing is there, with zeros
+    standings : `annotators` with votes, and their `votes`, by standing; every standing is there, with zeros
     votes : votes read, used, and left out by reason; empty for snapshots of early versions
     rules : annotators and votes that each rule flags or excludes: "ability", or a test's name
     charts : by name; none before the worker has drawn them
@@ -41,7 +29,7 @@ class MethodFigures:
 
     snapshot: Snapshot
     policy: Policy
-    standings: Standings
+    standings: dict[Standing, dict[str, int]]
     votes: dict[str, int]
     rules: dict[str, dict[str, int]]
     charts: dict[str, Chart]
@@ -49,12 +37,12 @@ class MethodFigures:
     @property
     def annotators(self) -> int:
         """How many annotators have votes."""
-        return sum(one.annotators for one in self.standings.values())
+        return sum(one["annotators"] for one in self.standings.values())
 
     @property
     def counting(self) -> int:
         """How many annotators the scores rest on: active, trusted and flagged ones."""
-        return sum(self.standings[name].annotators for name in ("active", "trusted", "flagged"))
+        return sum(self.standings[name]["annotators"] for name in ("active", "trusted", "flagged"))
 
     @property
     def diagnostics(self) -> dict[str, Any]:
@@ -73,13 +61,8 @@ def find_figures(conn: Connection) -> MethodFigures:
     return MethodFigures(
         snapshot=snapshot,
         policy=past_policy(conn, snapshot.policy_version).settings,
-        standings=_count_standings(conn, snapshot.id),
+        standings=count_standings(conn, snapshot.id),
         votes=snapshot.diagnostics.get("votes") or {},
         rules=snapshot.diagnostics.get("rules") or {},
         charts=read_charts(conn, snapshot.id),
     )
-
-
-def _count_standings(conn: Connection, snapshot_id: UUID) -> Standings:
-    found = count_standings(conn, snapshot_id)
-    return {name: StandingCount(**found.get(name, {})) for name in get_args(Standing)}

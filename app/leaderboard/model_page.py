@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 
 from app.leaderboard import queries as store
-from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
+from app.leaderboard.fragility import NeighbourGap, Neighbours, read_neighbours
 from app.leaderboard.matchups import Matchup, seen_by
 from app.models.schemas import Alias, FoundModel, Model, Version
 from app.models.service import get_model, list_aliases, list_merged, list_versions
@@ -97,7 +97,7 @@ class HeadToHead(BaseModel):
         return cls(opponent=matchup.model_b, wins=matchup.wins_a, losses=matchup.wins_b, **figures)
 
 
-class Neighbour(Gap):
+class Neighbour(NeighbourGap):
     """A model's neighbour on the am-elo leaderboard of all votes, and how few changes of votes would swap the two."""
 
     model: str
@@ -169,7 +169,7 @@ def _opponents(conn: Connection, snapshot: RowMapping, model_id: int) -> list[He
     return sorted((HeadToHead.of(seen_by(model_id, row)) for row in rows), key=lambda one: one.opponent)
 
 
-def _named(conn: Connection, gap: Gap | None) -> Neighbour | None:
+def _named(conn: Connection, gap: NeighbourGap | None) -> Neighbour | None:
     return None if gap is None else Neighbour(model=get_model(conn, gap.neighbour).name, **dict(gap))
 
 

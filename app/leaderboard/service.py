@@ -1,17 +1,16 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
 
 from app.leaderboard import queries as store
 from app.leaderboard.excerpt import WHOLE, Excerpt
-from app.leaderboard.fragility import Gap, Neighbours, read_neighbours
+from app.leaderboard.fragility import NeighbourGap, Neighbours, read_neighbours
 from app.leaderboard.schemas import Leaderboard, LeaderboardRow, Place, PublishedLeaderboard
 from app.policy.service import stored_policy
-from app.snapshots.freshness import CountNewVotes, RefitRhythm, freshness_of, judge_freshness
+from app.snapshots.freshness import CountNewVotes, freshness_of, next_refit_due_at
 from app.snapshots.queries import list_leaderboards, list_placed_models
 from app.snapshots.schemas import Freshness, LeaderboardMethod, SnapshotHead
 from app.snapshots.service import NoSuchLeaderboardError, find_snapshot, missing_snapshot, parse_reference
@@ -22,12 +21,12 @@ _NAMED_TAGS = 50  # that a problem lists
 
 @dataclass(frozen=True)
 class SnapshotState:
-    """A snapshot, a hash of what is known of its models now, and how fresh it is."""
+    """A snapshot, a hash of what is known of its models now, how fresh it is, and how old it may be."""
 
     snapshot: SnapshotHead
     models_hash: str
     freshness: Freshness
-    rhythm: RefitRhythm
+    stale_after_seconds: float
 
     @property
     def version(self) -> Hashable:
@@ -49,7 +48,8 @@ class SnapshotState:
         apart = (self.snapshot.published_at - other.snapshot.published_at).total_seconds()
         waiting = self.freshness.votes_not_in_board + votes_between
         age = self.freshness.age_seconds + apart
-        fresh = freshness_of(other.snapshot.published_at, age, waiting, self.rhythm)
+        due_at = self.freshness.next_refit_due_at
+        fresh = freshness_of(other.snapshot.published_at, age, waiting, due_at, self.stale_after_seconds)
         return fresh.model_copy(update={"stale": True}) if self.freshness.stale else fresh
 
 
@@ -86,33 +86,9 @@ class LeaderboardVersion:
         return self.state.version, self.method, self.tag, self.compare, self.excerpt
 
 
-def find_head(conn: Connection, snapshot: str | UUID | None = None, as_of: datetime | None = None) -> SnapshotHead:
-    """Return a snapshot, by id or number; the newest at a time; or the newest.
-
-    Raises
-    ------
-    NotFoundError, NoSnapshotError
-    """
-    return SnapshotHead.model_validate(dict(_find_row(conn, snapshot, as_of)))
-
-
-def _find_row(conn: Connection, snapshot: str | UUID | None, as_of: datetime | None) -> RowMapping:
-    """Return the row of such a snapshot, as `queries.find_state` does.
-
-    Raises
-    ------
-    NotFoundError, NoSnapshotError
-    """
-    named = parse_reference(snapshot) if isinstance(snapshot, str) else snapshot
-    row = None if snapshot is not None and named is None else store.find_state(conn, snapshot=named, as_of=as_of)
-    if row is None:
-        raise missing_snapshot(conn, None if snapshot is None else str(snapshot), as_of)
-    return row
-
-
 def find_state(
     conn: Connection,
-    snapshot: str | UUID | None = None,
+    snapshot: str | None = None,
     as_of: datetime | None = None,
     *,
     count_new_votes: CountNewVotes = new_votes_since,
@@ -123,11 +99,16 @@ def find_state(
     ------
     NotFoundError, NoSnapshotError
     """
-    row = _find_row(conn, snapshot, as_of)
-    head = SnapshotHead.model_validate(dict(row))
-    fresh = judge_freshness(conn, row, count_new_votes)
-    rhythm = RefitRhythm(fresh.next_refit_due_at, stored_policy(row["policy"]).stale_after_seconds)
-    return SnapshotState(head, row["models_hash"], fresh, rhythm)
+    named = None if snapshot is None else parse_reference(snapshot)
+    row = None if snapshot is not None and named is None else store.find_state(conn, snapshot=named, as_of=as_of)
+    if row is None:
+        raise missing_snapshot(conn, snapshot, as_of)
+    head, policy, age = SnapshotHead.model_validate(dict(row)), stored_policy(row["policy"]), row["age_seconds"]
+    waiting = count_new_votes(conn, row["vote_set"])
+    now = head.published_at + timedelta(seconds=age)
+    due_at = next_refit_due_at(conn, policy, row["vote_set"], last_ended_at=row["last_refit_at"], now=now)
+    fresh = freshness_of(head.published_at, age, waiting, due_at, policy.stale_after_seconds)
+    return SnapshotState(head, row["models_hash"], fresh, policy.stale_after_seconds)
 
 
 def choose_leaderboard(
@@ -223,7 +204,7 @@ def check_leaderboard(
     )
 
 
-def _tie(above: Gap | None, names: Mapping[int, str]) -> dict[str, Any]:
+def _tie(above: NeighbourGap | None, names: Mapping[int, str]) -> dict[str, Any]:
     """Return whether a model is tied, and with which model. An archived neighbour does not count."""
     if above is None or above.neighbour not in names:
         return {"tied": None, "tied_with": None}

@@ -19,7 +19,6 @@ from app.review.evidence.reasons import describe_findings, describe_reasons, str
 from app.review.evidence.schemas import Findings
 from app.review.schemas import AnnotatorDetail, Appeal, FoundReview, QueueState, Reason, Review, Reward, Rewards
 from app.snapshots.queries import newest_snapshot
-from app.snapshots.schemas import SnapshotHead
 from app.snapshots.service import find_snapshot
 from app.webhooks.events import announce
 
@@ -192,8 +191,7 @@ def split_budget(conn: Connection, budget: Decimal, snapshot: str | None = None)
         for one, weight, cents in zip(earners, weights, amounts, strict=True)
     ]
     rewards.sort(key=lambda reward: -reward.amount)
-    head = SnapshotHead.model_validate(found.model_dump())
-    return Rewards(snapshot=head, budget=budget.quantize(CENT), rewards=rewards)
+    return Rewards(snapshot=found, budget=budget.quantize(CENT), rewards=rewards)
 
 
 def split_exactly(whole: int, weights: Sequence[Fraction]) -> list[int]:

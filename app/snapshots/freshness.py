@@ -1,13 +1,11 @@
 """How old a leaderboard is, when the next refit is due, and the message that it is old while votes wait."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
 
 from app.policy.schemas import Policy
-from app.policy.service import stored_policy
 from app.snapshots.first_leaderboard import read_first_leaderboard_needs
 from app.snapshots.queries import newest_snapshot, snapshot_is_older
 from app.snapshots.schemas import Freshness
@@ -34,38 +32,24 @@ def is_from_future(age_seconds: float) -> bool:
     return age_seconds < -CLOCK_TOLERANCE_SECONDS
 
 
-def judge_freshness(conn: Connection, head: RowMapping, count_new_votes: CountNewVotes = new_votes_since) -> Freshness:
-    """Return how fresh a leaderboard is.
+def freshness_of(
+    published_at: datetime, age_seconds: float, waiting: int, due_at: datetime | None, stale_after_seconds: float
+) -> Freshness:
+    """Return how fresh a leaderboard of this age is.
 
     Parameters
     ----------
-    head : of its snapshot, as `app.leaderboard.queries.find_state` returns it
+    waiting : votes that are not in it
+    due_at : when the next refit by schedule is due
+    stale_after_seconds : how old it may be while votes wait
     """
-    policy = stored_policy(head["policy"])
-    waiting = count_new_votes(conn, head["vote_set"])
-    now = head["published_at"] + timedelta(seconds=head["age_seconds"])
-    due_at = next_refit_due_at(conn, policy, head["vote_set"], last_ended_at=head["last_refit_at"], now=now)
-    rhythm = RefitRhythm(due_at, policy.stale_after_seconds)
-    return freshness_of(head["published_at"], head["age_seconds"], waiting, rhythm)
-
-
-@dataclass(frozen=True)
-class RefitRhythm:
-    """When the next refit by schedule is due, and how old a leaderboard may be while votes wait."""
-
-    due_at: datetime | None
-    stale_after_seconds: float
-
-
-def freshness_of(published_at: datetime, age_seconds: float, waiting: int, rhythm: RefitRhythm) -> Freshness:
-    """Return how fresh a leaderboard of this age is; `waiting` votes are not in it."""
-    too_old = waiting > 0 and age_seconds > rhythm.stale_after_seconds
+    too_old = waiting > 0 and age_seconds > stale_after_seconds
     return Freshness(
         published_at=published_at,
         age_seconds=max(age_seconds, 0.0),
         votes_not_in_board=waiting,
         stale=too_old or is_from_future(age_seconds),
-        next_refit_due_at=rhythm.due_at,
+        next_refit_due_at=due_at,
     )
 
 

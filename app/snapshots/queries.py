@@ -5,7 +5,7 @@ Charts and fragility follow in tables of their own.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 from sqlalchemy import (
@@ -37,6 +37,7 @@ from app.database.tables import (
     snapshot_models,
     snapshots,
 )
+from app.rating.settings import Standing
 
 _PAIR_TYPES: dict[str, TypeEngine[Any]] = {
     **{name: Integer() for name in ("model_a_id", "model_b_id")},
@@ -186,9 +187,10 @@ def read_annotators(conn: Connection, snapshot_id: UUID) -> Sequence[RowMapping]
     return conn.execute(select(snapshot_annotators).where(c.snapshot_id.in_(whole))).mappings().all()
 
 
-def count_standings(conn: Connection, snapshot_id: UUID) -> dict[str, dict[str, int]]:
-    """Return `annotators`, a number, and their `votes` by standing."""
+def count_standings(conn: Connection, snapshot_id: UUID) -> dict[Standing, dict[str, int]]:
+    """Return `annotators`, a number, and their `votes` by standing; every standing is there, with zeros."""
     c = snapshot_annotators.c
     statement = select(c.standing, func.count(), func.sum(c.votes)).where(c.snapshot_id == snapshot_id)
     rows = conn.execute(statement.group_by(c.standing))
-    return {standing: {"annotators": number, "votes": int(votes)} for standing, number, votes in rows}
+    found = {standing: {"annotators": number, "votes": int(votes)} for standing, number, votes in rows}
+    return {name: found.get(name, {"annotators": 0, "votes": 0}) for name in get_args(Standing)}

@@ -33,8 +33,8 @@ def compare_snapshots(
     models = list(compare_leaderboards(read_models(conn, old, method), read_models(conn, new, method)))
     causes = find_causes(conn, old, new)
     return SnapshotDiff(
-        before=SnapshotHead.model_validate(old.model_dump()),
-        after=SnapshotHead.model_validate(new.model_dump()),
+        before=old,
+        after=new,
         method=method,
         summary=[*describe_moves(models), *describe_causes(causes)],
         causes=causes,

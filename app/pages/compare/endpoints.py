@@ -10,10 +10,9 @@ from app.api.dependencies import ReadView
 from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
 from app.errors import NotFoundError
-from app.leaderboard.comparison import CommonOpponent, Comparison, compare_models
+from app.leaderboard.comparison import CommonOpponent, ModelComparison, compare_models
 from app.leaderboard.matchups import Matchup
 from app.leaderboard.model_page import Standing
-from app.leaderboard.service import find_head
 from app.models.schemas import FoundModel
 from app.models.service import find_contestant
 from app.monitoring.wording import percent
@@ -21,7 +20,7 @@ from app.pages.formatting import METHODS
 from app.pages.rendering import render, render_nothing_published
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import LeaderboardMethod
-from app.snapshots.service import NoSnapshotError
+from app.snapshots.service import NoSnapshotError, find_snapshot
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
 
@@ -34,7 +33,7 @@ def get_comparison(
 ) -> Response:
     """Compare two models, by default the first two of the leaderboard."""
     try:
-        snapshot = find_head(conn)
+        snapshot = find_snapshot(conn)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Compare")
     known = [row["model"] for row in list_placed_models(conn, snapshot.id)]
@@ -105,7 +104,7 @@ class ShownComparison:
     more_common: int
 
 
-def view_comparison(comparison: Comparison) -> ShownComparison:
+def view_comparison(comparison: ModelComparison) -> ShownComparison:
     """Return what the template shows."""
     verdict, reason = judge(comparison)
     both = [method for method in METHODS if method in comparison.a and method in comparison.b]
@@ -119,7 +118,7 @@ def view_comparison(comparison: Comparison) -> ShownComparison:
     )
 
 
-def judge(comparison: Comparison) -> tuple[str, str]:
+def judge(comparison: ModelComparison) -> tuple[str, str]:
     """Say in two sentences which model is likely better, and how often a typical annotator prefers it."""
     matchup = comparison.matchup
     if not comparison.comparable:
@@ -138,7 +137,7 @@ def judge(comparison: Comparison) -> tuple[str, str]:
     return "The votes do not tell the two apart.", reason
 
 
-def _line(comparison: Comparison, method: LeaderboardMethod) -> MethodLine:
+def _line(comparison: ModelComparison, method: LeaderboardMethod) -> MethodLine:
     a, b = comparison.a[method], comparison.b[method]
     same = a.component == b.component and a.score is not None and b.score is not None
     return MethodLine(method, a, b, (a.score or 0.0) - (b.score or 0.0) if same else None)

@@ -11,9 +11,8 @@ from app.api.public_route import PublicRoute
 from app.api.sessions import PageReader
 from app.leaderboard.charts import read_charts
 from app.leaderboard.matchups import Matchup, MatchupGrid, read_grid
-from app.leaderboard.service import find_head
 from app.pages.rendering import render, render_nothing_published
-from app.snapshots.service import NoSnapshotError
+from app.snapshots.service import NoSnapshotError, find_snapshot
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
 
@@ -30,7 +29,7 @@ def get_matchups(
 ) -> Response:
     """Show the observed or the predicted win rate of each of some models against each other, with counts."""
     try:
-        chosen = find_head(conn, snapshot or None)
+        chosen = find_snapshot(conn, snapshot or None)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Matchups")
     grid = read_grid(conn, chosen, names=model, start=start, size=SIZE)
