@@ -25,7 +25,6 @@ from app.leaderboard.newest import provide_newest_state
 from app.monitoring.cache import provide_monitoring
 from app.naming.known_names import provide_known_names
 from app.opening import open_database_of
-from app.pages.board.boards import provide_boards
 from app.pages.errors import problem_page
 from app.review.impact.service import provide_impacts
 from app.review.previews import provide_previews
@@ -57,7 +56,6 @@ PROVIDERS: tuple[Callable[[ProcessState], None], ...] = (
     provide_battle_queue,
     provide_impacts,
     provide_previews,
-    provide_boards,
     provide_monitoring,
 )
 """What the rooms hold while the process runs, in this order; it is closed in the reverse order."""

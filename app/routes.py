@@ -14,7 +14,6 @@ from app.imports import endpoints as imports
 from app.leaderboard import endpoints as leaderboard
 from app.models import endpoints as models
 from app.monitoring import endpoints as monitoring
-from app.pages.board import endpoints as board_page
 from app.pages.compare import endpoints as compare_page
 from app.pages.console.abilities import endpoints as abilities_page
 from app.pages.console.annotators import endpoints as annotators_page
@@ -33,6 +32,7 @@ from app.pages.console.sign_in import endpoints as sign_in_page
 from app.pages.console.webhooks import endpoints as webhooks_page
 from app.pages.files import endpoints as page_files
 from app.pages.history import endpoints as history_page
+from app.pages.leaderboard import endpoints as leaderboard_page
 from app.pages.matchups import endpoints as matchups_page
 from app.pages.method import endpoints as method_page
 from app.pages.model import endpoints as model_page
@@ -79,7 +79,7 @@ def install_routes(app: FastAPI) -> None:
     app.include_router(monitoring.router)
     for router in (
         page_files.router,
-        board_page.router,
+        leaderboard_page.router,
         model_page.router,
         matchups_page.router,
         compare_page.router,

@@ -76,17 +76,28 @@ def erase_annotator(conn: Connection, reference: str, *, reason: str, erased_by:
 
 
 def _forget(conn: Connection, found: FoundAnnotator, named: set[str]) -> None:
-    replacement = f"erased_{base32(secrets.token_bytes(32))}"
-    set_erased_key(conn, found.annotator_id, replacement)
-    expire_battles(conn, found.annotator_id)
-    clear_appeals(conn, found.annotator_id)
-    delete_import_faults(conn, found.annotator_id, sorted(named))
-    clear_import_details(conn, sorted(named))
-    delete_tokens(conn, sorted(named))
-    for ascii_only in (True, False):
-        in_json = json.dumps(found.annotator, ensure_ascii=ascii_only)
-        replace_in_deliveries(conn, in_json, json.dumps(replacement))
-    withdraw_exports(conn)
+    """Clear the annotator's key, under all its names, and the annotator's notes from every table."""
+    replacement, own, now = f"erased_{base32(secrets.token_bytes(32))}", found.annotator_id, func.now()
+    conn.execute(
+        update(annotators).where(annotators.c.id == own).values(key=replacement, erased_at=func.clock_timestamp())
+    )
+    # The tokens of open battles would add votes of the person to the erased annotator.
+    c = battles.c
+    open_ones = (c.annotator_id == own, c.vote_id.is_(None), c.expires_at > now)
+    conn.execute(update(battles).where(*open_ones).values(expires_at=now))
+    conn.execute(update(appeals).where(appeals.c.annotator_id == own).values(note="erased"))
+    # Errors of imports could name the annotator: those with a key, and those of files with the annotator's votes.
+    files = select(votes.c.import_id).where(votes.c.annotator_id == own, votes.c.import_id.is_not(None))
+    quoted = [func.strpos(import_faults.c.detail, key) > 0 for key in named]
+    conn.execute(delete(import_faults).where(or_(import_faults.c.import_id.in_(files), *quoted)))
+    quoted = [func.strpos(imports.c.detail, key) > 0 for key in named]
+    conn.execute(update(imports).where(or_(*quoted)).values(detail="erased"))
+    _delete_tokens(conn, sorted(named))
+    payload, new = webhook_deliveries.c.payload, json.dumps(replacement)
+    for old in {json.dumps(found.annotator, ensure_ascii=ascii_only) for ascii_only in (True, False)}:
+        hidden = update(webhook_deliveries).where(func.strpos(payload, old) > 0)
+        conn.execute(hidden.values(payload=func.replace(payload, old, new)))
+    _withdraw_exports(conn)
 
 
 def pseudonymise(conn: Connection, *, done_by: str) -> int:
@@ -105,28 +116,24 @@ def pseudonymise(conn: Connection, *, done_by: str) -> int:
     naming = naming_of(conn)
     if naming.pseudonyms is None:
         raise BadInputError("STABLE_ARENA_PSEUDONYM_KEY is not set: pseudonyms cannot be made without it")
-    lock_annotators(conn)
-    raw = raw_keys(conn)
+    conn.execute(text("LOCK TABLE annotators IN SHARE ROW EXCLUSIVE MODE"))  # none is added until the end
+    c = annotators.c
+    raw = conn.execute(select(c.id, c.key).where(c.key.op("!~")(STORED)).order_by(c.id)).all()
     if not raw:
         return 0
-    fresh = [(number, naming.stored_keys(key)[0]) for number, key in raw]
-    if taken := taken_keys(conn, [key for _, key in fresh]):
+    fresh = [naming.stored_keys(key)[0] for _, key in raw]
+    taken = conn.execute(select(func.count()).select_from(annotators).where(c.key == func.any(fresh))).scalar_one()
+    if taken:
         raise ConflictError(
             f"annotators on record under both their raw key and their pseudonym: {taken:,}; votes cannot move from one "
             "to the other: erase one of the two"
         )
-    rewrite_keys(conn, fresh)
-    delete_all_import_faults(conn)
-    delete_tokens(conn, [key for _, key in raw])
-    withdraw_exports(conn)
+    conn.execute(_REWRITE, {"ids": [number for number, _ in raw], "keys": fresh})
+    conn.execute(delete(import_faults))  # they may quote rows
+    _delete_tokens(conn, [key for _, key in raw])
+    _withdraw_exports(conn)
     audit.record(conn, actor=done_by, action="annotators.pseudonymise", subject="all", detail={"annotators": len(raw)})
     return len(raw)
-
-
-def set_erased_key(conn: Connection, annotator_id: int, key: str) -> None:
-    """Replace the annotator's key by a random one; the time of the first erasure stays."""
-    erased_at = func.coalesce(annotators.c.erased_at, func.clock_timestamp())
-    conn.execute(update(annotators).where(annotators.c.id == annotator_id).values(key=key, erased_at=erased_at))
 
 
 def clear_metadata_of_erased(conn: Connection) -> int:
@@ -138,50 +145,12 @@ def clear_metadata_of_erased(conn: Connection) -> int:
     return conn.execute(_CLEAR_METADATA).rowcount
 
 
-def expire_battles(conn: Connection, annotator_id: int) -> None:
-    """Let the annotator's open battles expire: their tokens would add votes of the person to the erased annotator."""
-    c = battles.c
-    open_ones = (c.annotator_id == annotator_id, c.vote_id.is_(None), c.expires_at > func.now())
-    conn.execute(update(battles).where(*open_ones).values(expires_at=func.now()))
-
-
-def clear_appeals(conn: Connection, annotator_id: int) -> None:
-    """Clear the notes of the annotator's appeals."""
-    conn.execute(update(appeals).where(appeals.c.annotator_id == annotator_id).values(note="erased"))
-
-
-def delete_import_faults(conn: Connection, annotator_id: int, keys: Sequence[str]) -> None:
-    """Delete import errors that could name an annotator: those with a key, and those of files with their votes."""
-    files = select(votes.c.import_id).where(votes.c.annotator_id == annotator_id, votes.c.import_id.is_not(None))
-    named = [func.strpos(import_faults.c.detail, key) > 0 for key in keys]
-    conn.execute(delete(import_faults).where(or_(import_faults.c.import_id.in_(files), *named)))
-
-
-def clear_import_details(conn: Connection, keys: Sequence[str]) -> None:
-    """Clear the error messages of imports that hold a key."""
-    named = [func.strpos(imports.c.detail, key) > 0 for key in keys]
-    conn.execute(update(imports).where(or_(*named)).values(detail="erased"))
-
-
-def delete_all_import_faults(conn: Connection) -> None:
-    """Delete the errors of all imports: they may quote rows."""
-    conn.execute(delete(import_faults))
-
-
-def delete_tokens(conn: Connection, keys: Sequence[str]) -> None:
-    """Delete the ingest tokens of these annotators."""
+def _delete_tokens(conn: Connection, keys: Sequence[str]) -> None:
     statement = text("DELETE FROM ingest_tokens WHERE annotator = ANY(:keys)")
     conn.execute(statement, {"keys": list(keys)})
 
 
-def replace_in_deliveries(conn: Connection, key: str, replacement: str) -> None:
-    """Replace a key in the messages to webhooks, sent or waiting; both keys are JSON texts."""
-    payload = webhook_deliveries.c.payload
-    statement = update(webhook_deliveries).where(func.strpos(payload, key) > 0)
-    conn.execute(statement.values(payload=func.replace(payload, key, replacement)))
-
-
-def withdraw_exports(conn: Connection) -> None:
+def _withdraw_exports(conn: Connection) -> None:
     """Delete exported files that hold annotators' keys; their exports stay on record, as failed."""
     what = exports.c.what.in_(("votes", "annotators"))
     begun = exports.c.state != "queued"  # a waiting export reads the new keys
@@ -189,26 +158,3 @@ def withdraw_exports(conn: Connection) -> None:
     conn.execute(delete(file_chunks).where(file_chunks.c.file_id.in_(ids)))
     ended = {"finished_at": func.coalesce(exports.c.finished_at, func.clock_timestamp())}
     conn.execute(update(exports).where(what, begun).values(state="failed", detail=_WITHDRAWN, bytes=None, **ended))
-
-
-def lock_annotators(conn: Connection) -> None:
-    """Let no annotator be added until this transaction ends."""
-    conn.execute(text("LOCK TABLE annotators IN SHARE ROW EXCLUSIVE MODE"))
-
-
-def raw_keys(conn: Connection) -> list[tuple[int, str]]:
-    """Return the number and the key of every annotator that is on record under a raw key."""
-    c = annotators.c
-    rows = conn.execute(select(c.id, c.key).where(c.key.op("!~")(STORED)).order_by(c.id))
-    return [(row.id, row.key) for row in rows]
-
-
-def taken_keys(conn: Connection, keys: list[str]) -> int:
-    """Count the annotators on record that have one of these keys."""
-    statement = text("SELECT count(*) FROM annotators WHERE key = ANY(:keys)")
-    return int(conn.execute(statement, {"keys": keys}).scalar_one())
-
-
-def rewrite_keys(conn: Connection, fresh: list[tuple[int, str]]) -> None:
-    """Give annotators other keys."""
-    conn.execute(_REWRITE, {"ids": [number for number, _ in fresh], "keys": [key for _, key in fresh]})

@@ -77,8 +77,8 @@ async def _require_visitor(request: Request, scope: Scope | None) -> SignedIn:
     return found
 
 
-PageReader = Annotated[SignedIn | None, Depends(Admission(_page_reader))]
-"""The reader of a page that shows the leaderboard: None where it is public, else signed in with the scope `read`."""
+page_reader = Depends(Admission(_page_reader))
+"""Admits the reader of a page that shows the leaderboard: everyone where it is public, else with the scope `read`."""
 
 
 async def find_visitor(request: Request) -> SignedIn | None:

@@ -24,10 +24,6 @@ class Excerpt:
     limit: int | None = None
     fields: tuple[str, ...] = ()
 
-    def is_whole(self) -> bool:
-        """Whether nothing is left out."""
-        return self == WHOLE
-
     def shorten(self, published: PublishedLeaderboard) -> PublishedLeaderboard:
         """Return the leaderboard with its first models."""
         if self.limit is None:

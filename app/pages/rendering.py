@@ -7,14 +7,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Connection
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.blanks import Blank, leave_blank, may_have_blanks
+from app.api.public_route import PublicRoute
+from app.api.sessions import page_reader
 from app.pages import formatting
 from app.pages.security import STRICT, ContentPolicy
 from app.policy.service import current_policy
@@ -116,6 +118,16 @@ def render(
         "Vary": "HX-Request" if public else "Cookie, HX-Request",
     }
     return PageResponse(content, status, {**usual, **(headers or {})})
+
+
+def public_router() -> APIRouter:
+    """Return a router of pages that show the leaderboard: their answers are kept, for those who may read it."""
+    return APIRouter(
+        include_in_schema=False,
+        default_response_class=HTMLResponse,
+        route_class=PublicRoute,
+        dependencies=[page_reader],
+    )
 
 
 def render_nothing_published(request: Request, conn: Connection, title: str) -> Response:

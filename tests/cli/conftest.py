@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.command import application
+from app.database.engine import Database
 
 RunCli = Callable[..., Result]
 
@@ -28,6 +29,12 @@ def run_cli() -> RunCli:
         return CliRunner().invoke(application, [str(argument) for argument in arguments])
 
     return run
+
+
+@pytest.fixture
+def on_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point the commands at the test's database."""
+    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
 
 
 @pytest.fixture(scope="session")

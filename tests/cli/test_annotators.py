@@ -5,15 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from app.database.engine import Database
-
 RunCli = Callable[..., Result]
 
 
-def test_the_case_of_an_annotator(
-    database: Database, vote_file: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+@pytest.mark.usefixtures("on_database")
+def test_the_case_of_an_annotator(vote_file: Path, run_cli: RunCli) -> None:
     assert run_cli("import", vote_file).exit_code == 0
     assert "Nothing stands out" not in run_cli("annotators", "show", "k24").stdout, "there is no board yet"
     assert json.loads(run_cli("annotators", "show", "k24", "--format", "json").stdout)["evidence"] is None

@@ -9,8 +9,8 @@ from app.database.engine import Database
 RunCli = Callable[..., Any]
 
 
+@pytest.mark.usefixtures("on_database")
 def test_raw_keys_are_replaced_once(run_cli: RunCli, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     with database.begin() as conn:
         conn.execute(text("INSERT INTO annotators (key, public_id) VALUES ('ann', gen_random_uuid())"))
     refused = run_cli("annotators", "pseudonymise")

@@ -11,9 +11,8 @@ RunCli = Callable[..., Any]
 
 
 @pytest.fixture
-def arena(database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
+def arena(on_database: None, database: Database) -> Database:
     """An arena with two entries in its audit log, which the commands are pointed at."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     with database.begin() as conn:
         for i in range(2):
             record(conn, actor="ann", action="policy.set", subject=str(i), detail={"reason": "[b]=1"})

@@ -7,15 +7,11 @@ import pytest
 from httpx import Client
 from typer.testing import Result
 
-from app.database.engine import Database
-
 RunCli = Callable[..., Result]
 
 
-def test_battles_are_listed_and_shown(
-    client: Client, keys: dict[str, str], database: Database, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+@pytest.mark.usefixtures("on_database")
+def test_battles_are_listed_and_shown(client: Client, keys: dict[str, str], run_cli: RunCli) -> None:
     admin, ingest = ({"Authorization": f"Bearer {keys[scope]}"} for scope in ("admin", "ingest"))
     for name in ("ant", "[red]dog"):
         assert client.post("/api/v1/models", json={"name": name}, headers=admin).status_code == 201
@@ -38,15 +34,13 @@ def test_battles_are_listed_and_shown(
     assert (unknown.exit_code, "there is no annotator" in unknown.stderr) == (1, True)
 
 
+@pytest.mark.usefixtures("on_database")
 def test_exports_say_which_votes_are_sealed_and_how_likely_their_pairs_were(
     client: Client,
     keys: dict[str, str],
-    database: Database,
     run_cli: RunCli,
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     ingest = {"Authorization": f"Bearer {keys['ingest']}"}
     own = {"model_a": "a", "model_b": "b", "winner": "tie", "annotator": "ann", "battle_id": "17"}
     assert client.post("/api/v1/votes", json=own, headers=ingest).status_code == 201

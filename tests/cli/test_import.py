@@ -14,8 +14,7 @@ HEADER = "annotator,model_a,model_b,winner,battle_id\n"
 
 
 @pytest.fixture(autouse=True)
-def _this_database(database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+def _this_database(on_database: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -49,7 +48,7 @@ def test_a_file_once(run_cli: RunCli, vote_file: Path, database: Database) -> No
     assert counts(database) == {"votes": 3006, "models": 5, "annotators": 26, "imports": 2}
 
 
-def test_json_tells_conflicts_and_their_lines(run_cli: RunCli, database: Database) -> None:
+def test_json_tells_conflicts_and_their_lines(run_cli: RunCli) -> None:
     Path("votes.csv").write_text(HEADER + "k,a,b,tie,1\nk,a,b,model_a,1\nk,b,a,tie,1\n")
     result = run_cli("import", "votes.csv", "--format", "json")
     assert result.exit_code == 0

@@ -26,9 +26,8 @@ run()
 
 
 @pytest.fixture
-def votes_to_import(database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def votes_to_import(on_database: None, tmp_path: Path) -> Path:
     """Votes of which some share a battle with an earlier one, some say nothing new, and many are the same row."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     rows = [f"k{i % 97},m{i % 5},m{5 + i % 3},model_a,{f'b{i}' if i % 2 else ''}" for i in range(30_000)]
     rows += [row.replace("model_a", "model_b") for row in rows[1::300]]
     path = tmp_path / "votes.csv"

@@ -12,9 +12,7 @@ from app.database.engine import Database
 RunCli = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def _this_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+pytestmark = pytest.mark.usefixtures("on_database")
 
 
 def test_the_key_alone_is_on_standard_output(run_cli: RunCli, database: Database) -> None:

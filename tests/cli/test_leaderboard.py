@@ -22,9 +22,8 @@ def _default_log() -> Iterator[None]:
 
 
 @pytest.fixture
-def arena(database: Database, vote_file: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+def arena(on_database: None, vote_file: Path, run_cli: RunCli) -> None:
     """The vote file in a database of its own, which the commands are pointed at."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     imported = run_cli("import", vote_file)
     assert imported.exit_code == 0, imported.stderr
 
@@ -95,10 +94,8 @@ def test_an_unknown_snapshot(arena: None, run_cli: RunCli) -> None:
     assert "there is no snapshot 9" in one_error_line(result)
 
 
-def test_a_refit_that_publishes_nothing_is_one_line(
-    database: Database, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+@pytest.mark.usefixtures("on_database")
+def test_a_refit_that_publishes_nothing_is_one_line(run_cli: RunCli) -> None:
     result = run_cli("refit")
     assert result.exit_code == 1
     assert "the refit ended as failed" in one_error_line(result)

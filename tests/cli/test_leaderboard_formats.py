@@ -7,15 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from app.database.engine import Database
-
 RunCli = Callable[..., Any]
 
 
 @pytest.fixture
-def arena(database: Database, vote_file: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+def arena(on_database: None, vote_file: Path, run_cli: RunCli) -> None:
     """A published board of the vote file."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     assert run_cli("import", vote_file).exit_code == 0
     assert run_cli("refit").exit_code == 0
 

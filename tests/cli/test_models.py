@@ -10,9 +10,7 @@ from app.models.service import find_model, list_aliases
 RunCli = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def _this_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
+pytestmark = pytest.mark.usefixtures("on_database")
 
 
 @pytest.fixture

@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 
-from app.database.engine import Database
-
 RunCli = Callable[..., Any]
 
 
 @pytest.fixture
-def arena(database: Database, vote_file: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+def arena(on_database: None, vote_file: Path, run_cli: RunCli) -> None:
     """The vote file in a database of its own, which the commands are pointed at."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     assert run_cli("import", vote_file).exit_code == 0
 
 

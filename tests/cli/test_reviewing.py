@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from app.database.engine import Database
-
 RunCli = Callable[..., Result]
 Ask = Callable[..., Any]
 
 
 @pytest.fixture
-def command(database: Database, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli) -> Callable[..., Any]:
+def command(on_database: None, run_cli: RunCli) -> Callable[..., Any]:
     """Run a command on the test's database: with --format json the parsed result, else the text."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
 
     def run(*arguments: object, as_json: bool = True) -> Any:
         result = run_cli(*arguments, *(["--format", "json"] if as_json else []))

@@ -31,14 +31,10 @@ def test_the_readme_shows_what_rate_prints(run_cli: RunCli, data_folder: Path, m
     assert printed.splitlines()[:4] == lines, printed
 
 
+@pytest.mark.usefixtures("on_database")
 def test_the_tutorial_shows_what_leaderboard_prints(
-    run_cli: RunCli,
-    database: Database,
-    fit_process: FitProcess,
-    data_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run_cli: RunCli, database: Database, fit_process: FitProcess, data_folder: Path
 ) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     for command in (("import", data_folder / "llmfao.csv"), ("refit",)):
         result = run_cli(*command)
         assert result.exit_code == 0, result.stderr

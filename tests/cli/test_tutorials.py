@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
-from app.database.engine import Database
-
 RunCli = Callable[..., Any]
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorials" / "rate-your-own-votes.md"
 
 
+@pytest.mark.usefixtures("on_database")
 def test_every_command_says_what_the_tutorial_shows(
-    run_cli: RunCli, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     monkeypatch.chdir(tmp_path)
     text = TUTORIAL.read_text(encoding="utf-8")
     (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -22,10 +22,9 @@ StartWorker = Callable[[], "subprocess.Popen[bytes]"]
 
 @pytest.fixture
 def start_worker(
-    database: Database, vote_file: Path, run_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    on_database: None, vote_file: Path, run_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[StartWorker]:
     """Start `stable-arena worker` on a database with the vote file in it."""
-    monkeypatch.setenv("STABLE_ARENA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     monkeypatch.setenv("STABLE_ARENA_WORKER__LEASE_SECONDS", "3")  # less is lost where processes wait for processors
     assert run_cli("import", vote_file).exit_code == 0
     started = []

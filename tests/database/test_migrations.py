@@ -83,7 +83,7 @@ def test_an_empty_database_is_behind(empty_database_url: str) -> None:
 def test_another_schema_is_not_worked_with(database: Database) -> None:
     with database.begin() as conn:
         conn.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(SchemaBehindError, match="is at 9999, which this version does not know"):
+    with pytest.raises(SchemaBehindError, match="9999"):
         require_current(database)
 
 

@@ -103,7 +103,7 @@ def test_a_newer_schema_is_worked_with_where_it_says_so(
         upgrade(empty_database_url)  # as `serve` does with an embedded database
         with database.begin() as conn:
             conn.execute(text("COMMENT ON TABLE alembic_version IS 'works with: 0001'"))
-        with pytest.raises(SchemaBehindError, match="does not know"):
+        with pytest.raises(SchemaBehindError):
             require_current(database)
 
 

@@ -65,7 +65,7 @@ class Countdown:
         self.around(PGDialect_psycopg, "do_rollback")
         self.around(psycopg.Cursor, "copy")
         self.around(FitProcess, "_submit")  # after it the fit is under way
-        self.around(FitProcess, "fit")
+        self.around(FitProcess, "run")
 
 
 def fork_process(context: RememberingContext, *arguments: Any, **named: Any) -> ForkProcess:

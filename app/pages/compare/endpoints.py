@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Request, Response
 from sqlalchemy import Connection
 
 from app.api.dependencies import ReadView
-from app.api.public_route import PublicRoute
-from app.api.sessions import PageReader
 from app.errors import NotFoundError
 from app.leaderboard.comparison import CommonOpponent, ModelComparison, compare_models
 from app.leaderboard.matchups import Matchup
@@ -17,20 +14,18 @@ from app.models.schemas import FoundModel
 from app.models.service import find_contestant
 from app.monitoring.wording import percent
 from app.pages.formatting import METHODS
-from app.pages.rendering import render, render_nothing_published
+from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError, find_snapshot
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
+router = public_router()
 
 _UNKNOWN = 404
 
 
 @router.get("/compare")
-def get_comparison(
-    request: Request, _reader: PageReader, conn: ReadView, a: str | None = None, b: str | None = None
-) -> Response:
+def get_comparison(request: Request, conn: ReadView, a: str | None = None, b: str | None = None) -> Response:
     """Compare two models, by default the first two of the leaderboard."""
     try:
         snapshot = find_snapshot(conn)

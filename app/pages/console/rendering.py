@@ -5,8 +5,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
 from app.api.sessions import CSRF_FIELD, signed_in
@@ -120,6 +120,11 @@ Reader = Annotated[Console, opened("review:read")]
 Reviewer = Annotated[Console, opened("review")]
 Sender = Annotated[Console, opened("ingest")]
 Admin = Annotated[Console, opened("admin")]
+
+
+def console_router(name: str) -> APIRouter:
+    """Return a router of the pages below `/console/{name}`. The API's description does not have them."""
+    return APIRouter(prefix=f"/console/{name}", include_in_schema=False, default_response_class=HTMLResponse)
 
 
 def redirect(address: str) -> Response:

@@ -4,21 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Query, Request, Response
 
 from app.api.dependencies import ReadView
-from app.api.public_route import PublicRoute
-from app.api.sessions import PageReader
 from app.leaderboard.diff.schemas import SnapshotDiff
 from app.leaderboard.diff.sentences import describe_causes
 from app.leaderboard.diff.service import compare_snapshots, list_moves
 from app.monitoring.wording import percent
-from app.pages.rendering import render, render_nothing_published
+from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.schemas import LeaderboardMethod, Snapshot
 from app.snapshots.service import find_snapshot, list_snapshots
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
+router = public_router()
 
 _SIZE = 10
 _LARGEST = 2**31 - 1
@@ -27,7 +24,6 @@ _LARGEST = 2**31 - 1
 @router.get("/history")
 def get_history(
     request: Request,
-    _reader: PageReader,
     conn: ReadView,
     before: Annotated[int | None, Query(ge=1, le=_LARGEST)] = None,
 ) -> Response:
@@ -48,7 +44,6 @@ def get_history(
 @router.get("/history/difference")
 def get_difference(
     request: Request,
-    _reader: PageReader,
     conn: ReadView,
     before: str,
     after: str,

@@ -3,24 +3,20 @@
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Query, Request, Response
 
 from app.api.dependencies import ReadView
-from app.api.public_route import PublicRoute
-from app.api.sessions import PageReader
 from app.leaderboard.charts import read_charts
 from app.leaderboard.matchups import Matchup, MatchupGrid, read_grid
-from app.pages.rendering import render, render_nothing_published
+from app.pages.rendering import public_router, render, render_nothing_published
 from app.snapshots.service import NoSnapshotError, find_snapshot
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
+router = public_router()
 
 
 @router.get("/matchups")
 def get_matchups(
     request: Request,
-    _reader: PageReader,
     conn: ReadView,
     show: Literal["observed", "predicted"] = "observed",
     start: Annotated[int, Query(ge=1, le=10_000)] = 1,

@@ -3,23 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Request, Response
 
 from app.api.dependencies import ReadView
-from app.api.public_route import PublicRoute
-from app.api.sessions import PageReader
 from app.leaderboard.method import MethodFigures, find_figures
 from app.monitoring.wording import count, plural
-from app.pages.rendering import render, render_nothing_published
+from app.pages.rendering import public_router, render, render_nothing_published
 from app.rating.settings import Standing
 from app.snapshots.service import NoSnapshotError
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
+router = public_router()
 
 
 @router.get("/method")
-def get_method(request: Request, _reader: PageReader, conn: ReadView) -> Response:
+def get_method(request: Request, conn: ReadView) -> Response:
     """Say in plain words how scores come about, with this arena's own numbers."""
     try:
         figures = find_figures(conn)

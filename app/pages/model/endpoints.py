@@ -3,21 +3,19 @@
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import Query, Request, Response
+from fastapi.responses import RedirectResponse
 
 from app.api.dependencies import ReadView
-from app.api.public_route import PublicRoute
-from app.api.sessions import PageReader
 from app.leaderboard.model_page import HeadToHead, ModelDetail, Neighbour, describe_model
 from app.models.service import find_contestant, find_model
 from app.monitoring.wording import plural
 from app.pages.charts import BandPoint, draw_band
 from app.pages.formatting import METHODS, model_address, moment, points
-from app.pages.rendering import render
+from app.pages.rendering import public_router, render
 from app.snapshots.schemas import LeaderboardMethod
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PublicRoute)
+router = public_router()
 
 
 # Names may hold slashes, as in meta-llama/Llama-3: `path` takes them.
@@ -25,7 +23,6 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse,
 def get_model(
     request: Request,
     name: str,
-    _reader: PageReader,
     conn: ReadView,
     in_query: Annotated[str | None, Query(alias="name")] = None,  # a name that cannot stand in the path
     method: LeaderboardMethod = "am-elo",

@@ -5,6 +5,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.annotators.schemas import PastEvidence
+from app.review.own.schemas import OwnVote
 from app.votes.rules import Winner
 
 MOST_VOTES = 100_000
@@ -170,20 +171,9 @@ class Chance(BaseModel):
     surprising: bool = Field(description="Whether a typical annotator gives it in fewer than one of ten cases.")
 
 
-class ListedVote(BaseModel):
+class ListedVote(OwnVote):
     """One vote of an annotator, without its metadata, under the models' current names."""
 
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    battle_id: str | None
-    model_a: str
-    model_b: str
-    winner: Winner
-    voted_at: datetime | None
-    received_at: datetime
-    retracted: bool = Field(description="Whether it was retracted; `GET /votes/{id}` has the author and the reason.")
-    replaced: bool = Field(description="Whether the annotator gave another verdict on the battle later.")
     chance: Chance | None = Field(description="Null where a model has no score on the newest leaderboard.")
 
 

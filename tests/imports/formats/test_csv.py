@@ -122,5 +122,5 @@ def test_a_truncated_gzip_file_is_refused(write: Write) -> None:
 
 
 def test_a_broken_file_is_refused_the_same_with_progress(write: Write) -> None:
-    with pytest.raises(BadInputError, match="line 3: 6 fields"):
+    with pytest.raises(BadInputError, match=r"line 3\b.*6"):
         read_vote_file(write("v.csv", HEADER + "k,a,b,tie,\nk,a,b,tie,,6\n"), progress=lambda _: None)

@@ -55,7 +55,7 @@ def test_what_ends_in_the_middle_is_refused(write: Write, tmp_path: Path, part: 
 def test_long_lines_are_refused_in_plain_files_too(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expansion, "MAX_LINE_BYTES", 3 << 20)
     check_expansion(write("x.csv", b"\n".join([b"x" * (2 << 20)] * 3)))
-    with pytest.raises(BadInputError, match="a line of more than 3,145,728 bytes"):
+    with pytest.raises(BadInputError, match="3,145,728"):
         check_expansion(write("x.csv", b"a\n" + b"x" * (5 << 20)))
 
 

@@ -186,7 +186,7 @@ def test_every_format_has_a_file_and_can_be_asked_for_by_name() -> None:
 
 @pytest.mark.parametrize("name", ["lmarena-140k.jsonl", "lmarena-55k.csv", "fastchat-log.jsonl"])
 def test_no_annotator_is_made_up(name: str) -> None:
-    with pytest.raises(BadInputError, match=r"no annotator column .*--annotator-column.*--pool-annotators"):
+    with pytest.raises(BadInputError, match=r"annotator .*--annotator-column.*--pool-annotators"):
         read_vote_file(FOLDER / name)
 
 
@@ -196,7 +196,7 @@ def test_a_session_counts_when_asked_for() -> None:
     assert file.annotator_column == "evaluation_session_id"
     file = read_vote_file(FOLDER / "comparia-votes.csv", annotator_column="session_hash")
     assert file.frame["annotator"].to_list() == ["h1", "h1", "h2"]
-    with pytest.raises(BadInputError, match="there is no seesion column"):
+    with pytest.raises(BadInputError, match="seesion"):
         read_vote_file(FOLDER / "comparia-votes.csv", annotator_column="seesion")
     with pytest.raises(BadInputError, match="exclude each other"):
         read_vote_file(FOLDER / "comparia-votes.csv", annotator_column="session_hash", pooled=True)

@@ -61,14 +61,14 @@ def test_columns_of_parquet_count_inside_others_too(tmp_path: Path, inside: bool
     many = {f"c{i}": pl.lit(i) for i in range(2_000)}
     columns = {"held": pl.struct(**many)} if inside else many
     pl.DataFrame(VOTE).with_columns(**columns).write_parquet(path)
-    with pytest.raises(BadInputError, match=r"v\.parquet has 2,004 columns, at most 2,000 are read"):
+    with pytest.raises(BadInputError, match=r"2,004.*2,000"):
         VoteReader(path, ReadOptions())
 
 
 def test_as_many_columns_as_may_be(write: Write) -> None:
     columns = [*VOTE, *(f"c{i}" for i in range(sources.MAX_COLUMNS - 4))]
     assert read_vote_file(write("v.csv", f"{','.join(columns)}\na,b,tie,k\n")).rejected == 0
-    with pytest.raises(BadInputError, match="has 2,001 columns"):
+    with pytest.raises(BadInputError, match="2,001"):
         read_vote_file(write("v.jsonl", json.dumps({**VOTE, **dict.fromkeys(columns, "x"), "one": "x"})))
 
 
@@ -97,11 +97,11 @@ def test_records_of_the_longest_length(write: Write, monkeypatch: pytest.MonkeyP
             if n == 1:
                 assert read_vote_file(path).rejected == 0
             else:
-                with pytest.raises(BadInputError, match=r"a record of more than 3,145,728 bytes"):
+                with pytest.raises(BadInputError, match="3,145,728"):
                     read_vote_file(path)
 
 
 def test_a_quote_that_is_never_closed_is_no_endless_record(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expansion, "MAX_RECORD_BYTES", 3 * 2**20)
-    with pytest.raises(BadInputError, match="a record of more than 3,145,728 bytes"):
+    with pytest.raises(BadInputError, match="3,145,728"):
         read_vote_file(write("v.csv", HEADER + 'a,b,tie,k,"' + "x\n" * 2**22))

@@ -27,9 +27,9 @@ def test_the_delimiter_is_found(write: Write, mark: str) -> None:
     file = read_vote_file(write("v.csv", content))
     assert file.frame["model_a"].to_list() == [f"a,{mark.strip() or ' '}1"]
     assert [fault.pointer for fault in file.faults] == ["line 3, winner"]
-    with pytest.raises(BadInputError, match="line 4: a quote is opened"):
+    with pytest.raises(BadInputError, match=r"line 4\b"):
         read_vote_file(write("w.csv", content + rows[3].replace(",", mark)))
-    with pytest.raises(BadInputError, match="line 4: 6 fields where the header has 5"):
+    with pytest.raises(BadInputError, match=r"line 4\b.*6.*5"):
         read_vote_file(write("x.tsv", content + mark.join(["k", "a", "b", "tie", "", "x\n"])))
 
 
@@ -81,7 +81,7 @@ def test_other_names_of_columns_and_words(write: Write) -> None:
     file = read_vote_file(path, options=ReadOptions(columns=columns, annotator_prefix="study 1/"))
     assert file.frame["outcome"].to_list() == [0, 1, 1, 1, 2]
     assert file.frame["annotator"].unique().to_list() == ["study 1/u"]
-    with pytest.raises(BadInputError, match=r"missing columns: Other .*: --columns names what the file does not have"):
+    with pytest.raises(BadInputError, match=r"Other .*--columns"):
         read_vote_file(path, columns=columns.replace("Label", "Other"))
     for wrong in ("winner", "winner=", "colour=Label", "winner=a,winner=b", ""):
         with pytest.raises(BadInputError, match="columns "):
@@ -141,7 +141,7 @@ def test_what_is_no_time_is_an_error_of_its_line(write: Write, text: str) -> Non
 
 def test_ambiguous_dates_are_refused_with_a_way_out(write: Write) -> None:
     path = write("v.csv", HEADER + "k,a,b,tie,\nk,a,b,tie,3/5/2026\n")
-    with pytest.raises(BadInputError, match=r"'3/5/2026' may be month/day or day/month.*--dates mdy or --dates dmy"):
+    with pytest.raises(BadInputError, match=r"3/5/2026.*--dates"):
         read_vote_file(path)
     assert read_vote_file(path, options=ReadOptions(dates="mdy")).frame["voted_at"][1] == DAY
     both = write("w.csv", HEADER + "k,a,b,tie,3/25/2026\nk,a,b,tie,25/3/2026\n")

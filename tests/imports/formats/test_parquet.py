@@ -106,7 +106,7 @@ def test_a_row_group_of_too_many_rows_is_refused_before_it_is_decoded(tmp_path: 
     rows = parquet_source.MAX_GROUP_ROWS + 1
     path = many(tmp_path, rows, group=rows, battle_id=pl.lit("1"))
     assert path.stat().st_size < 100_000
-    with pytest.raises(BadInputError, match=r"has a row group of 2,097,153 rows, .* smaller row groups"):
+    with pytest.raises(BadInputError, match="2,097,153"):
         VoteReader(path, ReadOptions())
 
 
@@ -115,9 +115,7 @@ def test_a_row_group_that_becomes_too_large_is_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16 + 40_000)  # the conversation is not read
     assert VoteReader(path, ReadOptions()).count() == 1_000
     monkeypatch.setattr(parquet_source, "MAX_GROUP_BYTES", 500 * 6 * 16)
-    with pytest.raises(
-        BadInputError, match=r"a row group of about [\d,]+ bytes, at most 48,000 bytes are read at once"
-    ):
+    with pytest.raises(BadInputError, match="48,000"):
         VoteReader(path, ReadOptions())
 
 
@@ -127,7 +125,7 @@ def test_a_parquet_file_expands_no_further_than_others(tmp_path: Path) -> None:
     columns = VoteReader(path, ReadOptions()).form.columns
     source = parquet_source.ParquetSource(path)
     source.check_size(columns, max_bytes=1_000_000)
-    with pytest.raises(BadInputError, match=r"many.parquet expands to more than 800,000 bytes"):
+    with pytest.raises(BadInputError, match="800,000"):
         source.check_size(columns, max_bytes=10_000 * 5 * 16)
 
 

@@ -141,7 +141,7 @@ def test_the_lmarena_33k_row(write: Write) -> None:
 
 def test_without_an_annotator_pooling_must_be_asked_for(write: Write) -> None:
     path = write("v.csv", "model_a,model_b,winner\na,b,tie\n")
-    with pytest.raises(BadInputError, match=r"no annotator column \(found: model_a, model_b, winner\)"):
+    with pytest.raises(BadInputError, match=r"annotator .*model_a, model_b, winner"):
         read_vote_file(path)
     file = read_vote_file(path, pooled=True)
     assert file.frame["annotator"].to_list() == ["pooled"]
@@ -157,7 +157,7 @@ def test_pooling_overrides_the_annotators_there_are(write: Write) -> None:
 def test_a_format_asked_for_by_name(write: Write) -> None:
     path = write("v.csv", HEADER + "k,a,b,tie\n")
     assert read_vote_file(path, schema="votes").schema == "votes"
-    with pytest.raises(BadInputError, match="missing columns: question_id, tstamp"):
+    with pytest.raises(BadInputError, match="question_id, tstamp"):
         read_vote_file(path, schema="lmarena-33k")
     with pytest.raises(
         BadInputError, match="unknown vote file format 'x'; known are arena-hard, alpaca-eval, open-webui, "
@@ -166,7 +166,7 @@ def test_a_format_asked_for_by_name(write: Write) -> None:
 
 
 def test_missing_columns_are_named_beside_those_found(write: Write) -> None:
-    with pytest.raises(BadInputError, match=r"missing columns: annotator, winner \(found: model_a, model_b\)"):
+    with pytest.raises(BadInputError, match=r"annotator, winner .*model_a, model_b"):
         read_vote_file(write("v.csv", "model_a,model_b\na,b\n"))
 
 

@@ -56,9 +56,9 @@ def test_what_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write("x.xlsx", rows_xlsx(VOTES))
     with monkeypatch.context() as small:
         small.setattr(xlsx, "MAX_UNPACKED_BYTES", 1_000)
-        with pytest.raises(BadInputError, match="unpacks to more than 1,000 bytes"):
+        with pytest.raises(BadInputError, match="1,000"):
             read_vote_file(path)
-    with pytest.raises(BadInputError, match="missing columns: annotator"):
+    with pytest.raises(BadInputError, match="annotator"):
         read_vote_file(write("y.xlsx", rows_xlsx([{"a": 1}])))
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)

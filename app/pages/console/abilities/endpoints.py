@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from cachetools import LRUCache, cached
-from fastapi import APIRouter, Form, Query, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Form, Query, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
@@ -20,13 +19,13 @@ from app.leaderboard.chart_specs import STANDINGS
 from app.leaderboard.charts import count_abilities, count_vote_totals
 from app.pages.charts import nice_ticks
 from app.pages.console.policy.fields import preview_policy
-from app.pages.console.rendering import Admin, Reader
+from app.pages.console.rendering import Admin, Reader, console_router
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
 from app.review.previews import PolicyPreviews
 from app.snapshots.queries import newest_snapshot
 
-router = APIRouter(prefix="/console/abilities", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("abilities")
 
 
 Bins = Sequence[Mapping[str, Any]]

@@ -4,8 +4,7 @@ from contextlib import suppress
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Query, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Form, Query, Response
 from pydantic import TypeAdapter
 
 from app.annotators import service as annotators
@@ -15,14 +14,14 @@ from app.api.pagination import Cursor, Name, Number, paginate, read_cursor
 from app.api.texts import Reason
 from app.errors import NotFoundError, StableArenaError
 from app.pages.console.annotators.view import describe_decision, view_case, view_impact
-from app.pages.console.rendering import Reader, Reviewer
+from app.pages.console.rendering import Reader, Reviewer, console_router
 from app.rating.settings import Standing
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.impact.service import ImpactBusyError, Impacts
 from app.votes.retractions.service import find_vote
 
-router = APIRouter(prefix="/console/annotators", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("annotators")
 
 _ON_A_PAGE = 50
 _Position = TypeAdapter(tuple[float, Number])

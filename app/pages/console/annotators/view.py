@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.annotators.schemas import Annotator, Decision, PastEvidence
+from app.annotators.schemas import Action, Annotator, Decision, PastEvidence
 from app.monitoring.wording import duration, percent, plural
 from app.pages.charts import BandPoint, draw_band
 from app.pages.formatting import moment, points
 from app.review.evidence.pace import HASTE, UNUSUAL
-from app.review.evidence.schemas import Agreement, Case, Drift, Gap, ModelFigures, Pace, Sides, SurprisingVote, Ties
+from app.review.evidence.schemas import Agreement, Case, Drift, Gap, Pace, Sides, SurprisingVote, Ties
 from app.review.evidence.summary import describe_drift
 from app.review.schemas import AnnotatorDetail, Impact
 from app.votes.schemas import VoteOnRecord
@@ -43,21 +43,36 @@ class BarView:
 
 @dataclass(frozen=True)
 class Choice:
-    """A decision that can be taken now."""
+    """A decision that can be taken now; `done` is what the notice says afterwards."""
 
-    action: str
+    action: Action
     text: str
     effect: str
-    key: str
+    done: str
+
+    @property
+    def key(self) -> str:
+        """The key that chooses it."""
+        return self.action[0]
 
 
-_CHOICES = {
-    "exclude": Choice("exclude", "Exclude", "The votes do not count.", "e"),
-    "dismiss": Choice("dismiss", "Dismiss the flag", "The flag closes until the evidence is clearly stronger.", "d"),
-    "trust": Choice("trust", "Trust", "The votes count, and the annotator is not flagged any more.", "t"),
-    "reinstate": Choice("reinstate", "Reinstate", "The votes count, whatever the rule says.", "r"),
-    "withdraw": Choice("withdraw", "Withdraw", "The decision in force ends; the rule decides again.", "w"),
-}
+_CHOICES = (
+    Choice("exclude", "Exclude", "The votes do not count.", "is excluded: the votes do not count"),
+    Choice(
+        "dismiss",
+        "Dismiss the flag",
+        "The flag closes until the evidence is clearly stronger.",
+        "has no open flag any more",
+    ),
+    Choice(
+        "trust",
+        "Trust",
+        "The votes count, and the annotator is not flagged any more.",
+        "is trusted: the votes count, and no flag opens",
+    ),
+    Choice("reinstate", "Reinstate", "The votes count, whatever the rule says.", "counts, whatever the rule says"),
+    Choice("withdraw", "Withdraw", "The decision in force ends; the rule decides again.", "is given back to the rule"),
+)
 
 
 def view_case(detail: AnnotatorDetail, threshold: float | None, votes: Sequence[VoteOnRecord]) -> dict[str, Any]:
@@ -77,7 +92,7 @@ def view_case(detail: AnnotatorDetail, threshold: float | None, votes: Sequence[
         "estimates": _view_estimates(detail),
         "agreement": _view_agreement(case.agreement) if case else [],
         "habits": [*_view_sides(case.sides), *_view_ties(case.ties)] if case else [],
-        "models": [(one, _view_residual(one)) for one in case.models[:_MODELS_SHOWN]] if case else [],
+        "models": [(one, _bar(one.residual, _WIDEST, UNUSUAL)) for one in case.models[:_MODELS_SHOWN]] if case else [],
         "models_left_out": max(len(case.models) - _MODELS_SHOWN, 0) if case else 0,
         "pace": _view_pace(case.pace) if case else [],
         "pace_words": _describe_pace(case.pace) if case else "",
@@ -86,15 +101,14 @@ def view_case(detail: AnnotatorDetail, threshold: float | None, votes: Sequence[
     }
 
 
-def list_choices(annotator: Annotator, *, dismissed: bool = False) -> list[Choice]:
+def list_choices(annotator: Annotator) -> list[Choice]:
     """Return the decisions that would change something."""
-    actions = ["exclude", "dismiss", "trust", "reinstate", "withdraw"]
+    useless = {{"excluded": "exclude", "trusted": "trust", "active": "reinstate"}.get(annotator.override or "")}
     if annotator.standing != "flagged" or annotator.ability is None:
-        actions.remove("dismiss")
-    if annotator.override is None and not dismissed:
-        actions.remove("withdraw")
-    in_force = {"excluded": "exclude", "trusted": "trust", "active": "reinstate"}.get(annotator.override or "")
-    return [_CHOICES[action] for action in actions if action != in_force]
+        useless.add("dismiss")
+    if annotator.override is None:
+        useless.add("withdraw")
+    return [choice for choice in _CHOICES if choice.action not in useless]
 
 
 def describe_history(history: Sequence[PastEvidence], threshold: float | None) -> str:
@@ -180,12 +194,6 @@ def _probability(value: float) -> str:
     return "less than 0.1%" if value < _LEAST_SHARE else percent(value, 1)
 
 
-def _view_residual(one: ModelFigures) -> BarView:
-    residual = one.residual or 0.0
-    length = 50.0 * min(abs(residual) / _WIDEST, 1.0)
-    return BarView(round(50.0 if residual >= 0 else 50.0 - length, 2), round(length, 2), abs(residual) >= UNUSUAL)
-
-
 def _view_pace(pace: Pace) -> list[tuple[str, int, float, bool]]:
     """Return each row: how long after the vote before, how many votes, the bar's width, whether that stands out."""
     most = max((gap.votes for gap in pace.gaps), default=0)
@@ -243,22 +251,17 @@ def view_impact(impact: Impact) -> dict[str, Any]:
     furthest = sorted(impact.models, key=lambda one: (one.rank_after == one.rank_before, -abs(one.change or 0.0)))
     shown = furthest[:_MOVES_SHOWN]
     largest = max((abs(one.change or 0.0) for one in shown), default=0.0) or 1.0
-    rows = [(one, _bar(one.change or 0.0, largest)) for one in shown]
+    rows = [(one, _bar(one.change, largest)) for one in shown]
     return {"impact": impact, "rows": rows, "left_out": len(impact.models) - len(shown)}
 
 
-def _bar(change: float, largest: float) -> BarView:
-    length = 50.0 * abs(change) / largest
-    return BarView(round(50.0 if change >= 0 else 50.0 - length, 2), round(length, 2), unusual=False)
+def _bar(value: float | None, widest: float, unusual: float = math.inf) -> BarView:
+    size = abs(value or 0.0)
+    length = 50.0 * min(size / widest, 1.0)
+    return BarView(round(50.0 if (value or 0.0) >= 0 else 50.0 - length, 2), round(length, 2), size >= unusual)
 
 
 def describe_decision(annotator: Annotator, decision: Decision) -> str:
     """Say what a decision just taken does."""
-    done = {
-        "exclude": "is excluded: the votes do not count",
-        "dismiss": "has no open flag any more",
-        "trust": "is trusted: the votes count, and no flag opens",
-        "reinstate": "counts, whatever the rule says",
-        "withdraw": "is given back to the rule",
-    }[decision.action]
+    done = next(choice.done for choice in _CHOICES if choice.action == decision.action)
     return f"{annotator.annotator} {done}, from the next refit on."

@@ -2,17 +2,16 @@
 
 from uuid import UUID
 
-from fastapi import APIRouter, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Response
 from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView
 from app.api.pagination import Cursor, paginate, read_cursor
 from app.database.timestamps import StorableTimestamp
-from app.pages.console.rendering import Reader
+from app.pages.console.rendering import Reader, console_router
 from app.review import service as reviews
 
-router = APIRouter(prefix="/console/appeals", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("appeals")
 
 _ON_A_PAGE = 50
 _Position = TypeAdapter(tuple[StorableTimestamp, UUID])

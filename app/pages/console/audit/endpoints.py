@@ -4,16 +4,15 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Query, Response
 
 from app.api.dependencies import ReadView
 from app.api.pagination import BigNumber, Name
 from app.audit.service import AuditEntry, TamperedAuditLogError, list_entries, verify_log
-from app.pages.console.rendering import Reader
+from app.pages.console.rendering import Reader, console_router
 from app.snapshots.queries import list_audit_heads
 
-router = APIRouter(prefix="/console/audit", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("audit")
 
 _SHOWN = 50
 

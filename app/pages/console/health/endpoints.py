@@ -2,15 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Response
 
 from app.api.dependencies import held
 from app.monitoring.cache import FiguresCache
 from app.monitoring.checks import check_service, database_is_away, what_became_of_votes
-from app.pages.console.rendering import Reader
+from app.pages.console.rendering import Reader, console_router
 
-router = APIRouter(prefix="/console/health", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("health")
 
 
 @router.get("")

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from uuid import UUID
 
-from fastapi import APIRouter, Response
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi import Response
+from fastapi.responses import StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 
 from app.api.dependencies import HeldDatabase, ReadView, database_turn
@@ -18,9 +18,9 @@ from app.imports.schemas import Import, ImportCounts, State
 from app.imports.service import ImportOptions, error_lines, find_import, list_imports
 from app.imports.upload import MAX_FILE_NAME_LENGTH, Upload, kind_of_name
 from app.naming.names import name_error
-from app.pages.console.rendering import Console, Sender, Tone, redirect
+from app.pages.console.rendering import Console, Sender, Tone, console_router, redirect
 
-router = APIRouter(prefix="/console/imports", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("imports")
 
 _SHOWN = 50
 

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Form, Response
 from pydantic import BaseModel, BeforeValidator
 
 from app.api.dependencies import ReadView, Transaction
@@ -14,9 +13,9 @@ from app.auth.callers import SCOPES
 from app.auth.keys import create_key, list_keys, revoke_key, rotate_key
 from app.auth.schemas import Key
 from app.errors import BadInputError
-from app.pages.console.rendering import Admin, Console
+from app.pages.console.rendering import Admin, Console, console_router
 
-router = APIRouter(prefix="/console/keys", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("keys")
 
 
 LIFETIMES: dict[str, tuple[str, int | None]] = {

@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Form, Response
 from pydantic import BeforeValidator
 
 from app.api.dependencies import ReadView, Transaction
@@ -13,9 +12,9 @@ from app.errors import BadInputError, ConflictError, NotFoundError
 from app.models import merges
 from app.models.queries import read_model_names
 from app.models.schemas import Merge, ModelName, NewVersion
-from app.pages.console.rendering import Admin, Console
+from app.pages.console.rendering import Admin, Console, console_router
 
-router = APIRouter(prefix="/console/merges", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("merges")
 
 _ADDRESS = "/console/merges"
 _REFUSALS = (BadInputError, ConflictError, NotFoundError)

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form, Path, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Depends, Form, Path, Request, Response
 from pydantic import BaseModel, Json
 from sqlalchemy import Connection
 
@@ -20,12 +19,12 @@ from app.pages.console.policy.fields import (
     preview_policy,
     read_form,
 )
-from app.pages.console.rendering import Admin, Console
+from app.pages.console.rendering import Admin, Console, console_router
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy, list_policies, policy_before, set_policy
 from app.review.previews import PolicyPreviews
 
-router = APIRouter(prefix="/console/policy", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("policy")
 
 _SHOWN = 50
 

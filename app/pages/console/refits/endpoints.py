@@ -4,17 +4,16 @@ from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Form, Response
 
 from app.api.dependencies import ReadView, Transaction
 from app.api.texts import Reason
-from app.pages.console.rendering import Admin, Reader, Tone, redirect
+from app.pages.console.rendering import Admin, Reader, Tone, console_router, redirect
 from app.policy.service import current_policy
 from app.refits.schemas import Refit, RefitState
 from app.refits.service import cancel_refit, find_refit, list_refits, request_refit
 
-router = APIRouter(prefix="/console/refits", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("refits")
 
 _SHOWN = 50
 

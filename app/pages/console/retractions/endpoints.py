@@ -3,19 +3,18 @@
 from typing import Annotated, get_args
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Form, Response
 
 from app.api.dependencies import ReadView, Transaction
 from app.api.texts import Reason
 from app.errors import ConflictError, NotFoundError
 from app.naming.names import MAX_NAME_LENGTH
-from app.pages.console.rendering import Reader, Reviewer
+from app.pages.console.rendering import Reader, Reviewer, console_router
 from app.rating.errors import counted
 from app.votes.queries import Target
 from app.votes.retractions.service import list_retractions, retract_votes, withdraw_retraction
 
-router = APIRouter(prefix="/console/retractions", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("retractions")
 
 _ON_A_PAGE = 50
 _ADDRESS = "/console/retractions"

@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Response
 from pydantic import TypeAdapter
 
 from app.api.dependencies import ReadView
 from app.api.pagination import Cursor, Number, paginate, read_cursor
-from app.pages.console.rendering import Reader
+from app.pages.console.rendering import Reader, console_router
 from app.review import service as reviews
 from app.review.evidence.reasons import format_ratio
 from app.review.schemas import Review
 
-router = APIRouter(prefix="/console/reviews", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("reviews")
 
 _ON_A_PAGE = 25
 _Position = TypeAdapter(tuple[float, Number])

@@ -2,14 +2,13 @@
 
 from uuid import UUID
 
-from fastapi import APIRouter, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Response
 
 from app.api.dependencies import ReadView, Transaction
 from app.auth.sessions.service import end_session, list_sessions
-from app.pages.console.rendering import Anyone
+from app.pages.console.rendering import Anyone, console_router
 
-router = APIRouter(prefix="/console/sessions", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("sessions")
 
 
 @router.get("")

@@ -3,18 +3,17 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Response
-from fastapi.responses import HTMLResponse
+from fastapi import Form, Response
 from pydantic import BaseModel
 
 from app.api.dependencies import HeldSettings, ReadView, Transaction
 from app.errors import BadInputError
-from app.pages.console.rendering import Admin, Console
+from app.pages.console.rendering import Admin, Console, console_router
 from app.webhooks import service as webhooks
 from app.webhooks.events import announce_to
 from app.webhooks.schemas import EVENTS, Event, NewWebhook, Webhook
 
-router = APIRouter(prefix="/console/webhooks", include_in_schema=False, default_response_class=HTMLResponse)
+router = console_router("webhooks")
 
 _SHOWN = 100
 

@@ -1,10 +1,11 @@
 """Leaderboards ready to be shown: each is read and drawn once for all readers of a process."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
+from markupsafe import Markup
 from sqlalchemy import Connection
 
 from app.leaderboard.confidence import find_sentence
@@ -14,14 +15,13 @@ from app.leaderboard.schemas import LeaderboardRow, PublishedLeaderboard
 from app.leaderboard.service import LeaderboardVersion, read_published
 from app.leaderboard.verdict import describe_verdict
 from app.monitoring.wording import plural
-from app.pages.board.rows import Axis, Row, figures_of, make_row
 from app.pages.formatting import METHODS, method_name
+from app.pages.leaderboard.rows import Axis, Row
 from app.pages.rendering import templates
 from app.snapshots.queries import list_leaderboards, list_placed_models, list_snapshots
 from app.snapshots.schemas import LeaderboardMethod
-from app.state import ProcessState
 
-ABOUT: dict[LeaderboardMethod, str] = {
+_ABOUT: dict[LeaderboardMethod, str] = {
     "am-elo": "Estimates scores and annotators' abilities together: able annotators weigh more.",
     "m-elo": "Bradley-Terry on the same votes: every annotator weighs the same.",
     "m-elo-all": "Bradley-Terry on every vote, also those of annotators who do not count.",
@@ -30,44 +30,14 @@ ABOUT: dict[LeaderboardMethod, str] = {
 """What each method does, in a sentence."""
 
 
-def compared_with(method: LeaderboardMethod) -> LeaderboardMethod:
-    """Return the method that is shown beside another one."""
-    return "m-elo" if method == "am-elo" else "am-elo"
-
-
-def describe_difference(models: Sequence[LeaderboardRow], method: LeaderboardMethod) -> str:
-    """Return in a sentence how many models modelling annotators moves, and which one the farthest."""
-    other = compared_with(method)
-    beside = method_name("m-elo" if method == "am-elo" else method)
-    moves = []
-    for model in models:
-        place = model.compared.get(other)
-        if place is None or place.rank is None or model.rank is None:
-            continue
-        without, modelled = (place.rank, model.rank) if method == "am-elo" else (model.rank, place.rank)
-        moves.append((without, modelled, model.model))
-    moved = [move for move in moves if move[0] != move[1]]
-    if not moves:
-        return ""
-    if not moved:
-        return f"Modelling annotators moves no model: am-ELO has the order of {beside}."
-    without, modelled, name = max(moved, key=lambda move: (abs(move[0] - move[1]), -move[1]))
-    return (
-        f"Compared with {beside}, modelling annotators moves {plural(len(moved), 'model')} of {len(moves):,}; "
-        f"the farthest is {name}, from rank {without} to {modelled}."
-    )
-
-
-_KEPT = 8
-
-
 @dataclass(frozen=True)
-class Board:
+class ShownLeaderboard:
     """A published leaderboard as the page shows it. It never changes.
 
     Attributes
     ----------
     votes : how many votes count in it
+    about : what the method does, and what modelling annotators moves
     enough : whether the votes are enough to know the best model; None where nothing says so
     methods, tags : the snapshot's other leaderboards
     made : whether an organization or a licence is known
@@ -80,7 +50,7 @@ class Board:
     votes: int
     verdict: str
     enough: str | None
-    difference: str
+    about: str
     axis: Axis | None
     methods: tuple[LeaderboardMethod, ...]
     tags: tuple[str, ...]
@@ -89,33 +59,9 @@ class Board:
     before: int | None
 
 
-class Boards:
-    """The boards that were shown last. They may be sorted and searched in many ways, each a page of its own.
-
-    A kept board is never out of date: its key names everything in it. May be used by several threads.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: LRUCache[Hashable, Board] = LRUCache(_KEPT)
-
-    def find(self, conn: Connection, version: LeaderboardVersion) -> Board:
-        """Return a leaderboard, made now if it is not kept.
-
-        Raises
-        ------
-        NoSuchLeaderboardError
-        """
-        with self._lock:
-            board = self._kept.get(version.key)
-        if board is None:
-            board = make_board(conn, version)
-            with self._lock:
-                self._kept[version.key] = board
-        return board
-
-
-def make_board(conn: Connection, version: LeaderboardVersion) -> Board:
+# A leaderboard may be sorted and searched in many ways, each a page of its own. The key names everything in it.
+@cached(LRUCache(8), key=lambda _, version: version.key, lock=Lock())
+def show_leaderboard(conn: Connection, version: LeaderboardVersion) -> ShownLeaderboard:
     """Read a leaderboard and draw its rows.
 
     Raises
@@ -125,25 +71,24 @@ def make_board(conn: Connection, version: LeaderboardVersion) -> Board:
     method, tag = version.method, version.tag or ""
     kept = list_leaderboards(conn, version.snapshot.id)
     here = [one for one in METHODS if (one, tag) in kept]
-    other = compared_with(method) if compared_with(method) in here else None
+    other = _compared_with(method) if _compared_with(method) in here else None
     published = read_published(conn, replace(version, compare=(other,) if other else ()))
     models = published.models
     before, changes = _changes(conn, version, models)
-    axis, draw = Axis.of(models), templates.get_template("board/row.html").module.row  # type: ignore[attr-defined]
-    rows = []
-    for model in models:
-        beside = model.compared.get(other) if other else None
-        figures = figures_of(model, changes.get(model.model), beside, axis, any_before=before is not None)
-        rows.append(make_row(figures, draw(figures)))
+    axis, draw = Axis.of(models), templates.get_template("leaderboard/row.html").module.row  # type: ignore[attr-defined]
+    rows = [
+        Row(model, changes.get(model.model), other and model.compared.get(other), axis.draw(model) if axis else None)
+        for model in models
+    ]
     all_counted = method != "m-elo-all" and not tag
     votes = version.snapshot.votes_used if all_counted else sum(model.votes for model in models) // 2
-    return Board(
+    return ShownLeaderboard(
         published=published,
-        rows=tuple(rows),
+        rows=tuple(replace(row, html=Markup(draw(row))) for row in rows),  # noqa: S704  a template's
         votes=votes,
         verdict=describe_verdict(models, votes),
         enough=find_sentence(conn, version.snapshot, version.tag) if method == "am-elo" else None,
-        difference=describe_difference(models, method) if other else "",
+        about=f"{_ABOUT[method]} {_describe_difference(models, method) if other else ''}",
         axis=axis,
         methods=tuple(one for one in METHODS if (one, "") in kept),
         tags=tuple(name for one, name in kept if one == "am-elo" and name),
@@ -168,6 +113,29 @@ def _changes(
     return earlier[0]["number"], {change.model: change for change in changes}
 
 
-def provide_boards(state: ProcessState) -> None:
-    """Hold the boards that were shown last."""
-    state[Boards] = Boards()
+def _compared_with(method: LeaderboardMethod) -> LeaderboardMethod:
+    """Return the method that is shown beside another one."""
+    return "m-elo" if method == "am-elo" else "am-elo"
+
+
+def _describe_difference(models: Sequence[LeaderboardRow], method: LeaderboardMethod) -> str:
+    """Return in a sentence how many models modelling annotators moves, and which one the farthest."""
+    other = _compared_with(method)
+    beside = method_name("m-elo" if method == "am-elo" else method)
+    moves = []
+    for model in models:
+        place = model.compared.get(other)
+        if place is None or place.rank is None or model.rank is None:
+            continue
+        without, modelled = (place.rank, model.rank) if method == "am-elo" else (model.rank, place.rank)
+        moves.append((without, modelled, model.model))
+    moved = [move for move in moves if move[0] != move[1]]
+    if not moves:
+        return ""
+    if not moved:
+        return f"Modelling annotators moves no model: am-ELO has the order of {beside}."
+    without, modelled, name = max(moved, key=lambda move: (abs(move[0] - move[1]), -move[1]))
+    return (
+        f"Compared with {beside}, modelling annotators moves {plural(len(moved), 'model')} of {len(moves):,}; "
+        f"the farthest is {name}, from rank {without} to {modelled}."
+    )

@@ -1,49 +1,48 @@
 """What a reader has chosen to see of a leaderboard: the parameters of the page's address."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from urllib.parse import urlencode
 
-from app.pages.board.rows import Row
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.pages.leaderboard.rows import Row
 from app.snapshots.schemas import LeaderboardMethod
 
 Sort = Literal["rank", "class", "model", "score", "votes", "win-rate", "organization", "license", "change", "other"]
 Order = Literal["up", "down"]
 
-SORTS: tuple[Sort, ...] = get_args(Sort)
 _BEST_FIRST: frozenset[Sort] = frozenset({"score", "votes", "win-rate", "change"})
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(BaseModel):
     """Which leaderboard, which of its models, and in which order.
 
     Attributes
     ----------
-    snapshot : number or id; None for the newest, which changes with each publication
+    snapshot : number or id; empty for the newest, which changes with each publication
     q : only models whose name, organization or licence has this text
     order : None for the column's usual order: numbers of which more is better downwards, all else upwards
     """
 
+    model_config = ConfigDict(frozen=True)
+
     method: LeaderboardMethod = "am-elo"
-    tag: str | None = None
-    snapshot: str | None = None
-    q: str = ""
+    tag: str = ""
+    snapshot: str = ""
+    q: str = Field("", max_length=200)
     sort: Sort = "rank"
     order: Order | None = None
 
     def link(self, **changes: Any) -> str:
         """Return the page's address for this selection with some changes; what is usual is left out."""
-        query = urlencode(replace(self, **changes).unusual)
+        query = urlencode(self.model_copy(update=changes).unusual)
         return f"/?{query}" if query else "/"
 
     @property
-    def unusual(self) -> dict[str, str]:
+    def unusual(self) -> dict[str, Any]:
         """What differs from the page without parameters."""
-        usual = Selection()
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value != getattr(usual, name)}
+        return self.model_dump(exclude_defaults=True)
 
     def sort_link(self, sort: Sort) -> str:
         """Return the address of the same models in another order; that of the present column turns it round."""
