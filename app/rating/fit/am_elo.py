@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -97,13 +97,24 @@ def find_maximum(
     """Fit as `fit_am_elo`; return the derivatives too."""
     if prior_sd is None and ability_cap is not None:
         raise ValueError("an ability cap needs a prior: without one nothing sets the scale of abilities")
-    likelihood = Likelihood(cells, prior_sd)
+    likelihood, cap = Likelihood(cells, prior_sd), np.inf if ability_cap is None else ability_cap
+    found, failures = list[Maximum](), list[NotConvergedError | NoCommonRankingError]()
     with Partitions.of(cells, component, find_scale(cells), prior_sd=prior_sd, cap=ability_cap) as partitions:
-        climb = Climb(likelihood, partitions, ability_cap)
-        if start is not None:
-            partitions.begin(start[1])
-            return climb.finish(climb.search(start[0]))
-        return climb.finish(climb.search_from_all(_starts(cells, partitions, prior_sd)))
+        starts = list(_starts(cells, partitions, prior_sd)) if start is None else [start[0]]
+        for R in starts:
+            if start is None:
+                partitions.each(Partition.update_abilities, R, steps=FIRST_UPDATES, furthest=FURTHEST_START)
+            else:
+                partitions.begin(start[1])
+            try:
+                found.append(finish(minimise(partitions, R), partitions.abilities(), likelihood, cap))
+            except NoCommonRankingError as failure:
+                failures.append(failure)
+            except NotConvergedError as failure:
+                failures.append(_explain(failure, likelihood, cap))
+    if not found:
+        raise failures[0]
+    return _choose(likelihood, found)
 
 
 def _starts(cells: Cells, partitions: Partitions, prior_sd: float | None) -> Iterator[Floats]:
@@ -122,7 +133,27 @@ def _starts(cells: Cells, partitions: Partitions, prior_sd: float | None) -> Ite
         yield fit_m_elo_unchecked(pool_annotators(cells, weight), partitions.component).R
 
 
-def _choose(likelihood: Likelihood, fits: list[FitResult]) -> FitResult:
+def _explain(
+    failure: NotConvergedError, likelihood: Likelihood, cap: float
+) -> NotConvergedError | NoCommonRankingError:
+    """Return the failure, or what the votes say of it: there is no common ranking.
+
+    Raises
+    ------
+    NoFiniteMaximumError
+    """
+    rows, precision = likelihood.rows, likelihood.precision
+    if not precision:
+        _refuse_unbounded(rows, failure.R)
+    own = profile_abilities(rows, failure.R, failure.theta, precision=precision).theta
+    try:
+        typical_ability(np.minimum(own, cap))
+    except NoCommonRankingError as explained:
+        return explained
+    return failure
+
+
+def _choose(likelihood: Likelihood, found: list["Maximum"]) -> "Maximum":
     """Return the highest maximum.
 
     Raises
@@ -130,13 +161,13 @@ def _choose(likelihood: Likelihood, fits: list[FitResult]) -> FitResult:
     SaddlePointError
         Another one is as good: the votes do not decide.
     """
-    values = [likelihood.prior(fit.theta) - fit.log_likelihood for fit in fits]
-    best = fits[int(np.argmin(values))]
-    for fit, value in zip(fits, values, strict=True):
-        apart = fit.R - best.R
+    values = [likelihood.prior(one.fit.theta) - one.fit.log_likelihood for one in found]
+    best = found[int(np.argmin(values))]
+    for (fit, _), value in zip(found, values, strict=True):
+        apart = fit.R - best.fit.R
         furthest = apart[np.argmax(np.abs(apart))]
         if value < min(values) + AS_GOOD and abs(furthest) > APART:
-            raise SaddlePointError((fit.R + best.R) / 2.0, (fit.theta + best.theta) / 2.0, apart / furthest)
+            raise SaddlePointError((fit.R + best.fit.R) / 2.0, (fit.theta + best.fit.theta) / 2.0, apart / furthest)
     return best
 
 
@@ -147,56 +178,18 @@ class Maximum(NamedTuple):
     point: Curvature
 
 
-class Climb:
-    """The search for a maximum from where the abilities in the partitions are."""
-
-    def __init__(self, likelihood: Likelihood, partitions: Partitions, ability_cap: float | None) -> None:
-        self.likelihood, self.partitions = likelihood, partitions
-        self.plain, self.cap = likelihood.precision == 0.0, np.inf if ability_cap is None else ability_cap
-
-    def search(self, R: Floats, known: Callable[[Floats, Floats], bool] | None = None) -> Optimum:
-        """Search from these scores, by `minimise`. A failure is explained where the votes explain it."""
-        try:
-            return minimise(self.partitions, R, known)
-        except NotConvergedError as failure:
-            rows, precision = self.likelihood.rows, self.likelihood.precision
-            if self.plain:
-                _refuse_unbounded(rows, failure.R)
-            own = profile_abilities(rows, failure.R, failure.theta, precision=precision).theta
-            typical_ability(np.minimum(own, self.cap))
-            raise
-
-    def search_from_all(self, starts: Iterator[Floats]) -> Optimum:
-        """Search from all these scores, with the abilities that they suggest, and go to the highest maximum."""
-        fits, failures = list[FitResult](), list[NotConvergedError | NoCommonRankingError]()
-        several = list(starts)
-        for R in several:
-            self.partitions.each(Partition.update_abilities, R, steps=FIRST_UPDATES, furthest=FURTHEST_START)
-            if len(several) == 1:
-                return self.search(R)
-            try:
-                fits.append(self.finish(self.search(R)).fit)
-            except (NotConvergedError, NoCommonRankingError) as failure:
-                failures.append(failure)
-        if not fits:
-            raise failures[0]
-        best = _choose(self.likelihood, fits)
-        self.partitions.begin(best.theta)
-        return Optimum(best.R, best.iterations)
-
-    def finish(self, optimum: Optimum) -> Maximum:
-        """Return the maximum, and refuse one that is none."""
-        theta = self.partitions.abilities()
-        point = self.likelihood.expand(optimum.R, theta)
-        if self.plain:
-            _refuse_unbounded(self.likelihood.rows, optimum.R)
-            _refuse_outgrown(theta)
-        else:
-            _refuse_opposed(theta, point)
-        log_likelihood = self.likelihood.prior(theta) - point.value
-        undecided = np.zeros(len(theta), dtype=bool)
-        fit = FitResult(optimum.R, theta, theta >= self.cap, log_likelihood, optimum.iterations, undecided)
-        return Maximum(fit, point)
+def finish(optimum: Optimum, theta: Floats, likelihood: Likelihood, cap: float) -> Maximum:
+    """Return the maximum at which a search of scores and abilities ended, and refuse one that is none."""
+    point = likelihood.expand(optimum.R, theta)
+    if not likelihood.precision:
+        _refuse_unbounded(likelihood.rows, optimum.R)
+        _refuse_outgrown(theta)
+    else:
+        _refuse_opposed(theta, point)
+    log_likelihood = likelihood.prior(theta) - point.value
+    undecided = np.zeros(len(theta), dtype=bool)
+    fit = FitResult(optimum.R, theta, theta >= cap, log_likelihood, optimum.iterations, undecided)
+    return Maximum(fit, point)
 
 
 def _refuse_unbounded(rows: CellRows, R: Floats) -> None:

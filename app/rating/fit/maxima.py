@@ -10,11 +10,12 @@ from scipy.special import expit
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import RatingError
 from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.am_elo import APART, AS_GOOD, Climb, Maximum
+from app.rating.fit.am_elo import APART, AS_GOOD, Maximum, finish
 from app.rating.fit.likelihood import Likelihood
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.result import FitResult, Rival
 from app.rating.fit.scale import find_scale
+from app.rating.fit.sqp import minimise
 from app.rating.threads import one_blas_thread
 
 MOST_VOTES = 20_000  # more have hardly ever several maxima, and fits of them take longer
@@ -67,15 +68,15 @@ def find_maxima(component: Indices, maximum: Maximum, *, ability_cap: float | No
     with Partitions.of(
         cells, component, find_scale(cells), prior_sd=likelihood.prior_sd, cap=ability_cap
     ) as partitions:
-        climb, typical = Climb(likelihood, partitions, ability_cap), np.ones(cells.n_annotators)
+        cap, typical = np.inf if ability_cap is None else ability_cap, np.ones(cells.n_annotators)
         for R in _starts(likelihood, fit):
             theta = profile_abilities(likelihood.rows, R, typical, precision=likelihood.precision).theta
             partitions.begin(theta)
             try:
-                optimum = climb.search(R, known)
+                optimum = minimise(partitions, R, known)
                 if optimum.known:
                     continue
-                other = climb.finish(optimum)
+                other = finish(optimum, partitions.abilities(), likelihood, cap)
             except RatingError:
                 continue
             if all(np.abs(one.fit.R - other.fit.R).max() > APART for _, one in found):

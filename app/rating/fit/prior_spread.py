@@ -8,7 +8,7 @@ from scipy.special import expit
 from app.rating.arrays import Floats, Indices
 from app.rating.errors import NotConvergedError
 from app.rating.fit.abilities import profile_abilities
-from app.rating.fit.am_elo import fit_am_elo
+from app.rating.fit.am_elo import find_maximum
 from app.rating.fit.kernels import squared_residuals
 from app.rating.fit.result import FitResult, PriorSpread, Source
 from app.rating.fit.rows import CellRows
@@ -55,7 +55,7 @@ def fit_with_estimated_prior(
     last: tuple[float, float] | None = None
     near: float | None = None
     for _ in range(MAX_ROUNDS):
-        fit = _fit(cells, component, math.exp(log_sd), ability_cap, start)
+        fit = find_maximum(cells, component, prior_sd=math.exp(log_sd), ability_cap=ability_cap, start=start).fit
         start = (fit.R, fit.theta)
         prior = estimate_spread(cells, fit.R, dispersion(cells, fit), near=near)
         near = prior.spread
@@ -68,12 +68,6 @@ def fit_with_estimated_prior(
         last = (log_sd, step)
         log_sd = min(max(proposal, log_sd - LARGEST_STEP), log_sd + LARGEST_STEP)
     raise NotConvergedError("the spread of the abilities' prior does not converge", fit.R, fit.theta)
-
-
-def _fit(
-    cells: Cells, component: Indices, sd: float, cap: float | None, start: tuple[Floats, Floats] | None
-) -> FitResult:
-    return fit_am_elo(cells, component, prior_sd=sd, ability_cap=cap, start=start)
 
 
 def dispersion(cells: Cells, fit: FitResult) -> float:

@@ -90,7 +90,16 @@ def _fit_from(
     if settings.method == "m-elo":
         return Solution(fit_m_elo(cells, component, start and start[0]))
     weighted = _weigh(cells, component, settings)
-    fit, point = _maximise(start, cells, weighted, component, settings)
+    cap, sd, prior = settings.ability_cap, settings.prior_sd, None
+    if sd == "estimated":  # of votes that all weigh 1
+        fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
+        sd, start = prior.sd, (fit.R, fit.theta)
+    if prior is not None and weighted is None:
+        point = Likelihood(cells, sd).expand(fit.R, fit.theta)
+    else:
+        counted = cells if weighted is None else weighted.cells
+        fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=cap, start=start)
+    fit = replace(fit, weighted=weighted, prior_sd=sd, prior=prior)
     few = cells.n_votes < MOST_VOTES and cells.n_models <= MOST_MODELS
     if settings.seek_higher and fit.prior_sd is not None and few:
         maxima = find_maxima(component, Maximum(fit, point), ability_cap=settings.ability_cap)
@@ -105,25 +114,6 @@ def _weigh(cells: Cells, component: Indices, settings: LoopSettings) -> Weighted
         return None
     theta = first_abilities(cells, fit_m_elo_unchecked(cells, component).R, cap=settings.ability_cap)
     return weigh_votes(cells, weigh_abilities(theta), settings.influence_limit)
-
-
-def _maximise(
-    start: tuple[Floats, Floats] | None,
-    cells: Cells,
-    weighted: Weighted | None,
-    component: Indices,
-    settings: LoopSettings,
-) -> Maximum:
-    """Fit am-ELO. An estimated prior is that of votes that all weigh 1."""
-    cap, sd, prior = settings.ability_cap, settings.prior_sd, None
-    if sd == "estimated":
-        fit, prior = fit_with_estimated_prior(cells, component, ability_cap=cap, start=start)
-        sd, start = prior.sd, (fit.R, fit.theta)
-        if weighted is None:
-            return Maximum(replace(fit, prior_sd=sd, prior=prior), Likelihood(cells, sd).expand(fit.R, fit.theta))
-    counted = cells if weighted is None else weighted.cells
-    fit, point = find_maximum(counted, component, prior_sd=sd, ability_cap=cap, start=start)
-    return Maximum(replace(fit, weighted=weighted, prior_sd=sd, prior=prior), point)
 
 
 def _leave_saddle(saddle: SaddlePointError, cells: Cells, component: Indices, settings: LoopSettings) -> Solution:

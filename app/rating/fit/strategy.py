@@ -69,39 +69,6 @@ class Fitted(NamedTuple):
 def fit_votes(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Fitted:
     """Fit the settings' method to the models whose scores the votes identify.
 
-    So few votes that abilities and scores can fit almost all of them have no maximum, or one for few of the models. The
-    prior's sd is then halved until they have one: with it the abilities come nearer to 1, and am-ELO to m-ELO.
-
-    Raises
-    ------
-    VotesError
-        Votes on more than 4,096 models.
-    NoFiniteMaximumError, NotConvergedError, NoCommonRankingError
-    """
-    pairs = pool_annotators(cells)
-    components = find_components(pairs)
-    models = int((components.label >= 0).sum())
-    if models > MOST_RATED:
-        raise VotesError(f"at most {MOST_RATED:,} models can be rated at once; the votes compare {models:,}")
-    while True:
-        try:
-            return Fitted(pairs, components, *_fit_identified(cells, pairs, components, settings, start))
-        except NotConvergedError:
-            sd = _assumed_sd(settings)
-            if settings.method == "m-elo" or sd is None or sd <= LEAST:
-                raise
-            settings = replace(settings, prior_sd=sd / 2.0)
-
-
-def _assumed_sd(settings: LoopSettings) -> float | None:
-    return ASSUMED if settings.prior_sd == "estimated" else settings.prior_sd
-
-
-def _fit_identified(
-    cells: Cells, pairs: Cells, components: Components, settings: LoopSettings, start: Start | None
-) -> tuple[Mask, Compact, Solution]:
-    """Find the models that have a finite score, and fit them.
-
     Which models these are depends on the signs of the abilities, and these on the fit: both are iterated until they
     agree, starting from positive abilities. A model is barred, and the rest fitted again, where its score diverges
     although the signs say that it is finite: its only win (or loss) is by an annotator that the others contradict, and
@@ -109,37 +76,59 @@ def _fit_identified(
     either is as good (a saddle point), and, where signs and models do not agree after six rounds, a model that is
     identified in one round and not in the next.
 
+    So few votes that abilities and scores can fit almost all of them have no maximum, or one for few of the models. The
+    prior's sd is then halved until they have one: with it the abilities come nearer to 1, and am-ELO to m-ELO.
+
     Raises
     ------
+    VotesError
+        Votes on more than 4,096 models.
     NotConvergedError
-        m-ELO or plain am-ELO: the solver failed. With a prior: six fits with fewer and fewer models failed, or one
-        without a score that diverges. With or without one: half of the scores diverge.
+        m-ELO or plain am-ELO: the solver failed, or half of the scores diverge. With a prior: with an sd of .1 or less
+        six fits with fewer and fewer models failed, or one without a score that diverges, or half of them do.
+    NoFiniteMaximumError, NoCommonRankingError
     """
-    barred = np.zeros(cells.n_models, dtype=bool)
-    identified = find_identified(pairs, components, np.ones(1))
-    rounds = 0
+    pairs = pool_annotators(cells)
+    components = find_components(pairs)
+    models = int((components.label >= 0).sum())
+    if models > MOST_RATED:
+        raise VotesError(f"at most {MOST_RATED:,} models can be rated at once; the votes compare {models:,}")
+    first = find_identified(pairs, components, np.ones(1))
+    identified, barred, rounds = first, np.zeros(cells.n_models, dtype=bool), 0
     while True:
         rounds += 1
         small = compact(_between(cells, identified), identified)
         label = components.label[small.models]
         try:
-            solution = fit_models(small, label, settings, start)
-        except NotConvergedError as failure:
-            if settings.prior_sd is not None and rounds > IDENTIFICATION_ROUNDS:
+            try:
+                solution = fit_models(small, label, settings, start)
+            except NotConvergedError as failure:
+                if settings.prior_sd is not None and rounds > IDENTIFICATION_ROUNDS:
+                    raise
+                recovered = _bar_or_fit_apart(failure, small, label, settings, barred)
+                if recovered is None:
+                    identified = find_identified(_between(pairs, ~barred), components, np.ones(1))
+                    continue
+                solution = recovered
+        except NotConvergedError:
+            sd = _assumed_sd(settings)
+            if settings.method == "m-elo" or sd is None or sd <= LEAST:
                 raise
-            recovered = _bar_or_fit_apart(failure, small, label, settings, barred)
-            if recovered is None:
-                identified = find_identified(_between(pairs, ~barred), components, np.ones(1))
-                continue
-            solution = recovered
+            settings = replace(settings, prior_sd=sd / 2.0)
+            identified, barred, rounds = first, np.zeros_like(barred), 0
+            continue
         sign = np.ones(cells.n_annotators)
         sign[small.annotators] = solution.fit.theta
         agreed = find_identified(_between(cells, ~barred), components, sign)
         if np.array_equal(agreed, identified):
-            return identified, small, solution
+            return Fitted(pairs, components, identified, small, solution)
         if rounds >= IDENTIFICATION_ROUNDS:
             barred |= identified & ~agreed
         identified = agreed
+
+
+def _assumed_sd(settings: LoopSettings) -> float | None:
+    return ASSUMED if settings.prior_sd == "estimated" else settings.prior_sd
 
 
 def _bar_or_fit_apart(

@@ -1,14 +1,16 @@
 """Several maxima: other starts find a higher one, and one that is nearly as high is a notice."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.rating.errors import NotConvergedError
 from app.rating.fit import maxima, solution
+from app.rating.fit.am_elo import Maximum
 from app.rating.fit.likelihood import Likelihood
-from app.rating.fit.result import FitResult, Rival
+from app.rating.fit.result import Rival
 from app.rating.fit.sqp import Optimum
 from app.rating.settings import LoopSettings
 from app.rating.uncertainty.notices import find_notices
@@ -78,11 +80,10 @@ def test_large_vote_sets_have_one_start(
 
 
 def test_starts_that_fail_change_nothing(higher: tuple[Rating, Rating], monkeypatch: pytest.MonkeyPatch) -> None:
-    class Failing(maxima.Climb):
-        def search(self, *_: object, **__: object) -> Optimum:
-            raise NotConvergedError("a start", np.zeros(8), np.zeros(24))
+    def fail(*_: object) -> Optimum:
+        raise NotConvergedError("a start", np.zeros(8), np.zeros(24))
 
-    monkeypatch.setattr(maxima, "Climb", Failing)
+    monkeypatch.setattr(maxima, "minimise", fail)
     rating = estimate(draw_two_camps(HIGHER), SEEK)
     np.testing.assert_array_equal(rating.fit.R, higher[0].fit.R)
 
@@ -91,14 +92,13 @@ def test_starts_that_fail_change_nothing(higher: tuple[Rating, Rating], monkeypa
 def test_climbs_that_stop_near_the_known_maximum_would_have_ended_there(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    ends = []
+    ends, finish = [], maxima.finish
 
-    class Watched(maxima.Climb):
-        def finish(self, optimum: Optimum) -> FitResult:
-            ends[-1] += 1
-            return super().finish(optimum)
+    def watched(optimum: Optimum, *rest: Any) -> Maximum:
+        ends[-1] += 1
+        return finish(optimum, *rest)
 
-    monkeypatch.setattr(maxima, "Climb", Watched)
+    monkeypatch.setattr(maxima, "finish", watched)
     fits = []
     for same in (maxima.SAME, 0.0):
         monkeypatch.setattr(maxima, "SAME", same)
