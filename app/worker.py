@@ -51,10 +51,10 @@ class Worker:
         tick_seconds: float = TICK_SECONDS,
         prepare_child: Callable[[], None] | None = None,
     ) -> None:
-        worker, lease_seconds = settings.worker, settings.worker.lease_seconds
+        lease_seconds = settings.worker.lease_seconds
         self._database = database
         self._lease_seconds = lease_seconds
-        self._process = FitProcess(FitResources(worker.fit_seconds, worker.fit_memory_bytes, settings.fit.scheduler))
+        self._process = FitProcess(FitResources.chosen(settings))
         self._refits = RefitRunner(database, lease_seconds=lease_seconds, process=self._process)
         self._webhooks = Deliverer(database, allow_private=settings.webhooks.allow_private_addresses)
         self._imports = ImportRunner(

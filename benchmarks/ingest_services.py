@@ -11,12 +11,13 @@ from fastapi import FastAPI
 
 from app.cli.logs import log_to_stderr
 from app.cli.supervisor import tune_interpreter
+from app.database.engine import Database
 from app.database.ids import new_id
 from app.main import create_app
 from app.naming.known_names import KnownNames
 from app.votes.rules import OUTCOMES
 from app.votes.schemas import VoteReceipt
-from app.votes.service import Sent, look_up_names
+from app.votes.service import Sent, VoteQueue, look_up_names
 
 _CONNECTIONS = 16
 _INSERT = """
@@ -42,12 +43,13 @@ def one_insert_each() -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
         async with inner(app) as state:
-            queue = app.state.services.vote_queue
-            url = app.state.services.database.url.set(drivername="postgresql").render_as_string(hide_password=False)
+            process = app.state.process
+            queue = process[VoteQueue]
+            url = process[Database].url.set(drivername="postgresql").render_as_string(hide_password=False)
             connections = [await psycopg.AsyncConnection.connect(url, autocommit=True) for _ in range(_CONNECTIONS)]
-            app.state.services.vote_queue = _OneInsertEach(app.state.services.known_names, connections)
+            process[VoteQueue] = _OneInsertEach(process[KnownNames], connections)
             yield state
-            app.state.services.vote_queue = queue
+            process[VoteQueue] = queue
             for connection in connections:
                 await connection.close()
 

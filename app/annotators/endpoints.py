@@ -14,10 +14,11 @@ from app.annotators.schemas import (
     FoundAnnotator,
     PastEvidence,
 )
-from app.api.dependencies import ProcessServices, ReadView, Transaction, require
+from app.api.dependencies import HeldDatabase, ReadView, Transaction, held, require
 from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
+from app.naming.known_names import KnownNames
 from app.rating.settings import Standing
 
 router = APIRouter(tags=["annotators"], dependencies=[require("review:read")])
@@ -80,7 +81,11 @@ def post_decision(
 
 @router.post("/annotators/{annotator:path}/erase", responses=problem_responses(401, 403, 404, 422, 503))
 def erase_annotator(
-    annotator: str, body: ErasureRequest, caller: Annotated[Caller, require("admin")], services: ProcessServices
+    annotator: str,
+    body: ErasureRequest,
+    caller: Annotated[Caller, require("admin")],
+    database: HeldDatabase,
+    names: Annotated[KnownNames, held(KnownNames)],
 ) -> Erasure:
     """Cut the link between an annotator's votes and the person, for good.
 
@@ -90,7 +95,7 @@ def erase_annotator(
     in meanwhile. Needs scope `admin`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `invalid` for a
     reason that is blank or has the annotator's key.
     """
-    with services.database.begin() as conn:
+    with database.begin() as conn:
         erased = erasure.erase_annotator(conn, annotator, reason=body.reason, erased_by=caller.name)
-    services.known_names.forget()  # after the commit: before it, a look-up would remember the old key again
+    names.forget()  # after the commit: before it, a look-up would remember the old key again
     return erased

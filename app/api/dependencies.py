@@ -1,8 +1,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Request, Security
 from fastapi.dependencies.models import Dependant
@@ -12,12 +12,16 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from app.api.problems import invalid_input
-from app.auth.callers import Caller, Scope
+from app.auth.callers import Caller, KnownCallers, Scope
+from app.database.engine import Database
 from app.database.errors import DatabaseBusyError
 from app.errors import FieldError, NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.guard.admission import Admission
+from app.guard.back_off import BackOff
 from app.guard.errors import MediaTypeError, RateLimitedError
-from app.services import Services, services_of
+from app.guard.limits import RateLimits
+from app.settings import Settings
+from app.state import Part, ProcessState, state_of
 
 _bearer = HTTPBearer(
     scheme_name="apiKey",
@@ -27,13 +31,35 @@ _bearer = HTTPBearer(
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 
 
-# Asynchronous although it waits for nothing: FastAPI would run a plain function in a thread, which takes longer.
-async def get_services(request: Request) -> Services:
-    """Return what the process holds: the database, the settings, the caches."""
-    return services_of(request)
+def held(kind: type[Part]) -> Any:
+    """Return a dependency that yields what the process holds of this class: `Annotated[Database, held(Database)]`."""
+
+    # Asynchronous although it waits for nothing: FastAPI would run a plain function in a thread, which takes longer.
+    async def find(request: Request) -> Part:
+        return state_of(request.scope)[kind]
+
+    return Depends(find)
 
 
-ProcessServices = Annotated[Services, Depends(get_services)]
+HeldDatabase = Annotated[Database, held(Database)]
+HeldSettings = Annotated[Settings, held(Settings)]
+
+
+class Places(Protocol):
+    """What has places for so many answers that stay open."""
+
+    def place(self) -> AbstractContextManager[None]:
+        """Take a place, or raise why there is none."""
+
+
+def place_of(kind: type[Places]) -> Any:
+    """Return a dependency that holds a place of what the process holds of this class, until the answer ends."""
+
+    async def take_place(request: Request) -> AsyncIterator[None]:
+        with state_of(request.scope)[kind].place():
+            yield
+
+    return Depends(take_place)
 
 
 async def require_json(request: Request) -> None:
@@ -51,21 +77,31 @@ async def require_json(request: Request) -> None:
         raise MediaTypeError("send the body as JSON: Content-Type: application/json")
 
 
-async def _slot(request: Request) -> AsyncIterator[None]:
-    """Hold one of the slots for requests that use the database, before a thread is taken.
+class RequestSlots(asyncio.Semaphore):
+    """Slots for requests that use the database, as many as there are connections for them.
 
     Without the slots, all threads could wait for a connection, and none would be left for requests that have one.
     """
-    services = services_of(request)
+
+
+def provide_request_slots(state: ProcessState) -> None:
+    """Hold the slots."""
+    state[RequestSlots] = RequestSlots(state[Settings].database.pool_size)
+
+
+async def _slot(request: Request) -> AsyncIterator[None]:
+    """Hold one of the slots, before a thread is taken."""
+    state = state_of(request.scope)
+    slots = state[RequestSlots]
     try:
-        async with asyncio.timeout(services.settings.database.connect_timeout_seconds):
-            await services.request_slots.acquire()
+        async with asyncio.timeout(state[Settings].database.connect_timeout_seconds):
+            await slots.acquire()
     except TimeoutError:
         raise DatabaseBusyError("every database connection for requests is in use") from None
     try:
         yield
     finally:
-        services.request_slots.release()
+        slots.release()
 
 
 _Slot = Depends(_slot, scope="function")
@@ -73,13 +109,13 @@ database_turn = asynccontextmanager(_slot)
 """The same for an endpoint that opens its transaction itself: `async with database_turn(request)`."""
 
 
-def _transaction(services: ProcessServices, _: Annotated[None, _Slot]) -> Iterator[Connection]:
-    with services.database.begin() as conn:
+def _transaction(database: HeldDatabase, _: Annotated[None, _Slot]) -> Iterator[Connection]:
+    with database.begin() as conn:
         yield conn
 
 
-def _read_view(services: ProcessServices, _: Annotated[None, _Slot]) -> Iterator[Connection]:
-    with services.database.read() as conn:
+def _read_view(database: HeldDatabase, _: Annotated[None, _Slot]) -> Iterator[Connection]:
+    with database.read() as conn:
         yield conn
 
 
@@ -129,13 +165,13 @@ async def authorise(request: Request, *scopes: Scope, tokens: bool = False) -> C
 
 async def _identify(request: Request, *, tokens: bool) -> Caller:
     """Return the holder of the request's key and count the request towards the caller's limit."""
-    services = services_of(request)
-    limits, secret = services.rate_limits, bearer_secret(request)
+    state, secret = state_of(request.scope), bearer_secret(request)
+    limits = state[RateLimits]
     if secret is None:
         limits.count_anonymous(request.scope)
         raise NotAuthenticatedError("send an API key: Authorization: Bearer sa_…")
     try:
-        caller = await services.known_callers.identify(secret)
+        caller = await state[KnownCallers].identify(secret)
     except NotAuthenticatedError:
         limits.count_anonymous(request.scope)  # guessing keys must be slow
         raise
@@ -153,15 +189,15 @@ def bearer_secret(request: Request) -> str | None:
 
 async def _optional_read(request: Request) -> Caller | None:
     """Return the reader. Where the leaderboard is public anyone may read: None for a request without a valid key."""
-    services = services_of(request)
-    if not services.settings.public_leaderboard:
+    state = state_of(request.scope)
+    if not state[Settings].public_leaderboard:
         return await authorise(request, "read")
     secret = bearer_secret(request)
     if secret is not None:
         # A stale key, or one that cannot be looked up now, reads as a request without one does.
         with suppress(NotAuthenticatedError, UnavailableError):
-            caller = await services.known_callers.identify(secret)
-            services.rate_limits.count_caller(request.scope, caller)
+            caller = await state[KnownCallers].identify(secret)
+            state[RateLimits].count_caller(request.scope, caller)
             return caller
     await count_stranger(request)
     return None
@@ -174,11 +210,11 @@ async def count_stranger(request: Request) -> None:
     ------
     RateLimitedError
     """
-    services = services_of(request)
+    state = state_of(request.scope)
     try:
-        services.rate_limits.count_anonymous(request.scope)
+        state[RateLimits].count_anonymous(request.scope)
     except RateLimitedError:
-        await services.back_off.wait(request.scope)
+        await state[BackOff].wait(request.scope)
         raise
 
 

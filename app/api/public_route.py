@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Header, Request, Response
 from fastapi.routing import APIRoute
 
+from app.api.kept_answers import KeptAnswers
 from app.guard.admission import admissions_of
-from app.services import services_of
+from app.state import state_of
 
 
 class PublicRoute(APIRoute):
@@ -24,7 +25,7 @@ class PublicRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             readers = [await admission(request) for admission in admissions]
-            return await services_of(request).answers.answer(request, make, stranger=not any(readers))
+            return await state_of(request.scope)[KeptAnswers].answer(request, make, stranger=not any(readers))
 
         return handle
 

@@ -17,10 +17,13 @@ from app.auth.callers import Scope
 from app.auth.sessions.csrf import is_token_of
 from app.auth.sessions.schemas import Lifetimes, SignedIn
 from app.auth.sessions.service import find_session
+from app.database.engine import Database
 from app.errors import ScopeMissingError
 from app.guard.admission import Admission
 from app.guard.errors import ForgedRequestError, InsecureConnectionError, SignInNeededError
-from app.services import services_of
+from app.guard.limits import RateLimits
+from app.settings import Settings
+from app.state import state_of
 
 CSRF_FIELD = "csrf_token"
 CSRF_HEADER = "X-CSRF-Token"
@@ -32,7 +35,7 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 def lifetimes_of(request: Request) -> Lifetimes:
     """Return how long sessions last, by the settings."""
-    settings = services_of(request).settings.sessions
+    settings = state_of(request.scope)[Settings].sessions
     return Lifetimes(timedelta(minutes=settings.idle_minutes), timedelta(hours=settings.longest_hours))
 
 
@@ -59,7 +62,7 @@ def signed_in(scope: Scope | None = None) -> Any:
 
 
 async def _page_reader(request: Request) -> SignedIn | None:
-    if services_of(request).settings.public_leaderboard:
+    if state_of(request.scope)[Settings].public_leaderboard:
         await count_stranger(request)
         return None
     return await _require_visitor(request, "read")
@@ -80,16 +83,16 @@ page_reader = Depends(Admission(_page_reader))
 
 async def find_visitor(request: Request) -> SignedIn | None:
     """Return the session whose cookie the request shows, None without one, and count the request."""
-    services, secret = services_of(request), request.cookies.get(cookie_name(request))
+    state, secret = state_of(request.scope), request.cookies.get(cookie_name(request))
     if secret is None:
-        services.rate_limits.count_anonymous(request.scope)
+        state[RateLimits].count_anonymous(request.scope)
         return None
     async with database_turn(request):
-        found = await asyncio.to_thread(find_session, services.database, secret, lifetimes_of(request))
+        found = await asyncio.to_thread(find_session, state[Database], secret, lifetimes_of(request))
     if found is None:
-        services.rate_limits.count_anonymous(request.scope)
+        state[RateLimits].count_anonymous(request.scope)
         return None
-    services.rate_limits.count_caller(request.scope, found.caller)
+    state[RateLimits].count_caller(request.scope, found.caller)
     return replace(found, over_tls=_has_tls(request))
 
 
@@ -98,7 +101,7 @@ Visitor = Annotated[SignedIn | None, Depends(Admission(find_visitor))]
 
 
 async def _count_sign_in(request: Request) -> None:
-    services_of(request).rate_limits.count_sign_in(request.scope)
+    state_of(request.scope)[RateLimits].count_sign_in(request.scope)
 
 
 count_sign_in = Depends(Admission(_count_sign_in))

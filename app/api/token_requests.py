@@ -6,10 +6,11 @@ from uuid import UUID
 from fastapi import Request
 
 from app.api.dependencies import authorise, key_dependency
-from app.auth.battle_tokens import ForgedTokenError
+from app.auth.battle_tokens import BattleTokens, ForgedTokenError
 from app.auth.callers import Caller
 from app.errors import NotAuthenticatedError
-from app.services import services_of
+from app.guard.limits import RateLimits
+from app.state import state_of
 
 _TOKEN_BODY = 4096  # bytes: more than a body with a token needs
 
@@ -35,13 +36,13 @@ async def _optional_ingest(request: Request, *, tokens: bool) -> Caller | None:
         return await authorise(request, "ingest", tokens=tokens)
     if int(request.headers.get("content-length", _TOKEN_BODY + 1)) > _TOKEN_BODY:
         raise refuse_anonymous(request)
-    services_of(request).rate_limits.enter(request.scope)
+    state_of(request.scope)[RateLimits].enter(request.scope)
     return None
 
 
 def refuse_anonymous(request: Request) -> NotAuthenticatedError:
     """Count a request that shows neither a key nor a battle's token, and return its error."""
-    services_of(request).rate_limits.count_anonymous(request.scope)
+    state_of(request.scope)[RateLimits].count_anonymous(request.scope)
     return NotAuthenticatedError("send an API key (Authorization: Bearer sa_…) or the token of a battle")
 
 
@@ -52,15 +53,15 @@ def verify_battle_token(request: Request, token: str, caller: Caller | None) -> 
     ------
     ForgedTokenError, RateLimitedError
     """
-    services = services_of(request)
+    state = state_of(request.scope)
     try:
-        battle_id = services.battle_tokens.verify(token)
+        battle_id = state[BattleTokens].verify(token)
     except ForgedTokenError:
         if caller is None:
-            services.rate_limits.count_anonymous(request.scope)  # guessing tokens must be slow
+            state[RateLimits].count_anonymous(request.scope)  # guessing tokens must be slow
         raise
     if caller is None:
-        services.rate_limits.count_battle_token(request.scope, battle_id)
+        state[RateLimits].count_battle_token(request.scope, battle_id)
     return battle_id
 
 

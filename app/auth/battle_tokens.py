@@ -8,8 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
+from app.database.engine import Database
 from app.database.tables import service_secrets
 from app.errors import BadInputError, FieldError
+from app.state import ProcessState
 
 _ID_BYTES = 16
 _MAC_BYTES = 17  # 136 bits; with the id 33 bytes, which base64 writes as 44 characters without padding
@@ -62,3 +64,9 @@ def read_battle_tokens(conn: Connection) -> BattleTokens:
     """Return what makes and checks the tokens of all processes on this database."""
     statement = select(service_secrets.c.secret).where(service_secrets.c.name == _SECRET)
     return BattleTokens(bytes(conn.execute(statement).scalar_one()))
+
+
+def provide_battle_tokens(state: ProcessState) -> None:
+    """Hold what makes and checks the tokens."""
+    with state[Database].read() as conn:
+        state[BattleTokens] = read_battle_tokens(conn)

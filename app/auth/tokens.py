@@ -1,11 +1,12 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection
 
 from app.auth import queries as store
-from app.auth.callers import AnnotatorBinding, Caller
+from app.auth.callers import AnnotatorBinding, Caller, KnownCallers
 from app.auth.keys import authenticate
 from app.auth.schemas import LONGEST
 from app.auth.secrets import check_secret, digest, make_secret
@@ -13,6 +14,7 @@ from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import BadInputError, FieldError, ScopeMissingError
 from app.naming.names import name_error
+from app.state import ProcessState
 
 
 class ForeignAnnotatorError(ScopeMissingError):
@@ -99,3 +101,8 @@ def authenticate_token(conn: Connection, secret: str) -> Caller:
         token_id=row["id"],
         binding=binding,
     )
+
+
+def provide_known_callers(state: ProcessState) -> None:
+    """Hold the callers that were authenticated lately."""
+    state[KnownCallers] = KnownCallers(partial(authenticate_any, state[Database]))

@@ -13,10 +13,12 @@ from app.api.openapi import documented_body
 from app.api.pagination import Cursor, Name, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.api.token_requests import WITHOUT_KEY, OptionalKey, refuse_anonymous, verify_battle_token
+from app.auth.battle_tokens import BattleTokens
 from app.auth.callers import Caller
 from app.battles import service
 from app.battles.exposure.schemas import Exposure
 from app.battles.exposure.service import report_exposure
+from app.battles.queue import BattleQueue
 from app.battles.schemas import (
     MAX_BATTLE_BYTES,
     Battle,
@@ -30,7 +32,7 @@ from app.battles.schemas import (
 from app.battles.service import BattleReceipt
 from app.database.timestamps import StorableTimestamp
 from app.guard.bodies import parse_body, takes_body
-from app.services import services_of
+from app.state import state_of
 from app.votes.schemas import object_with_token, parse_as
 
 quick_router = direct_router("/battles", "battles")
@@ -63,7 +65,7 @@ async def post_battle(caller: Annotated[Caller, require("ingest")], request: Req
     """
     body = await request.body()
     battle = await parse_body(partial(parse_as, NewBattle), body)
-    queue = services_of(request).battle_queue
+    queue = state_of(request.scope)[BattleQueue]
     render = partial(_respond, request)
     if HEADER not in request.headers:
         return render(await queue.submit((battle, caller.key_id)))
@@ -76,7 +78,7 @@ def _respond(request: Request, receipt: BattleReceipt) -> Response:
         "battle_id": receipt.id,
         "left": receipt.left,
         "right": receipt.right,
-        "token": services_of(request).battle_tokens.issue(receipt.id),
+        "token": state_of(request.scope)[BattleTokens].issue(receipt.id),
         "expires_at": receipt.expires_at,
     }
     return Response(to_json(offered), 201, media_type="application/json")

@@ -16,8 +16,13 @@ from app.battles.service import (
 )
 from app.database.engine import Database
 from app.errors import StableArenaError
+from app.guard.process_metrics import Gauges, most_of
 from app.naming.aliases import read_names
 from app.naming.known_names import KnownNames
+from app.settings import Settings
+from app.state import ProcessState
+
+_QUEUED = most_of("stable_arena_battle_queue_battles", "Battles that wait for their commit")
 
 
 class BattleQueue(GroupCommit[Submission, BattleReceipt]):
@@ -61,3 +66,16 @@ class BattleQueue(GroupCommit[Submission, BattleReceipt]):
         return partial(
             offer_battles, prepared=prepared, draws=self._draws, histories=self._histories, seconds=self._seconds
         )
+
+
+def provide_battle_queue(state: ProcessState) -> None:
+    """Hold the queue, which records the battles that wait before the process ends."""
+    settings = state[Settings]
+    state[BattleQueue] = queue = BattleQueue(
+        state[Database],
+        token_seconds=settings.battles.token_seconds,
+        queue_size=settings.ingest.queue_size,
+        names=state[KnownNames],
+    )
+    state[Gauges].watch(_QUEUED, lambda: queue.waiting)
+    state.closing.push_async_callback(queue.close)

@@ -124,17 +124,15 @@ def needed_revision() -> str | None:
     return ScriptDirectory.from_config(alembic_config()).get_current_head()
 
 
-def require_current(database: Database, needed: str | None = None) -> None:
+def require_current(database: Database) -> None:
     """Check that this version works with the schema: it is its own, or a newer one that names it as working.
-
-    `needed` is this version's revision, if the caller has looked it up already.
 
     Raises
     ------
     SchemaBehindError
         The schema is older, too new or absent.
     """
-    needed = needed or needed_revision()
+    needed = needed_revision()
     with database.read() as conn:
         found = current_revision(conn)
         if found == needed or (found and needed in _works_with(conn)):

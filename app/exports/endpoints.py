@@ -4,7 +4,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.api.dependencies import ProcessServices, ReadView, Transaction, require
+from app.api.dependencies import HeldDatabase, ReadView, Transaction, require
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
 from app.database.file_chunks import read_chunks
@@ -69,7 +69,7 @@ def get_export(export_id: UUID, conn: ReadView) -> Export:
         **problem_responses(401, 403, 404, 409, 422, 503),
     },
 )
-def get_export_file(export_id: UUID, conn: ReadView, services: ProcessServices) -> StreamingResponse:
+def get_export_file(export_id: UUID, conn: ReadView, database: HeldDatabase) -> StreamingResponse:
     """Download an export's file.
 
     Needs scope `review:read`. Problems: `not-authenticated`, `scope-missing`, `not-found`; `export-not-ready` until it
@@ -82,5 +82,5 @@ def get_export_file(export_id: UUID, conn: ReadView, services: ProcessServices) 
         "Content-Disposition": f'attachment; filename="{export.what}-{export_id}.{export.format}"',
         "Content-Length": str(export.bytes),
     }
-    content = read_chunks(services.database, export_id)
+    content = read_chunks(database, export_id)
     return StreamingResponse(content, media_type=_MEDIA_TYPES[export.format], headers=headers)

@@ -10,6 +10,9 @@ from cachetools import LRUCache
 from starlette.types import Scope
 
 from app.guard.limits import IN_PROGRESS, Bucket, caller_network
+from app.guard.stopping import OpenAnswers
+from app.settings import Settings
+from app.state import ProcessState
 
 SECONDS = 5.0
 """An answer waits so long on average, half as long at least: requests that came together do not come together again."""
@@ -66,3 +69,9 @@ class BackOff:
         if bucket is None:
             bucket = self._buckets[address] = Bucket.full(per_minute)
         return bucket.take(1)
+
+
+def provide_back_off(state: ProcessState) -> None:
+    """Hold what lets answers wait; none waits in a process that stops."""
+    state[BackOff] = back_off = BackOff(state[Settings].server.unread_bodies_per_minute)
+    state[OpenAnswers].end_by(back_off.stop)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from fastapi.concurrency import run_in_threadpool
 from python_multipart.multipart import parse_options_header
@@ -14,12 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import StableArenaError
 from app.guard.admission import Admission, admissions_of
+from app.guard.back_off import BackOff
 from app.guard.errors import BodyTooLargeError, BodyTooSlowError, MediaTypeError, TooManyBodiesError
+from app.guard.limits import RateLimits
 from app.guard.refusals import problem_response
-from app.services import services_of
-
-if TYPE_CHECKING:
-    from app.settings import Settings
+from app.settings import Settings
+from app.state import state_of
 
 SMALL = 64 * 1024
 """Bytes that a body may have where its route does not say more."""
@@ -36,7 +36,7 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Parsed = TypeVar("Parsed")
 
 
-def takes_body(limit: Callable[["Settings"], int], *, streamed: bool = False) -> Callable[[Endpoint], Endpoint]:
+def takes_body(limit: Callable[[Settings], int], *, streamed: bool = False) -> Callable[[Endpoint], Endpoint]:
     """Return a decorator for an endpoint whose body may be longer than `SMALL`.
 
     Parameters
@@ -72,7 +72,7 @@ class BodyGate:
     taken.
     """
 
-    def __init__(self, app: ASGIApp, settings: "Settings", body_seconds: float = BODY_SECONDS) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, body_seconds: float = BODY_SECONDS) -> None:
         self._app = app
         self.settings = settings
         self.body_seconds = body_seconds
@@ -164,7 +164,7 @@ class _Body:
         for admission in admissions:
             await admission(request)
         if not admissions:
-            services_of(request).rate_limits.count_anonymous(self._scope)
+            state_of(self._scope)[RateLimits].count_anonymous(self._scope)
         _check_encoding(request.headers)
         endpoint = getattr(self._scope.get("route"), "endpoint", None)
         limit = getattr(endpoint, _LIMIT, None)
@@ -210,7 +210,7 @@ class _Body:
     async def _send_and_close(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             if not self._admitted and _FIRST_REFUSAL <= message["status"] < _FIRST_SERVER_ERROR:
-                await services_of(Request(self._scope)).back_off.wait(self._scope)
+                await state_of(self._scope)[BackOff].wait(self._scope)
             message["headers"] = [*message["headers"], (b"connection", b"close")]
         await self._send(message)
 

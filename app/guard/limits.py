@@ -15,6 +15,8 @@ from starlette.types import Scope
 
 from app.auth.callers import Caller
 from app.guard.errors import RateLimitedError
+from app.settings import Settings
+from app.state import ProcessState
 
 SIGN_INS_PER_MINUTE = 10
 """That an address may try; one through a provider counts twice."""
@@ -174,6 +176,18 @@ class RateLimits:
             wait = math.ceil((min(number, per_minute) - bucket.left) / rate)
             verb = "make" if what == "requests" else "send"
             raise RateLimitedError(f"one {policy} may {verb} {per_minute} {what} a minute", wait)
+
+
+def provide_limits(state: ProcessState) -> None:
+    """Hold the limits that the settings name."""
+    settings = state[Settings]
+    state[RateLimits] = RateLimits(
+        per_key=settings.server.requests_per_minute,
+        per_address=settings.server.anonymous_requests_per_minute,
+        at_once=settings.server.connections_per_address,
+        token_votes=settings.ingest.votes_per_token,
+        token_votes_per_annotator=settings.ingest.token_votes_per_annotator,
+    )
 
 
 def caller_network(scope: Scope) -> str:

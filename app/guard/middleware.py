@@ -1,9 +1,8 @@
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Any
-from uuid import UUID
+from typing import Any, TypeVar
 
 import structlog
 from prometheus_client import Counter, Histogram
@@ -14,24 +13,19 @@ from app.database.ids import new_id
 from app.errors import StableArenaError
 from app.guard.back_off import WAITED
 from app.guard.limits import IN_PROGRESS, RATE_LIMIT_HEADERS
-from app.guard.paths import PREFIX
-from app.guard.process_metrics import DURATIONS, REQUESTS, VOTE_ROUTES, VOTES
+from app.guard.paths import template_of, without_keys
+from app.guard.process_metrics import DURATIONS, REQUESTS
 from app.guard.refusals import problem_response
 
 log = structlog.get_logger()
 
-HIDDEN = "-"
-"""Stands for an annotator's key in paths that are logged."""
-
-_NO_ROUTE = "none"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_FIRST_REFUSAL = 400
-_NOT_VALID = frozenset({400, 422})
-_ANSWERED = "votes_answered"
-_BEFORE_KEYS = "/annotators/"
+_COUNT = "count_answer"
 _FIRST_SERVER_ERROR = 500
 _CLIENT_CLOSED_REQUEST = 499  # what proxies log if the client disconnected before the answer
 _ID_FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 class RequestLogMiddleware:
@@ -58,7 +52,7 @@ class RequestLogMiddleware:
         method, status = scope["method"], 0
         given_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
         request_id = given_id if _ID_FORM.fullmatch(given_id) else new_id().hex
-        path = without_keys(scope["path"]) if _BEFORE_KEYS in scope["path"] else scope["path"]
+        path = without_keys(scope["path"])
         state = scope.setdefault("state", {})
         state["request_id"], state["shown_path"] = request_id, path if self._hide_keys else scope["path"]
 
@@ -98,65 +92,29 @@ class RequestLogMiddleware:
             structlog.contextvars.reset_contextvars(**tokens)
 
 
-def without_keys(path: str) -> str:
-    """Return a request's path with a dash in place of an annotator's key; ids stay.
+def when_answered(count: Callable[[Scope, int], None]) -> Callable[[Endpoint], Endpoint]:
+    """Return a decorator for an endpoint whose answers are counted by their scope and status, early refusals too."""
 
-    For example, `/annotators/ann@example.org/history` becomes `/annotators/-/history`.
-    """
-    before, found, rest = path.partition(_BEFORE_KEYS)
-    if not found:
-        return path
-    reference, slash, tail = rest.rpartition("/")
-    if not slash or not tail.isalpha() or _is_id(rest):
-        # The whole rest is the key, with its slashes, unless a plain word such as /history follows it.
-        reference, slash, tail = rest, "", ""
-    return f"{before}{found}{reference if _is_id(reference) else HIDDEN}{slash}{tail}"
+    def declare(endpoint: Endpoint) -> Endpoint:
+        setattr(endpoint, _COUNT, count)
+        return endpoint
 
-
-def _is_id(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
-
-
-def note_votes(scope: Scope, counts: Mapping[str, int]) -> None:
-    """Remember how many of the request's votes have each status. A replayed answer has none."""
-    scope[_ANSWERED] = counts
+    return declare
 
 
 def count_request(scope: Scope, status: int, seconds: float) -> None:
-    """Count a request that was answered, and its votes."""
-    route = _template(scope)
+    """Count a request that was answered."""
     method: str = scope["method"]
     if method not in _METHODS:
         method = "other"  # callers may invent methods
-    requests, durations = _labelled(method, route, int(status))
+    requests, durations = _labelled(method, template_of(scope), int(status))
     requests.inc()
     durations.observe(seconds)
-    source = VOTE_ROUTES.get(route)
-    if source is not None and method == "POST":
-        _count_votes(source, scope.get(_ANSWERED), status)
+    count = getattr(getattr(scope.get("route"), "endpoint", None), _COUNT, None)
+    if count is not None:
+        count(scope, status)
 
 
 @cache  # methods, routes and statuses are few; `labels` takes as long as the counting
 def _labelled(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
     return REQUESTS.labels(method, route, str(status)), DURATIONS.labels(method, route)
-
-
-def _count_votes(source: str, counts: Mapping[str, int] | None, status: int) -> None:
-    if counts is not None:
-        for name, count in counts.items():
-            VOTES[source, name].inc(count)
-    elif status >= _FIRST_REFUSAL:
-        VOTES[source, "invalid" if status in _NOT_VALID and source == "single" else "refused"].inc()
-
-
-def _template(scope: Scope) -> str:
-    route: Any = scope.get("route")
-    if route is None:
-        return _NO_ROUTE
-    path: str = route.path_format  # as the API description has it
-    # A route of an included router has its path without the router's prefix.
-    return path if path.startswith(PREFIX) or not scope["path"].startswith(PREFIX) else PREFIX + path

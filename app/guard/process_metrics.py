@@ -4,7 +4,9 @@ They add up where PROMETHEUS_MULTIPROC_DIR is set. prometheus-client looks for i
 belong to the process, not to an application.
 """
 
+import asyncio
 import os
+from collections.abc import Callable
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,65 +19,77 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from app.guard.paths import PREFIX
+from app.state import ProcessState
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR" in os.environ
 """Whether several processes add up their metrics."""
 
-VOTE_ROUTES = {f"{PREFIX}/votes": "single", f"{PREFIX}/votes/batch": "batch"}
+_SHARED_SECONDS = 1.0
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a creation time beside every count, which has no reader
-_registry = CollectorRegistry()
+REGISTRY = CollectorRegistry()
 if not SHARED:
-    ProcessCollector(registry=_registry)
+    ProcessCollector(registry=REGISTRY)
 
 REQUESTS = Counter(
     "stable_arena_http_requests",
     'Requests answered. route is the template; "none" if a request was refused before its route was found.',
     ("method", "route", "status"),
-    registry=_registry,
+    registry=REGISTRY,
 )
 DURATIONS = Histogram(
     "stable_arena_http_request_duration_seconds",
     "From the head of a request to the last byte of its answer.",
     ("method", "route"),
     buckets=_BOUNDS,
-    registry=_registry,
+    registry=REGISTRY,
 )
-_votes = Counter(
-    "stable_arena_votes",
-    "Votes by their result. A request that was refused before its votes were read counts as one vote.",
-    ("source", "status"),
-    registry=_registry,
-)
-# All of them from the start: a rate needs a first value of 0.
-VOTES = {
-    (source, status): _votes.labels(source, status)
-    for source in VOTE_ROUTES.values()
-    for status in ("created", "duplicate", "conflict", "invalid", "refused")
-}
 
 
-def _fullest(name: str, description: str) -> Gauge:
+def most_of(name: str, description: str) -> Gauge:
+    """Return a gauge of which several processes show the highest value."""
     return Gauge(
-        name, f"{description} (the highest of several processes)", registry=_registry, multiprocess_mode="livemax"
+        name, f"{description} (the highest of several processes)", registry=REGISTRY, multiprocess_mode="livemax"
     )
 
 
-QUEUED_VOTES = _fullest("stable_arena_vote_queue_votes", "Single votes that wait for their commit")
-QUEUE_LIMIT = _fullest("stable_arena_vote_queue_limit_votes", "Single votes that may wait; more get 503")
-QUEUED_BATTLES = _fullest("stable_arena_battle_queue_battles", "Battles that wait for their commit")
-BATCH_BYTES = _fullest("stable_arena_batch_bytes", "Bytes of batches in work")
-BATCH_LIMIT = _fullest("stable_arena_batch_limit_bytes", "Bytes of batches that may be in work; more get 503")
-CONNECTIONS = _fullest("stable_arena_database_connections", "Connections to the database in use")
-CONNECTIONS_LIMIT = _fullest("stable_arena_database_connections_limit", "Connections to the database there may be")
+class Gauges:
+    """The gauges that the rooms of a process have, and how each is read."""
+
+    def __init__(self) -> None:
+        self._reads: list[tuple[Gauge, Callable[[], float]]] = []
+
+    def watch(self, gauge: Gauge, read: Callable[[], float]) -> None:
+        """Set the gauge to what `read` returns whenever metrics are asked for."""
+        self._reads.append((gauge, read))
+
+    def set(self) -> None:
+        """Set every gauge to its value now."""
+        for gauge, read in self._reads:
+            gauge.set(read())
+
+    async def keep_setting(self) -> None:
+        """Set the gauges every second: if several processes share them, any may answer the request for metrics."""
+        try:
+            while True:
+                self.set()
+                await asyncio.sleep(_SHARED_SECONDS)
+        finally:
+            self.set()
+
+
+def provide_gauges(state: ProcessState) -> None:
+    """Hold the gauges, and keep setting them if several processes share them."""
+    state[Gauges] = gauges = Gauges()
+    if SHARED:
+        state.closing.callback(asyncio.create_task(gauges.keep_setting()).cancel)
 
 
 def expose() -> bytes:
     """Return the metrics in Prometheus' text format."""
     if not SHARED:
-        return generate_latest(_registry)
+        return generate_latest(REGISTRY)
     together = CollectorRegistry()
     MultiProcessCollector(together)  # type: ignore[no-untyped-call]  # the library has no types here
     return generate_latest(together)

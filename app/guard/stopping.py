@@ -7,7 +7,32 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from app.state import ProcessState
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class OpenAnswers:
+    """Answers that stay open or are kept back."""
+
+    def __init__(self) -> None:
+        self._ends: list[Callable[[], None]] = []
+
+    def end_by(self, end: Callable[[], None]) -> None:
+        """Note what ends some of them."""
+        self._ends.append(end)
+
+    def end(self) -> None:
+        """End all of them."""
+        for end in self._ends:
+            end()
+
+
+def provide_open_answers(state: ProcessState) -> None:
+    """Hold the open answers, which end when the process is asked to stop."""
+    state[OpenAnswers] = answers = OpenAnswers()
+    state.closing.callback(answers.end)
+    state.closing.enter_context(at_stop_signal(answers.end))
 
 
 @contextmanager

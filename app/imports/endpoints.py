@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from app.api.dependencies import ProcessServices, ReadView, require
+from app.api.dependencies import HeldDatabase, ReadView, RequestSlots, require
 from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
@@ -26,7 +26,7 @@ from app.imports import service as imports
 from app.imports.parameters import ImportParameters
 from app.imports.schemas import Import, ImportDetails
 from app.imports.upload import Upload, kind_of_name
-from app.services import Services, services_of
+from app.state import state_of
 
 router = APIRouter(prefix="/imports", tags=["imports"])
 
@@ -83,7 +83,7 @@ async def post_import(
     request: Request,
     response: Response,
     caller: Annotated[Caller, require("ingest")],
-    services: ProcessServices,
+    database: HeldDatabase,
     parameters: Annotated[ImportParameters, Query()],
 ) -> Import:
     """Import a file of votes.
@@ -100,21 +100,21 @@ async def post_import(
     """
     if _media_type(request.headers.get("content-type")) == _FORM:
         async with _received_form(request) as (file, given):
-            upload = _begin(services, given, _media_type(file.content_type), caller)
+            upload = _begin(database, given, _media_type(file.content_type), caller)
             import_id, is_new = await _receive(request, upload, _contents(file))
     else:
-        upload = _begin(services, parameters, _media_type(request.headers.get("content-type")), caller)
+        upload = _begin(database, parameters, _media_type(request.headers.get("content-type")), caller)
         import_id, is_new = await _receive(request, upload, request.stream())
     response.headers["Location"] = request.app.url_path_for("get_import", import_id=str(import_id))
     response.status_code = 202 if is_new else 200
-    return await asyncio.to_thread(_find, services.database, import_id)
+    return await asyncio.to_thread(_find, database, import_id)
 
 
 def _media_type(header: str | None) -> str:
     return (header or "").partition(";")[0].strip().lower()
 
 
-def _begin(services: Services, parameters: ImportParameters, media_type: str, caller: Caller) -> Upload:
+def _begin(database: Database, parameters: ImportParameters, media_type: str, caller: Caller) -> Upload:
     """Check the parameters and return the upload.
 
     Raises
@@ -127,7 +127,7 @@ def _begin(services: Services, parameters: ImportParameters, media_type: str, ca
         raise MediaTypeError(
             f"unknown kind of body: set Content-Type to one of {', '.join(MEDIA_TYPES)}, or ?format= or ?filename="
         )
-    return Upload(services.database, file_name=name, kind=kind, options=options, requested_by=caller.name)
+    return Upload(database, file_name=name, kind=kind, options=options, requested_by=caller.name)
 
 
 @asynccontextmanager
@@ -162,7 +162,7 @@ async def _received_form(request: Request) -> AsyncIterator[tuple[UploadFile, Im
 
 async def _receive(request: Request, upload: Upload, content: AsyncIterator[bytes]) -> tuple[UUID, bool]:
     """Receive the content of a file; if that fails, delete the pieces."""
-    slots = services_of(request).request_slots
+    slots = state_of(request.scope)[RequestSlots]
     try:
         async for piece in _pieces(content):
             async with slots:  # held while a piece is written, not while the next one arrives
@@ -230,7 +230,7 @@ def get_import(import_id: UUID, conn: ReadView) -> ImportDetails:
 def get_import_errors(
     import_id: UUID,
     conn: ReadView,
-    services: ProcessServices,
+    database: HeldDatabase,
     format: Annotated[Literal["csv", "jsonl"], Query()] = "csv",  # noqa: A002  the parameter's public name
 ) -> StreamingResponse:
     """Download the errors in the records of a file.
@@ -242,6 +242,4 @@ def get_import_errors(
     media_type = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
     name = f"import-{import_id}-errors.{format}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(
-        imports.error_lines(services.database, import_id, format), media_type=media_type, headers=headers
-    )
+    return StreamingResponse(imports.error_lines(database, import_id, format), media_type=media_type, headers=headers)

@@ -5,7 +5,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import AfterValidator, TypeAdapter
 
 from app.api.blanks import Blank, leave_blank
-from app.api.dependencies import OptionalReader, ProcessServices, ReadView, require
+from app.api.dependencies import OptionalReader, ReadView, held, require
 from app.api.pagination import Cursor, Number, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.api.public_route import PublicRoute, revalidated
@@ -19,6 +19,7 @@ from app.leaderboard.excerpt import MOST_MODELS, Excerpt, read_fields
 from app.leaderboard.formats import make_catalog, render
 from app.leaderboard.matchups import MatchupPage
 from app.leaderboard.model_page import ModelDetail, describe_model
+from app.leaderboard.newest import NewestState
 from app.leaderboard.schemas import ArenaCatalog, Leaderboard, LeaderboardFormat
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.models.service import find_contestant
@@ -73,7 +74,7 @@ def get_leaderboard(
     _reader: OptionalReader,
     request: Request,
     conn: ReadView,
-    services: ProcessServices,
+    newest_state: Annotated[NewestState, held(NewestState)],
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
@@ -108,11 +109,11 @@ def get_leaderboard(
     _refuse_two_choices(snapshot, as_of)
     others = cast("tuple[LeaderboardMethod, ...]", tuple(compare.split(","))) if compare else ()
     excerpt = Excerpt(limit, read_fields(fields))
-    state = services.newest_state.find(conn, snapshot, as_of)
+    state = newest_state.find(conn, snapshot, as_of)
     version = LeaderboardVersion(state, method, tag or None, others, excerpt)
     content = render(conn, version, format)
     if format == "json":
-        newest = state if snapshot is None and as_of is None else services.newest_state.find(conn)
+        newest = state if snapshot is None and as_of is None else newest_state.find(conn)
         content = _leave_freshness(request, state, newest) + content[1:]
     return _respond(content, format, _file_name(version))
 
@@ -129,7 +130,7 @@ def get_leaderboard(
 def get_arena_catalog(
     _reader: OptionalReader,
     conn: ReadView,
-    services: ProcessServices,
+    newest_state: Annotated[NewestState, held(NewestState)],
     snapshot: _Snapshot = None,
     as_of: _AsOf = None,
     method: Annotated[LeaderboardMethod, Query(description="Which of the snapshot's leaderboards.")] = "am-elo",
@@ -144,7 +145,7 @@ def get_arena_catalog(
     `invalid` for an unknown method or time, or for both `snapshot` and `as_of`.
     """
     _refuse_two_choices(snapshot, as_of)
-    version = LeaderboardVersion(services.newest_state.find(conn, snapshot, as_of), method, tag or None)
+    version = LeaderboardVersion(newest_state.find(conn, snapshot, as_of), method, tag or None)
     return _respond(make_catalog(conn, version).model_dump_json().encode(), "json", _file_name(version))
 
 

@@ -5,10 +5,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from app.api.kept_answers import KeptAnswers
 from app.database.engine import Database
 from app.database.errors import DatabaseBusyError
 from app.leaderboard.service import SnapshotState, find_state
+from app.settings import Settings
 from app.snapshots.vote_sets import NewVotes
+from app.state import ProcessState
 
 
 class NewestState:
@@ -67,3 +70,10 @@ class NewestState:
     def _look(self) -> SnapshotState:
         with self._database.read() as conn:
             return self.find(conn)
+
+
+def provide_newest_state(state: ProcessState) -> None:
+    """Hold the newest snapshot's state, and the answers to public reads that were made for it."""
+    patience = state[Settings].database.connect_timeout_seconds
+    state[NewestState] = newest = NewestState(state[Database], patience_seconds=patience)
+    state[KeptAnswers] = KeptAnswers(newest.read)

@@ -12,13 +12,17 @@ from sqlalchemy.exc import DBAPIError
 from app.auth.secrets import digest
 from app.database.engine import Database
 from app.errors import UnavailableError
+from app.guard.process_metrics import Gauges, most_of
 from app.monitoring import queries as store
 from app.monitoring.service import ServiceFigures, read_figures, sum_ended_refits
 from app.snapshots.vote_sets import NewVotes
+from app.state import ProcessState
 
 log = structlog.get_logger()
 
 _FIGURES = "figures"
+_CONNECTIONS = most_of("stable_arena_database_connections", "Connections to the database in use")
+_CONNECTIONS_LIMIT = most_of("stable_arena_database_connections_limit", "Connections to the database there may be")
 
 
 class FiguresCache:
@@ -89,3 +93,13 @@ class MetricsReaders:
     def know(self, secret: str) -> bool:
         """Return whether the key was accepted at its last check."""
         return digest(secret) in self._hashes
+
+
+def provide_monitoring(state: ProcessState) -> None:
+    """Hold what is remembered for `/metrics`, and watch the connections to the database."""
+    database = state[Database]
+    state[FiguresCache] = figures = FiguresCache(database)
+    state[MetricsReaders] = MetricsReaders()
+    state[Gauges].watch(_CONNECTIONS, lambda: database.connections_in_use)
+    state[Gauges].watch(_CONNECTIONS_LIMIT, lambda: database.pool_size)
+    state.closing.callback(figures.close)

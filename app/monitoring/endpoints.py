@@ -1,21 +1,22 @@
 import asyncio
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
-from app.api.dependencies import ProcessServices, authorise, bearer_secret, key_dependency
+from app.api.dependencies import HeldDatabase, authorise, bearer_secret, held, key_dependency
 from app.api.problems import problem_responses
 from app.database.schema import require_current
 from app.errors import NotAuthenticatedError, ScopeMissingError, UnavailableError
 from app.guard import process_metrics
+from app.guard.process_metrics import Gauges
+from app.monitoring.cache import FiguresCache, MetricsReaders
 from app.monitoring.families import expose_figures
-from app.services import Services, services_of
+from app.settings import Settings
+from app.state import state_of
 
 router = APIRouter(tags=["health"])
-
-_SHARED_SECONDS = 1.0
 
 
 class Health(BaseModel):
@@ -34,20 +35,20 @@ async def get_health() -> Health:
 
 
 @router.get("/readyz", responses=problem_responses(503))
-def get_readiness(services: ProcessServices) -> Health:
+def get_readiness(database: HeldDatabase) -> Health:
     """Answer while requests can be served: the database answers and has the schema of this version.
 
     Needs no key. Problems: `database-unreachable`, `database-busy`, `database-too-old`, `schema-behind`.
     """
-    require_current(services.database, services.schema_revision)
+    require_current(database)
     return Health()
 
 
 async def _require_reader(request: Request) -> None:
-    secret = bearer_secret(request)
-    if secret is None and services_of(request).settings.public_metrics:
+    state, secret = state_of(request.scope), bearer_secret(request)
+    if secret is None and state[Settings].public_metrics:
         return
-    readers = services_of(request).metrics_readers
+    readers = state[MetricsReaders]
     try:
         await authorise(request, "read")
     except UnavailableError:
@@ -70,7 +71,9 @@ async def _require_reader(request: Request) -> None:
         **problem_responses(401, 403, 503),
     },
 )
-async def get_metrics(services: ProcessServices) -> Response:
+async def get_metrics(
+    kept: Annotated[FiguresCache, held(FiguresCache)], gauges: Annotated[Gauges, held(Gauges)]
+) -> Response:
     """Return the service's metrics in the text format of Prometheus.
 
     They are this process's requests and queues, and figures of the whole service from the database, at most a few
@@ -78,30 +81,7 @@ async def get_metrics(services: ProcessServices) -> Response:
     the service is set to show metrics without a key. A key that was accepted before also works while the database is
     away. Problems: `not-authenticated`, `scope-missing`; `database-unreachable`, `database-busy` for a new key.
     """
-    figures = await services.figures.read()
-    set_gauges(services)
+    figures = await kept.read()
+    gauges.set()
     content = await asyncio.to_thread(lambda: process_metrics.expose() + expose_figures(figures))
     return Response(content, media_type=CONTENT_TYPE_PLAIN_0_0_4)
-
-
-def set_gauges(services: Services) -> None:
-    """Set the metrics that say how full this process's queues are now."""
-    process_metrics.QUEUED_VOTES.set(services.vote_queue.waiting)
-    process_metrics.QUEUED_BATTLES.set(services.battle_queue.waiting)
-    process_metrics.QUEUE_LIMIT.set(services.settings.ingest.queue_size)
-    process_metrics.BATCH_BYTES.set(services.batch_bytes)
-    process_metrics.BATCH_LIMIT.set(services.settings.ingest.batch_bytes)
-    process_metrics.CONNECTIONS.set(services.database.connections_in_use)
-    process_metrics.CONNECTIONS_LIMIT.set(services.database.pool_size)
-
-
-async def keep_setting_gauges(services: Services) -> None:
-    """Set the gauges every second if several processes share them: any of them may answer the request for metrics."""
-    if not process_metrics.SHARED:
-        return
-    try:
-        while True:
-            set_gauges(services)
-            await asyncio.sleep(_SHARED_SECONDS)
-    finally:
-        set_gauges(services)

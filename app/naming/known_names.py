@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from app.database.engine import Database
 from app.naming.aliases import read_names
 from app.naming.service import find_annotators
+from app.state import ProcessState
 
 FORGET_SECONDS = 5.0
 """How long a process may use a name that was renamed, or that got an alias, in the meantime."""
@@ -63,3 +64,8 @@ class KnownNames:
             # A new object: a thread that reads names at this moment adds them to the old one, which is forgotten.
             self._known, self._until = Known(), now + self._seconds
         return self._known
+
+
+def provide_known_names(state: ProcessState) -> None:
+    """Hold the names that were read lately."""
+    state[KnownNames] = KnownNames(state[Database])

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter
 
 from app.annotators import service as annotators
-from app.api.dependencies import ProcessServices, ReadView, Transaction, require
+from app.api.dependencies import ReadView, Transaction, held, require
 from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
@@ -16,6 +16,8 @@ from app.policy.schemas import PolicySettings
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
 from app.review.evidence.schemas import ListedVote
+from app.review.impact.service import Impacts
+from app.review.previews import PolicyPreviews
 from app.review.schemas import AnnotatorDetail, Appeal, AppealRequest, Impact, PolicyPreview, Review, Rewards
 
 router = APIRouter(tags=["annotators"])
@@ -67,7 +69,7 @@ def list_votes(annotator: str, conn: ReadView, limit: PageSize = 50, cursor: Cur
 )
 def get_impact(
     annotator: str,
-    services: ProcessServices,
+    impacts: Annotated[Impacts, held(Impacts)],
     exact: Annotated[bool, Query(description="Refit, instead of one Newton step.")] = False,
 ) -> Impact:
     """Show the newest leaderboard without an annotator or, if the annotator does not count, with them.
@@ -79,7 +81,7 @@ def get_impact(
     the snapshot's votes are no longer known; `cannot-fit` where the votes left have no ranking; `impact-busy`: try
     again later; `fit-too-large`, `fit-lost`.
     """
-    return services.impacts.impact(annotator, exact=exact)
+    return impacts.impact(annotator, exact=exact)
 
 
 # A key may hold slashes, so the parameter is a `path`, and the longer routes come first.
@@ -163,7 +165,7 @@ def get_rewards(
 @policy_router.post(
     "/policy/preview", dependencies=[require("admin")], responses=problem_responses(401, 403, 409, 422, 500, 503)
 )
-def post_preview(body: PolicySettings, services: ProcessServices) -> PolicyPreview:
+def post_preview(body: PolicySettings, previews: Annotated[PolicyPreviews, held(PolicyPreviews)]) -> PolicyPreview:
     """Try a policy out on the votes on record, without putting it in force.
 
     Returns the annotators who would be flagged, excluded, pending, back in or cleared of a flag, how the leaderboard
@@ -172,4 +174,4 @@ def post_preview(body: PolicySettings, services: ProcessServices) -> PolicyPrevi
     missing, unknown or out of range; `cannot-fit` where the votes have no ranking under it; `preview-busy`;
     `fit-too-large`, `fit-lost`.
     """
-    return services.previews.preview(body.settings)
+    return previews.preview(body.settings)

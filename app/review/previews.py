@@ -20,7 +20,9 @@ from app.refits.load import load_fit_input
 from app.refits.publish import model_names
 from app.refits.rows import annotator_columns, model_rows
 from app.review.schemas import Change, PolicyPreview, StandingChange
+from app.settings import Settings
 from app.snapshots.queries import list_placed_models, newest_snapshot
+from app.state import ProcessState
 
 MAX_LISTED = 1_000
 _NO_METADATA = {"organization": None, "license": None, "link": None}
@@ -105,3 +107,9 @@ def _previewed(conn: Connection, fit_input: FitInput, output: FitOutput) -> dict
     # A provisional model's rank is for order alone: see `list_placed_models`.
     shown = (row.model_copy(update={"rank": None}) if row.provisional else row for row in rows)
     return {row.model: row for row in shown}
+
+
+def provide_previews(state: ProcessState) -> None:
+    """Hold the previews; a fit under way ends with the process."""
+    state[PolicyPreviews] = previews = PolicyPreviews(state[Database], FitResources.chosen(state[Settings]))
+    state.closing.callback(previews.stop)

@@ -5,12 +5,12 @@ from fastapi import APIRouter, Header
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
-from app.api.dependencies import OptionalReader, ProcessServices, ReadView
-from app.api.listening import RECONNECT_MILLISECONDS, ListenerPlace
+from app.api.dependencies import OptionalReader, ReadView, held, place_of
 from app.api.pagination import Cursor, Number, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.api.public_route import PublicRoute
 from app.snapshots import service as snapshots
+from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
 from app.snapshots.schemas import Snapshot, SnapshotDetail, SnapshotNews
 
 router = APIRouter(prefix="/snapshots", tags=["leaderboard"], route_class=PublicRoute)
@@ -34,8 +34,8 @@ def list_snapshots(
 @router.get("/events", response_class=EventSourceResponse, responses=problem_responses(401, 403, 422, 503))
 async def stream_snapshots(
     _reader: OptionalReader,
-    services: ProcessServices,
-    _place: ListenerPlace,
+    events: Annotated[SnapshotEvents, held(SnapshotEvents)],
+    _place: Annotated[None, place_of(SnapshotEvents)],
     last_event_id: Annotated[
         int, Header(ge=0, le=10**9, description="The newest number that the caller knows; browsers send it themselves.")
     ] = 0,
@@ -48,7 +48,7 @@ async def stream_snapshots(
     Public, unless the service is set to require scope `read`. Problems: `too-many-listeners`.
     """
     yield ServerSentEvent(comment="snapshots of this arena", retry=RECONNECT_MILLISECONDS)
-    async for number in services.snapshot_events.numbers(last_event_id):
+    async for number in events.numbers(last_event_id):
         yield ServerSentEvent(event="snapshot", id=str(number), data=SnapshotNews(number=number))
 
 

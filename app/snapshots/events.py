@@ -6,7 +6,12 @@ from contextlib import contextmanager, suppress
 
 from app.database.engine import Database
 from app.errors import UnavailableError
+from app.guard.stopping import OpenAnswers
 from app.snapshots.queries import newest_number
+from app.state import ProcessState
+
+RECONNECT_MILLISECONDS = 5000
+"""After which a listener whose connection was lost asks again."""
 
 MOST_LISTENERS = 1000
 """Pages and programs that may wait for news in one process."""
@@ -89,3 +94,9 @@ class SnapshotEvents:
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+
+def provide_events(state: ProcessState) -> None:
+    """Hold the events, which end when the process is asked to stop."""
+    state[SnapshotEvents] = events = SnapshotEvents(state[Database])
+    state[OpenAnswers].end_by(events.stop)

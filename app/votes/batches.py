@@ -15,9 +15,12 @@ from app.database.engine import Database
 from app.errors import FieldError, UnavailableError
 from app.guard.bodies import SMALL
 from app.guard.errors import MalformedBodyError
+from app.guard.process_metrics import Gauges
 from app.naming.known_names import KnownNames
-from app.services import Services
+from app.settings import Settings
+from app.state import ProcessState
 from app.votes.batch_items import BatchItems
+from app.votes.metrics import BATCH_BYTES, BATCH_LIMIT
 from app.votes.rules import MAX_METADATA_VALUES, MAX_TAGS, MAX_VOTE_BYTES
 from app.votes.schemas import MAX_BATCH, Vote, VoteBatch, VoteCounts, VoteReceipt, parse_as
 from app.votes.service import look_up_names, record_votes
@@ -44,26 +47,75 @@ class TooManyBatchesError(UnavailableError):
     title = "Too many batches at once"
 
 
-@contextmanager
-def reserve_memory(services: Services, content_length: str | None) -> Iterator[None]:
-    """Reserve the memory of a batch, from before its body is received until it is answered.
+class Batches:
+    """The batches of a process: `bytes` of them are being received or recorded now."""
 
-    A batch without a `Content-Length` may be as long as any body.
+    def __init__(self, database: Database, names: KnownNames, settings: Settings) -> None:
+        self.bytes = 0
+        self._database = database
+        self._names = names
+        self._settings = settings
 
-    Raises
-    ------
-    TooManyBatchesError
-        Other batches are in work, and this one would exceed the limit. A single batch never does.
-    """
-    settings = services.settings
-    size = settings.server.max_body_bytes if content_length is None else max(int(content_length), _LEAST_BYTES)
-    if services.batch_bytes and services.batch_bytes + size > settings.ingest.batch_bytes:
-        raise TooManyBatchesError(f"batches of {services.batch_bytes:,} bytes are under way already")
-    services.batch_bytes += size
-    try:
-        yield
-    finally:
-        services.batch_bytes -= size
+    @contextmanager
+    def reserve_memory(self, content_length: str | None) -> Iterator[None]:
+        """Reserve the memory of a batch, from before its body is received until it is answered.
+
+        A batch without a `Content-Length` may be as long as any body.
+
+        Raises
+        ------
+        TooManyBatchesError
+            Other batches are in work, and this one would exceed the limit. A single batch never does.
+        """
+        settings = self._settings
+        size = settings.server.max_body_bytes if content_length is None else max(int(content_length), _LEAST_BYTES)
+        if self.bytes and self.bytes + size > settings.ingest.batch_bytes:
+            raise TooManyBatchesError(f"batches of {self.bytes:,} bytes are under way already")
+        self.bytes += size
+        try:
+            yield
+        finally:
+            self.bytes -= size
+
+    def record(
+        self,
+        body: bytes,
+        caller: Caller,
+        *,
+        once: Callable[[Connection, Callable[[], bytes]], Answer],
+        count: Callable[[Counter[str]], None],
+    ) -> tuple[Answer, Counter[str]]:
+        """Record the votes of a request's body. Return the answer, and how many votes have each status.
+
+        Parameters
+        ----------
+        once : called in the transaction with what records the votes and returns the answer as JSON; a repeated request
+            gets its first answer, which counts no votes
+        count : called with the number of valid votes of each annotator, before anything is stored; it may refuse the
+            batch
+        """
+        votes: dict[int, Vote] = {}
+        receipts: dict[int, VoteReceipt] = {}
+        for i, item in enumerate(parse_batch(body)):
+            if isinstance(item, tuple):
+                receipts[i] = VoteReceipt.invalid(item)
+            elif caller.binding and not caller.may_vote_as(item.annotator):
+                receipts[i] = VoteReceipt.invalid(_FOREIGN_ANNOTATOR)
+            else:
+                votes[i] = item
+        count(Counter(vote.annotator for vote in votes.values()))
+        known = look_up_names(self._names, list(votes.values()))
+        counts: Counter[str] = Counter()
+
+        def store(conn: Connection) -> bytes:
+            recorded = record_votes(conn, [(vote, caller) for vote in votes.values()], known)
+            receipts.update(zip(votes, recorded, strict=True))
+            counts.update(receipt.status for receipt in receipts.values())
+            results = [_result(i, receipts[i]) for i in range(len(receipts))]
+            return to_json({"results": results, "counts": VoteCounts.model_validate(counts)})
+
+        with self._database.begin() as conn:
+            return once(conn, lambda: store(conn)), counts
 
 
 def parse_batch(body: bytes) -> list[Vote | tuple[FieldError, ...]]:
@@ -111,45 +163,12 @@ def _item_errors(index: int, error: ValidationError, *, explained: bool) -> tupl
     return field_errors(errors) if explained else _UNEXPLAINED
 
 
-def record_batch(
-    database: Database,
-    names: KnownNames,
-    body: bytes,
-    caller: Caller,
-    *,
-    once: Callable[[Connection, Callable[[], bytes]], Answer],
-    count: Callable[[Counter[str]], None],
-) -> tuple[Answer, Counter[str]]:
-    """Record the votes of a request's body. Return the answer, and how many votes have each status.
-
-    Parameters
-    ----------
-    once : called in the transaction with what records the votes and returns the answer as JSON; a repeated request gets
-        its first answer, which counts no votes
-    count : called with the number of valid votes of each annotator, before anything is stored; it may refuse the batch
-    """
-    votes: dict[int, Vote] = {}
-    receipts: dict[int, VoteReceipt] = {}
-    for i, item in enumerate(parse_batch(body)):
-        if isinstance(item, tuple):
-            receipts[i] = VoteReceipt.invalid(item)
-        elif caller.binding and not caller.may_vote_as(item.annotator):
-            receipts[i] = VoteReceipt.invalid(_FOREIGN_ANNOTATOR)
-        else:
-            votes[i] = item
-    count(Counter(vote.annotator for vote in votes.values()))
-    known = look_up_names(names, list(votes.values()))
-    counts: Counter[str] = Counter()
-
-    def record(conn: Connection) -> bytes:
-        recorded = record_votes(conn, [(vote, caller) for vote in votes.values()], known)
-        receipts.update(zip(votes, recorded, strict=True))
-        counts.update(receipt.status for receipt in receipts.values())
-        results = [_result(i, receipts[i]) for i in range(len(receipts))]
-        return to_json({"results": results, "counts": VoteCounts.model_validate(counts)})
-
-    with database.begin() as conn:
-        return once(conn, lambda: record(conn)), counts
+def provide_batches(state: ProcessState) -> None:
+    """Hold the batches in work."""
+    settings = state[Settings]
+    state[Batches] = batches = Batches(state[Database], state[KnownNames], settings)
+    state[Gauges].watch(BATCH_BYTES, lambda: batches.bytes)
+    state[Gauges].watch(BATCH_LIMIT, lambda: settings.ingest.batch_bytes)
 
 
 def _result(index: int, receipt: VoteReceipt) -> dict[str, object]:

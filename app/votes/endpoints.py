@@ -21,10 +21,12 @@ from app.auth.callers import Caller
 from app.auth.tokens import ForeignAnnotatorError
 from app.errors import ConflictError
 from app.guard.bodies import parse_body, takes_body
-from app.guard.middleware import note_votes
+from app.guard.limits import RateLimits
+from app.guard.middleware import when_answered
 from app.guard.refusals import problem_response
-from app.services import services_of
-from app.votes.batches import record_batch, reserve_memory
+from app.state import state_of
+from app.votes.batches import Batches
+from app.votes.metrics import count_votes, note_votes
 from app.votes.retractions import service as retractions
 from app.votes.retractions.schemas import (
     Retraction,
@@ -45,6 +47,7 @@ from app.votes.schemas import (
     object_with_token,
     parse_as,
 )
+from app.votes.service import VoteQueue
 
 
 class VoteConflictError(ConflictError):
@@ -76,6 +79,7 @@ _Position = TypeAdapter(tuple[UUID])
     openapi_extra={**documented_body(Vote, SealedVoteBody), "parameters": [documented_key()], **WITHOUT_KEY},
 )
 @takes_body(lambda _: MAX_VOTE_BYTES)
+@when_answered(count_votes("single"))
 async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     """Record one vote.
 
@@ -104,8 +108,8 @@ async def post_vote(caller: OptionalIngest, request: Request) -> Response:
     if not caller.may_vote_as(vote.annotator):
         raise ForeignAnnotatorError("this token may vote for one annotator only, and this is another")
     if caller.token_id is not None:
-        services_of(request).rate_limits.count_token_votes(request.scope, caller, {vote.annotator: 1})
-    queue, render = services_of(request).vote_queue, partial(_respond, request)
+        state_of(request.scope)[RateLimits].count_token_votes(request.scope, caller, {vote.annotator: 1})
+    queue, render = state_of(request.scope)[VoteQueue], partial(_respond, request)
     if HEADER not in request.headers:
         return _noted(request, render(await queue.submit((vote, caller))))
     claim = read_claim(request, caller, body)
@@ -116,7 +120,8 @@ async def _cast_sealed(request: Request, body: SealedVoteBody, caller: Caller | 
     battle_id = verify_battle_token(request, body.token, caller)
     if caller is not None and caller.binding and (body.annotator is None or not caller.may_vote_as(body.annotator)):
         raise ForeignAnnotatorError("this ingest token may vote for one annotator only: state it as `annotator`")
-    return _noted(request, _respond(request, await services_of(request).vote_queue.submit((body, battle_id))))
+    receipt = await state_of(request.scope)[VoteQueue].submit((body, battle_id))
+    return _noted(request, _respond(request, receipt))
 
 
 @router.post(
@@ -126,6 +131,7 @@ async def _cast_sealed(request: Request, body: SealedVoteBody, caller: Caller | 
     openapi_extra={**documented_body(VoteBatch), "parameters": [documented_key()]},
 )
 @takes_body(lambda settings: settings.server.max_body_bytes)
+@when_answered(count_votes("batch"))
 async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=True)], request: Request) -> Response:
     """Record up to 10,000 votes.
 
@@ -139,15 +145,15 @@ async def post_vote_batch(caller: Annotated[Caller, require("ingest", tokens=Tru
     body as a whole is not a batch; `idempotency-key-reused`, `idempotency-in-flight`. After `too-many-batches`,
     `database-unreachable` or `database-busy`, send it again later.
     """
-    services = services_of(request)
-    with reserve_memory(services, request.headers.get("content-length")):
+    batches = state_of(request.scope)[Batches]
+    with batches.reserve_memory(request.headers.get("content-length")):
         body = await request.body()
         claim = None
         if HEADER in request.headers:
             claim = await run_in_threadpool(read_claim, request, caller, body)
         async with database_turn(request):
             response, counts = await run_in_threadpool(
-                record_batch, services.database, services.known_names, body, caller,
+                batches.record, body, caller,
                 once=partial(run_once, claim=claim), count=_token_count(request, caller),
             )  # fmt: skip
     note_votes(request.scope, counts)
@@ -158,7 +164,7 @@ def _token_count(request: Request, caller: Caller) -> Callable[[Counter[str]], N
     """Return what counts the votes of a batch towards the limits of its token. It is called in another thread."""
     if caller.token_id is None:
         return lambda _: None
-    limits = services_of(request).rate_limits
+    limits = state_of(request.scope)[RateLimits]
     return lambda votes: from_thread.run_sync(limits.count_token_votes, request.scope, caller, votes)
 
 

@@ -15,8 +15,12 @@ from app.auth.callers import Caller
 from app.database.engine import Database
 from app.database.ids import new_id
 from app.errors import StableArenaError
+from app.guard.process_metrics import Gauges
 from app.naming.known_names import Known, KnownNames
 from app.naming.service import resolve_annotators, resolve_models
+from app.settings import Settings
+from app.state import ProcessState
+from app.votes.metrics import QUEUE_LIMIT, QUEUED_VOTES
 from app.votes.queries import VoteRow, insert_votes
 from app.votes.repeats import receive_repeated
 from app.votes.rules import OUTCOMES, model_errors
@@ -64,6 +68,15 @@ def _record(conn: Connection, group: Sequence[Queued], known: Known) -> Sequence
     if sealed:
         outcomes.update(zip(sealed, cast_sealed_votes(conn, list(sealed.values()), known.annotators), strict=True))
     return [outcomes[place] for place in range(len(group))]
+
+
+def provide_vote_queue(state: ProcessState) -> None:
+    """Hold the queue, which records the votes that wait before the process ends."""
+    size = state[Settings].ingest.queue_size
+    state[VoteQueue] = queue = VoteQueue(state[Database], queue_size=size, names=state[KnownNames])
+    state[Gauges].watch(QUEUED_VOTES, lambda: queue.waiting)
+    state[Gauges].watch(QUEUE_LIMIT, lambda: size)
+    state.closing.push_async_callback(queue.close)
 
 
 def look_up_names(names: KnownNames, votes: Sequence[Vote], annotators: AbstractSet[str] = frozenset()) -> Known:

@@ -4,7 +4,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import TypeAdapter
 
-from app.api.dependencies import ProcessServices, ReadView, Transaction, require
+from app.api.dependencies import HeldSettings, ReadView, Transaction, require
 from app.api.pagination import Cursor, Page, PageSize, paginate, read_cursor
 from app.api.problems import problem_responses
 from app.auth.callers import Caller
@@ -28,7 +28,7 @@ def list_webhooks(conn: ReadView) -> Page[Webhook]:
 
 @router.post("", status_code=201, responses=problem_responses(401, 403, 422, 503))
 def post_webhook(
-    body: WebhookRequest, caller: Annotated[Caller, require("admin")], conn: Transaction, services: ProcessServices
+    body: WebhookRequest, caller: Annotated[Caller, require("admin")], conn: Transaction, settings: HeldSettings
 ) -> NewWebhook:
     """Send messages about events to a URL from now on.
 
@@ -43,7 +43,7 @@ def post_webhook(
         body.url,
         body.events,
         created_by=caller.name,
-        allow_private=services.settings.webhooks.allow_private_addresses,
+        allow_private=settings.webhooks.allow_private_addresses,
     )
 
 

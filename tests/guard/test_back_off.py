@@ -13,6 +13,7 @@ from app.guard import back_off
 from app.guard.back_off import BackOff
 from app.guard.errors import RateLimitedError
 from app.guard.limits import RateLimits
+from app.guard.stopping import OpenAnswers
 from app.main import create_app
 from app.settings import ServerSettings, Settings
 
@@ -34,7 +35,7 @@ def caller(app: FastAPI, address: str = "192.0.2.1") -> AsyncClient:
 
 async def until_one_waits(app: FastAPI) -> None:
     for _ in range(100_000):
-        if app.state.services.back_off._waiting:
+        if app.state.process[BackOff]._waiting:
             return
         await asyncio.sleep(0)
     pytest.fail("the answer does not wait")
@@ -58,7 +59,7 @@ def test_only_refusals_of_the_address_wait(
             assert (await here.get("/leaderboard")).status_code == 404
             assert (await elsewhere.post(path, json={})).status_code == refused
             assert not late.done()
-            app.state.services.end_open_answers()
+            app.state.process[OpenAnswers].end()
             assert (await late).status_code == refused
             assert (await here.post(path, json={})).status_code == refused, "nothing waits in a service that stops"
 

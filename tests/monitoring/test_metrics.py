@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
 from app.auth.callers import KnownCallers
+from app.auth.tokens import authenticate_any
 from app.database.engine import Database
 from app.main import create_app
 from app.monitoring.cache import FiguresCache
@@ -175,12 +177,14 @@ def test_without_the_database_the_process_tells_of_itself(
     serving: Callable[[FastAPI], Any],
     closed_database: Callable[[], Any],
     keys: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.main.FiguresCache", lambda database: FiguresCache(database, keep_seconds=0))
-    monkeypatch.setattr("app.main.KnownCallers", lambda look_up: KnownCallers(look_up, seconds=0))
+    app = create_app(settings)
     known, other = ({"Authorization": f"Bearer {keys[scope]}"} for scope in ("read", "admin"))
-    with serving(create_app(settings)) as url, Client(base_url=url, timeout=120) as client:
+    with serving(app) as url, Client(base_url=url, timeout=120) as client:
+        process = app.state.process
+        process[KnownCallers] = KnownCallers(partial(authenticate_any, process[Database]), seconds=0)
+        process[FiguresCache] = figures = FiguresCache(process[Database], keep_seconds=0)
+        process.closing.callback(figures.close)
         assert value(samples_of(client.get("/metrics", headers=known).text), "database_up") == 1
         with closed_database():
             answer = client.get("/metrics", headers=known)
@@ -196,15 +200,18 @@ def test_without_the_database_the_process_tells_of_itself(
 
 COUNT = """
 from app.guard import process_metrics
-from app.guard.middleware import count_request, note_votes
+from app.guard.middleware import count_request
+from app.votes import endpoints
+from app.votes.metrics import QUEUED_VOTES, note_votes
 
 class Route:
     path_format = "/api/v1/votes"
+    endpoint = endpoints.post_vote
 
 scope = {"method": "POST", "path": "/api/v1/votes", "route": Route}
 note_votes(scope, {"created": 1})
 count_request(scope, 201, 0.02)
-process_metrics.QUEUED_VOTES.set(%d)
+QUEUED_VOTES.set(%d)
 print(process_metrics.expose().decode())
 """
 

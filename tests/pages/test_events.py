@@ -59,7 +59,7 @@ def test_listeners_are_bounded(
     publish(BOARD)
     app = create_app(settings)
     with serving(app) as url, Client(base_url=url) as client:
-        app.state.services.snapshot_events = SnapshotEvents(app.state.services.database, most=1)
+        app.state.process[SnapshotEvents] = SnapshotEvents(app.state.process[Database], most=1)
         with listening(client) as (_, numbers):
             next(numbers)
             for path in ("/events", "/api/v1/snapshots/events"):

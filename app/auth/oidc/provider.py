@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from app.errors import BadInputError, FieldError, NotAuthenticatedError, ScopeMissingError, UnavailableError
+from app.settings import Settings
+from app.state import ProcessState
 
 _SCOPE = "openid email profile"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]  # never one that needs a shared secret
@@ -238,3 +240,18 @@ def _get(client: Any, address: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ProviderUnreachableError("the provider answered with something else than an object")
     return found
+
+
+def provide_provider(state: ProcessState) -> None:
+    """Hold the provider, if the settings name one."""
+    chosen = state[Settings].oidc
+    if chosen.issuer is None or chosen.client_id is None or chosen.client_secret is None:
+        return
+    state[OpenIdProvider] = OpenIdProvider(
+        chosen.issuer,
+        chosen.client_id,
+        chosen.client_secret.get_secret_value(),
+        name_claim=chosen.name_claim,
+        scopes_claim=chosen.scopes_claim,
+        grants=chosen.grants,
+    )

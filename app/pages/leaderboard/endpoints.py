@@ -9,14 +9,14 @@ from markupsafe import Markup
 from sqlalchemy import Connection
 
 from app.api.blanks import Blank, leave_blank
-from app.api.dependencies import ProcessServices, ReadView
-from app.api.listening import RECONNECT_MILLISECONDS, ListenerPlace
+from app.api.dependencies import HeldSettings, ReadView, held, place_of
+from app.leaderboard.newest import NewestState
 from app.leaderboard.service import LeaderboardVersion, SnapshotState
 from app.pages.leaderboard.leaderboards import ShownLeaderboard, show_leaderboard
 from app.pages.leaderboard.selection import Selection
 from app.pages.rendering import public_router, render, render_nothing_published, templates
 from app.pages.security import ContentPolicy
-from app.services import Services
+from app.snapshots.events import RECONNECT_MILLISECONDS, SnapshotEvents
 from app.snapshots.schemas import LeaderboardMethod
 from app.snapshots.service import NoSnapshotError
 
@@ -26,16 +26,17 @@ _MOST_EMBEDDED = 500
 
 
 Chosen = Annotated[Selection, Query()]
+Newest = Annotated[NewestState, held(NewestState)]
 
 
 @router.get("/")
-def get_leaderboard(request: Request, conn: ReadView, services: ProcessServices, selection: Chosen) -> Response:
+def get_leaderboard(request: Request, conn: ReadView, newest_state: Newest, selection: Chosen) -> Response:
     """Show the leaderboard, or what to do before there is one."""
     try:
-        state, shown = _find(conn, services, selection)
+        state, shown = _find(conn, newest_state, selection)
     except NoSnapshotError:
         return render_nothing_published(request, conn, "Leaderboard")
-    newest = state if not selection.snapshot else services.newest_state.find(conn)
+    newest = state if not selection.snapshot else newest_state.find(conn)
     return render(
         request,
         "leaderboard/page.html",
@@ -62,7 +63,8 @@ def _freshness(state: SnapshotState, newest: SnapshotState) -> Blank:
 def get_embedded(
     request: Request,
     conn: ReadView,
-    services: ProcessServices,
+    newest_state: Newest,
+    settings: HeldSettings,
     theme: Literal["light", "dark"] | None = None,
     method: LeaderboardMethod = "am-elo",
     tag: str = "",
@@ -70,10 +72,10 @@ def get_embedded(
 ) -> Response:
     """Show the best models alone, for a frame on another page."""
     selection = Selection(method=method, tag=tag)
-    ancestors = " ".join(services.settings.pages.embed_ancestors) or "'none'"
+    ancestors = " ".join(settings.pages.embed_ancestors) or "'none'"
     policy = ContentPolicy(form_action="'none'", frame_ancestors=ancestors)
     try:
-        shown = _find(conn, services, selection)[1]
+        shown = _find(conn, newest_state, selection)[1]
     except NoSnapshotError:
         shown = None
     rows = shown.rows[:limit] if shown else ()
@@ -83,19 +85,21 @@ def get_embedded(
 
 
 @router.get("/events", response_class=EventSourceResponse)
-async def stream_events(services: ProcessServices, _place: ListenerPlace) -> AsyncIterator[ServerSentEvent]:
+async def stream_events(
+    events: Annotated[SnapshotEvents, held(SnapshotEvents)], _place: Annotated[None, place_of(SnapshotEvents)]
+) -> AsyncIterator[ServerSentEvent]:
     """Send the number of the newest snapshot, now and whenever there is a new one."""
     yield ServerSentEvent(comment="snapshots of this arena", retry=RECONNECT_MILLISECONDS)
-    async for number in services.snapshot_events.numbers():
+    async for number in events.numbers():
         yield ServerSentEvent(event="snapshot", data=number)
 
 
-def _find(conn: Connection, services: Services, selection: Selection) -> tuple[SnapshotState, ShownLeaderboard]:
+def _find(conn: Connection, newest_state: NewestState, selection: Selection) -> tuple[SnapshotState, ShownLeaderboard]:
     """Return the chosen snapshot's state and leaderboard.
 
     Raises
     ------
     NoSnapshotError, NotFoundError, NoSuchLeaderboardError
     """
-    state = services.newest_state.find(conn, selection.snapshot or None)
+    state = newest_state.find(conn, selection.snapshot or None)
     return state, show_leaderboard(conn, LeaderboardVersion(state, selection.method, selection.tag or None))

@@ -10,6 +10,7 @@ from app.errors import ConflictError, StableArenaError, UnavailableError
 from app.rating.errors import RatingError
 from app.rating.fit.cluster import fitting_on_cluster
 from app.refits.fit.work_process import LOWEST_PRIORITY, ON_DEMAND_PRIORITY, ProcessLostError, WorkProcess
+from app.settings import Settings
 
 T = TypeVar("T")
 
@@ -31,6 +32,11 @@ class FitResources:
     seconds: float | None = None
     memory_bytes: int | None = None
     scheduler: str | None = None
+
+    @classmethod
+    def chosen(cls, settings: Settings) -> "FitResources":
+        """Return what the settings allow."""
+        return cls(settings.worker.fit_seconds, settings.worker.fit_memory_bytes, settings.fit.scheduler)
 
 
 class FitTooLargeError(StableArenaError):

@@ -16,9 +16,11 @@ from app.refits.load import load_past_fit_input
 from app.review.impact.impact_table import compare_models, describe_impact
 from app.review.impact.leave_one_out import ScoreChange, leave_out
 from app.review.schemas import Impact
+from app.settings import Settings
 from app.snapshots.queries import list_counted_annotators, list_placed_models
 from app.snapshots.schemas import Snapshot
 from app.snapshots.service import find_snapshot
+from app.state import ProcessState
 
 MOST_CACHED = 500  # impacts; each is as long as the leaderboard
 
@@ -93,3 +95,9 @@ def _report(
         summary=list(describe_impact(models, inside=answer.inside, votes=answer.votes)),
         models=models,
     )
+
+
+def provide_impacts(state: ProcessState) -> None:
+    """Hold the impacts; a fit under way ends with the process."""
+    state[Impacts] = impacts = Impacts(state[Database], FitResources.chosen(state[Settings]))
+    state.closing.callback(impacts.stop)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from app.annotators.queries import count_beyond
-from app.api.dependencies import ProcessServices, ReadView
+from app.api.dependencies import HeldDatabase, ReadView, held
 from app.leaderboard.chart_specs import STANDINGS
 from app.leaderboard.charts import count_abilities, count_vote_totals
 from app.pages.charts import nice_ticks
@@ -22,6 +22,7 @@ from app.pages.console.policy.fields import preview_policy
 from app.pages.console.rendering import Admin, Reader, console_router
 from app.policy.schemas import Policy
 from app.policy.service import current_policy
+from app.review.previews import PolicyPreviews
 from app.snapshots.queries import newest_snapshot
 
 router = console_router("abilities")
@@ -78,13 +79,14 @@ def _count_bins(conn: Connection, snapshot_id: UUID) -> tuple[Bins, Bins]:
 @router.post("/preview")
 def post_preview(
     console: Admin,
-    services: ProcessServices,
+    database: HeldDatabase,
+    previews: Annotated[PolicyPreviews, held(PolicyPreviews)],
     moved: Annotated[Thresholds, Form()],
 ) -> Response:
     """Fit the votes with these thresholds, publish nothing, and show what would change."""
-    with services.database.read() as conn:
+    with database.read() as conn:
         settings = moved.within(current_policy(conn).settings)
-    return console.page("policy/preview.html", **preview_policy(services.previews, settings))
+    return console.page("policy/preview.html", **preview_policy(previews, settings))
 
 
 WIDTH, HEIGHT = 560.0, 240.0

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from app.annotators import service as annotators
 from app.annotators.schemas import Action
-from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.dependencies import ReadView, Transaction, held
 from app.api.pagination import Cursor, Name, Number, paginate, read_cursor
 from app.api.texts import Reason
 from app.errors import NotFoundError, StableArenaError
@@ -18,7 +18,7 @@ from app.pages.console.rendering import Reader, Reviewer, console_router
 from app.rating.settings import Standing
 from app.review import service as reviews
 from app.review.evidence.annotator_votes import list_annotator_votes
-from app.review.impact.service import ImpactBusyError
+from app.review.impact.service import ImpactBusyError, Impacts
 from app.votes.retractions.service import find_vote
 
 router = console_router("annotators")
@@ -68,10 +68,12 @@ def get_annotator(annotator_id: UUID, console: Reader, conn: ReadView, queue: bo
 
 # A plain function without a transaction: it may wait for a fit.
 @router.get("/{annotator_id}/impact")
-def get_impact(annotator_id: UUID, console: Reader, services: ProcessServices, exact: bool = False) -> Response:
+def get_impact(
+    annotator_id: UUID, console: Reader, impacts: Annotated[Impacts, held(Impacts)], exact: bool = False
+) -> Response:
     """Show how the leaderboard would move without an annotator, or with one that does not count."""
     try:
-        impact = services.impacts.impact(str(annotator_id), exact=exact)
+        impact = impacts.impact(str(annotator_id), exact=exact)
     except StableArenaError as error:
         if "hx-request" not in console.request.headers or isinstance(error, NotFoundError):
             raise

@@ -8,7 +8,7 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 
-from app.api.dependencies import ProcessServices, ReadView, database_turn
+from app.api.dependencies import HeldDatabase, ReadView, database_turn
 from app.database.engine import Database
 from app.database.file_chunks import CHUNK_BYTES
 from app.errors import BadInputError
@@ -34,17 +34,17 @@ def get_imports(console: Sender, conn: ReadView) -> Response:
 # The form is read here, not by FastAPI, which would receive a file before it asks who sends it.
 @router.post("")
 @takes_body(lambda settings: settings.imports.max_bytes, streamed=True)
-async def post_import(console: Sender, services: ProcessServices) -> Response:
+async def post_import(console: Sender, database: HeldDatabase) -> Response:
     """Receive a file and show its import."""
     try:
         async with console.request.form() as form:
             file, name, kind, options = _read(form)
             caller = console.actor
-            upload = Upload(services.database, file_name=name, kind=kind, options=options, requested_by=caller)
+            upload = Upload(database, file_name=name, kind=kind, options=options, requested_by=caller)
             async with database_turn(console.request):
                 import_id, is_new = await asyncio.to_thread(_receive, file, upload)
     except BadInputError as error:
-        found = await asyncio.to_thread(_list, services.database)
+        found = await asyncio.to_thread(_list, database)
         return _show(console, found, problem=error.detail, status=422)
     return redirect(f"/console/imports/{import_id}{'' if is_new else '?known=true'}")
 
@@ -57,14 +57,14 @@ def get_import(import_id: UUID, console: Sender, conn: ReadView, *, known: bool 
 
 
 @router.get("/{import_id}/errors")
-def get_errors(import_id: UUID, _console: Sender, conn: ReadView, services: ProcessServices) -> StreamingResponse:
+def get_errors(import_id: UUID, _console: Sender, conn: ReadView, database: HeldDatabase) -> StreamingResponse:
     """Download the errors as CSV."""
     find_import(conn, import_id)
     headers = {
         "Content-Disposition": f'attachment; filename="import-{import_id}-errors.csv"',
         "Cache-Control": "no-store",
     }
-    lines = error_lines(services.database, import_id, "csv")
+    lines = error_lines(database, import_id, "csv")
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 

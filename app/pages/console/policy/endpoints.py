@@ -7,7 +7,7 @@ from fastapi import Depends, Form, Path, Request, Response
 from pydantic import BaseModel, Json
 from sqlalchemy import Connection
 
-from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.dependencies import ReadView, Transaction, held
 from app.api.texts import Reason
 from app.errors import ConflictError
 from app.pages.console.policy.fields import (
@@ -22,6 +22,7 @@ from app.pages.console.policy.fields import (
 from app.pages.console.rendering import Admin, Console, console_router
 from app.policy.schemas import Policy, PolicyVersion
 from app.policy.service import current_policy, find_policy, list_policies, policy_before, set_policy
+from app.review.previews import PolicyPreviews
 
 router = console_router("policy")
 
@@ -97,9 +98,11 @@ def post_policy(console: Admin, conn: Transaction, form: Annotated[Change, Form(
 
 # A plain function: FastAPI runs it in a thread, where it waits for the fit.
 @router.post("/preview")
-def post_preview(console: Admin, services: ProcessServices, form: Annotated[Draft, Form()]) -> Response:
+def post_preview(
+    console: Admin, previews: Annotated[PolicyPreviews, held(PolicyPreviews)], form: Annotated[Draft, Form()]
+) -> Response:
     """Fit the votes under the settings, publish nothing, and show what would change."""
-    return console.page("policy/preview.html", **preview_policy(services.previews, form.settings))
+    return console.page("policy/preview.html", **preview_policy(previews, form.settings))
 
 
 @router.get("/versions/{version}")

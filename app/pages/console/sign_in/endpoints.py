@@ -22,10 +22,11 @@ from app.api.sessions import (
 from app.auth.oidc.provider import Attempt, OpenIdProvider
 from app.auth.sessions.schemas import SignedIn
 from app.auth.sessions.service import SIGN_IN_PATH, end_session, find_link, sign_in, sign_in_by_link, sign_in_person
+from app.database.engine import Database
 from app.errors import NotAuthenticatedError, NotFoundError, ScopeMissingError
 from app.pages.console.rendering import first_page, redirect
 from app.pages.rendering import render
-from app.services import services_of
+from app.state import state_of
 
 router = APIRouter(prefix="/console", include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -113,7 +114,7 @@ def get_provider_answer(request: Request) -> Response:
         status = 403 if isinstance(error, ScopeMissingError) else 401
         return _show_form(request, status, after, reason=error.detail)
     browser = request.headers.get("user-agent", "")
-    with services_of(request).database.begin() as conn:
+    with state_of(request.scope)[Database].begin() as conn:
         visitor = sign_in_person(conn, person, lifetimes_of(request), browser=browser)
     response = redirect(after or first_page(visitor.caller))
     set_session_cookie(request, response, visitor.secret)
@@ -140,7 +141,7 @@ def _show_form(
     key_name: str | None = None,
     signed_out: bool = False,
 ) -> Response:
-    provider = services_of(request).oidc is not None
+    provider = state_of(request.scope).find(OpenIdProvider) is not None
     return render(
         request, "console/sign_in/page.html", headers=_NOT_STORED, status=status, provider=provider,
         after=after, reason=reason, ticket=ticket, key_name=key_name, signed_out=signed_out,
@@ -148,7 +149,7 @@ def _show_form(
 
 
 def _provider(request: Request) -> OpenIdProvider:
-    provider = services_of(request).oidc
+    provider = state_of(request.scope).find(OpenIdProvider)
     if provider is None:
         raise NotFoundError("no sign-in provider is set up here")
     return provider

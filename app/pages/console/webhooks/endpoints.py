@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import Form, Response
 from pydantic import BaseModel
 
-from app.api.dependencies import ProcessServices, ReadView, Transaction
+from app.api.dependencies import HeldSettings, ReadView, Transaction
 from app.errors import BadInputError
 from app.pages.console.rendering import Admin, Console, console_router
 from app.webhooks import service as webhooks
@@ -48,12 +48,12 @@ def get_webhooks(console: Admin, conn: ReadView) -> Response:
 def post_webhook(
     console: Admin,
     conn: Transaction,
-    services: ProcessServices,
+    settings: HeldSettings,
     form: Annotated[WebhookForm, Form()],
 ) -> Response:
     """Make a webhook and show its secret this once."""
     events = [event for event in EVENTS if event in form.events]
-    allow_private = services.settings.webhooks.allow_private_addresses
+    allow_private = settings.webhooks.allow_private_addresses
     if not events:
         problem = "choose at least one event"
         return _show(console, webhooks.list_webhooks(conn), form=form, problem=problem, status=422)
