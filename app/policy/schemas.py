@@ -8,13 +8,13 @@ from app.rating.settings import (
     EVIDENCE_RATIO,
     EVIDENCE_TESTS,
     LEAST_CAP,
-    DecisionRule,
     FlagRule,
     Interval,
     LoopSettings,
     Method,
     PairPolicy,
     SamplingSettings,
+    VerdictRule,
 )
 
 MOST_TAGS = 31
@@ -88,13 +88,13 @@ class Policy(BaseModel):
     )
     interval: Interval = Field("clustered", description="How the scores' intervals are made.")
     decision_confidence: _Number = Field(
-        DecisionRule.confidence,
+        VerdictRule.confidence,
         ge=0.5,
         lt=1,
         description="Confidence of the verdict that the best models are decided, over all refits together.",
     )
     equal_margin: _Number = Field(
-        DecisionRule.margin,
+        VerdictRule.margin,
         ge=0,
         le=1000,
         description="Elo points; two models that are certainly this close or closer are practically equal.",
@@ -195,9 +195,9 @@ class Policy(BaseModel):
             raise ValueError("an ability_cap needs a prior_sd")
         return self
 
-    def decision_rule(self) -> DecisionRule:
+    def decision_rule(self) -> VerdictRule:
         """Return what the verdict on the leaderboard asks for."""
-        return DecisionRule(self.decision_confidence, self.equal_margin)
+        return VerdictRule(self.decision_confidence, self.equal_margin)
 
     def loop_settings(self, method: Method) -> LoopSettings:
         """Return the settings of a fit under this policy."""

@@ -86,7 +86,7 @@ class LoopSettings:
 
 
 @dataclass(frozen=True)
-class DecisionRule:
+class VerdictRule:
     """What a verdict asks for.
 
     Attributes

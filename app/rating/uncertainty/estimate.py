@@ -3,9 +3,7 @@ import time
 import numpy as np
 
 from app.rating.arrays import Floats
-from app.rating.errors import (
-    VotesError,
-)
+from app.rating.errors import VotesError
 from app.rating.fit.arrow import Observed
 from app.rating.fit.result import FitResult
 from app.rating.fit.scale import find_scale, typical_ability
@@ -19,6 +17,7 @@ from app.rating.votes.cells import Cells
 from app.rating.votes.compact import Compact
 
 
+@one_blas_thread()
 def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = None) -> Estimate:
     """Fit the settings' method to the models whose scores the votes identify (`fit_votes`), with its covariance.
 
@@ -35,11 +34,6 @@ def fit_with_errors(cells: Cells, settings: LoopSettings, start: Start | None = 
     """
     if len(cells.n) == 0:
         raise VotesError("no votes to fit")
-    with one_blas_thread():
-        return _fit(cells, settings, start)
-
-
-def _fit(cells: Cells, settings: LoopSettings, start: Start | None) -> Estimate:
     began = time.perf_counter()
     fitted = fit_votes(cells, settings, start)
     small, (fit, observed) = fitted.small, fitted.solution
