@@ -18,9 +18,8 @@ from app.errors import BadInputError
 from app.imports.formats import read_vote_file
 from app.imports.formats.indexing import encode
 from app.rating.simulation.parallel import Progress
-from app.rating.simulation.policy_comparison import PolicyRow, compare_policies
 from app.rating.simulation.pooled_arena import PooledArena, fitted_arena, simulated_arena
-from app.rating.simulation.votes_needed import COMPARED
+from app.rating.simulation.votes_needed import COMPARED, PolicyRow, compare_policies
 
 FEWEST_MODELS = 4  # more than are to be decided
 

@@ -13,7 +13,7 @@ from app.leaderboard.service import check_leaderboard
 from app.rating.arrays import Floats
 from app.rating.errors import counted
 from app.rating.verdict.confidence import MOST_MODELS, MOST_RANKS, Confidence, forecast_pairs
-from app.rating.verdict.order import Decision, Verdict, equality_cost, order_cost
+from app.rating.verdict.order import LeadersVerdict, Verdict, equality_cost, order_cost
 from app.snapshots.confidence import find_confidence
 from app.snapshots.queries import list_placed_models
 from app.snapshots.schemas import SnapshotHead
@@ -178,7 +178,7 @@ def _read_board(conn: Connection, snapshot: SnapshotHead, tag: str) -> _Board:
     return _Board([places[model_id] for model_id in model_ids], known)
 
 
-def _undecided(board: _Board, decision: Decision) -> list[UndecidedPair]:
+def _undecided(board: _Board, decision: LeadersVerdict) -> list[UndecidedPair]:
     """Return the pairs that are not certain, the closest first, each with its own forecast."""
     known, k, n = board.known, decision.k, len(board.places)
     i, j = np.nonzero(decision.open)
@@ -218,7 +218,9 @@ def _rounded(votes: float) -> int | None:
     return round(float(f"{max(votes, 1.0):.2g}"))
 
 
-def describe_decision(decision: Decision, known: Confidence, leaders: Sequence[str], more: MoreVotes | None) -> str:
+def describe_decision(
+    decision: LeadersVerdict, known: Confidence, leaders: Sequence[str], more: MoreVotes | None
+) -> str:
     """Return the verdict as one or two sentences."""
     which = "which model is the best" if decision.k == 1 else f"which are the best {decision.k} models"
     open_pairs = counted(int(decision.open.sum()), "pair")

@@ -7,13 +7,13 @@ from app.api.texts import Reason
 from app.rating.settings import (
     DEFINITIONS,
     EVIDENCE_TESTS,
-    DecisionRule,
     FlagRule,
     Interval,
     LoopSettings,
     Method,
     PairPolicy,
     SamplingSettings,
+    VerdictRule,
 )
 
 MOST_TAGS = 31
@@ -64,13 +64,13 @@ class Policy(BaseModel):
     )
     interval: Interval = of_fit("interval")
     decision_confidence: _Number = Field(
-        DecisionRule.confidence,
+        VerdictRule.confidence,
         ge=0.5,
         lt=1,
         description="Confidence of the verdict that the best models are decided, over all refits together.",
     )
     equal_margin: _Number = Field(
-        DecisionRule.margin,
+        VerdictRule.margin,
         ge=0,
         le=1000,
         description="Elo points; two models that are certainly this close or closer are practically equal.",
@@ -162,9 +162,9 @@ class Policy(BaseModel):
             raise ValueError("an ability_cap needs a prior_sd")
         return self
 
-    def decision_rule(self) -> DecisionRule:
+    def decision_rule(self) -> VerdictRule:
         """Return what the verdict on the leaderboard asks for."""
-        return DecisionRule(self.decision_confidence, self.equal_margin)
+        return VerdictRule(self.decision_confidence, self.equal_margin)
 
     def loop_settings(self, method: Method) -> LoopSettings:
         """Return the settings of a fit under this policy."""

@@ -8,7 +8,7 @@ import numpy as np
 from app.rating.detection.evidence import weigh
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.fit.elo import fit_elo
-from app.rating.settings import DecisionRule
+from app.rating.settings import VerdictRule
 from app.rating.uncertainty.influence import find_influence
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.fragility import find_fragility
@@ -49,7 +49,7 @@ def _steps() -> Iterator[str]:
     yield "slices"
     fit_slice(cells, hold_abilities(result, SETTINGS), SETTINGS)
     yield "confidence"
-    measure_confidence(result, DecisionRule())
+    measure_confidence(result, VerdictRule())
     yield "fragility"
     find_fragility(result)
     find_influence(result).of_votes(np.zeros(8))

@@ -187,7 +187,7 @@ _BOUNDS: Mapping[str, tuple[Callable[[Any, float], bool], str]] = {
 
 
 @dataclass(frozen=True)
-class DecisionRule:
+class VerdictRule:
     """What a verdict asks for.
 
     Attributes

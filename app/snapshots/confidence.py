@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert, select
 
 from app.database.tables import snapshot_confidence
 from app.rating.arrays import Floats
-from app.rating.settings import DecisionRule
+from app.rating.settings import VerdictRule
 from app.rating.verdict.confidence import Confidence
 from app.rating.verdict.joint import JointScores
 from app.rating.verdict.order import Unscored
@@ -72,7 +72,7 @@ def find_confidence(conn: Connection, snapshot_id: UUID, tag: str = "") -> Confi
         forecasts=np.array(row["forecasts"]),
         votes=row["votes"],
         unscored=Unscored(row["unscored"], row["unscored_ceiling"], row["provisional"]),
-        rule=DecisionRule(row["confidence"], row["margin"]),
+        rule=VerdictRule(row["confidence"], row["margin"]),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from app.rating.arrays import Floats, Indices
 from app.rating.sampling.pair_weights import weigh_pairs
 from app.rating.sampling.scored_models import scored_models
-from app.rating.settings import DecisionRule, LoopSettings, PairPolicy, SamplingSettings
+from app.rating.settings import LoopSettings, PairPolicy, SamplingSettings, VerdictRule
 from app.rating.simulation.worlds import World, draw_pairs, make_world
 from app.rating.verdict.confidence import measure_confidence
 from app.rating.verdict.joint import join_scores
@@ -48,7 +48,7 @@ def make_close_world(generator: np.random.Generator, *, n_models: int, annotator
 def run_arena(
     world: World, generator: np.random.Generator, *,
     batches: int, votes_each: int = 60, k: int = 1, policy: PairPolicy = "uniform", tied: bool = False,
-    rule: DecisionRule | None = None, forecast_at: float | None = None,
+    rule: VerdictRule | None = None, forecast_at: float | None = None,
 ) -> Run:  # fmt: skip
     """Let a world's annotators come in batches, refit and look after each.
 
@@ -59,7 +59,7 @@ def run_arena(
     tied : models k and k + 1 of the world are equal, so that every "decided" is wrong
     forecast_at : votes from which a forecast is made; None for no forecast
     """
-    rule, settings = rule or DecisionRule(), LoopSettings(flag_rule="threshold")
+    rule, settings = rule or VerdictRule(), LoopSettings(flag_rule="threshold")
     sampling = SamplingSettings(policy=policy, k=k)
     truth = set(np.argsort(-world.score)[:k].tolist())
     n_models, n_annotators = len(world.score), len(world.ability)
@@ -102,7 +102,7 @@ def _choose(
     return np.where(swap, second[drawn], first[drawn]), np.where(swap, first[drawn], second[drawn])
 
 
-def _forecast(fitted: Rating, rule: DecisionRule, sampling: SamplingSettings, k: int) -> tuple[float, float, float]:
+def _forecast(fitted: Rating, rule: VerdictRule, sampling: SamplingSettings, k: int) -> tuple[float, float, float]:
     n_models = fitted.cells.n_models
     design: Floats | None = None
     if sampling.policy != "uniform":

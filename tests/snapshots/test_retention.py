@@ -26,7 +26,7 @@ from app.database.tables import (
 from app.errors import ConflictError
 from app.leaderboard.diff.service import compare_snapshots
 from app.rating.sampling.pair_weights import uniform_weights
-from app.rating.settings import DecisionRule
+from app.rating.settings import VerdictRule
 from app.rating.verdict.confidence import Confidence
 from app.rating.verdict.order import Unscored
 from app.refits.reproduce import reproduce
@@ -46,7 +46,7 @@ UNSURE = Confidence(
     forecasts=np.array([[10.0, np.inf, np.inf]]),
     votes=1.0,
     unscored=Unscored(),
-    rule=DecisionRule(),
+    rule=VerdictRule(),
 )
 LONG_AGO = "date_trunc('month', now() - interval '200 days', 'UTC')"
 

@@ -16,7 +16,7 @@ _SHARES: Floats = np.array([0.5, 0.25, 0.25])
 
 
 @dataclass(frozen=True)
-class Drift:
+class AbilityChange:
     """The evidence that an ability changed, and the likeliest change.
 
     Attributes
@@ -32,7 +32,7 @@ class Drift:
     after: tuple[float, float]
 
 
-def find_drift(log_likelihood: Floats) -> Drift | None:
+def find_drift(log_likelihood: Floats) -> AbilityChange | None:
     """Weigh "the ability changed once" against "one ability" over an annotator's votes in the order of time.
 
     ratio = mean over t of c(votes 1..t, votes t+1..n) / m(votes 1..n), with m(votes) = ∫ Π P(vote | a) N(a; 1, 1) da
@@ -45,7 +45,7 @@ def find_drift(log_likelihood: Floats) -> Drift | None:
 
     Returns
     -------
-    Drift
+    AbilityChange
         None for fewer than two votes.
 
     Notes
@@ -69,7 +69,7 @@ def find_drift(log_likelihood: Floats) -> Drift | None:
     changed = logsumexp(np.stack(kinds), axis=0, b=_SHARES[:, None])
     ratio = logsumexp(changed) - np.log(len(changed)) - logsumexp(whole + LOG_PRIOR)
     at = int(np.argmax(changed))
-    return Drift(float(ratio), at + 1, _moments(before[at]), _moments(after[at]))
+    return AbilityChange(float(ratio), at + 1, _moments(before[at]), _moments(after[at]))
 
 
 def _moments(log_likelihood: Floats) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 from app.rating.errors import NoFiniteMaximumError, counted
 from app.rating.estimators.estimator import Estimator, as_shape, find_models
 from app.rating.estimators.tables import Spec, VotesLike, VoteTable, leaderboard_chart, make_table
-from app.rating.settings import DecisionRule, Interval, LoopSettings, Method
+from app.rating.settings import Interval, LoopSettings, Method, VerdictRule
 from app.rating.uncertainty.models import predict_matchups
 from app.rating.verdict.confidence import MOST_RANKS, Confidence, measure_confidence
 from app.rating.verdict.order import Verdict
@@ -158,7 +158,7 @@ class JointEstimator(Estimator):
         self._check_fitted()
         return make_table(self._rows(), RankSetRow, self._kind)
 
-    def decided(self, k: int = 1, *, margin: float = DecisionRule.margin) -> Decided:
+    def decided(self, k: int = 1, *, margin: float = VerdictRule.margin) -> Decided:
         """Say whether the votes are enough to know the best k models.
 
         It may be asked for again after more votes: "decided" is wrong at none of the looks with the `confidence` given.
@@ -179,7 +179,7 @@ class JointEstimator(Estimator):
             A parameter is out of range, the estimator is not fitted, or it has no intervals.
         """
         self._check_fitted()
-        known = measure_confidence(self.result_, DecisionRule(self.confidence, margin))
+        known = measure_confidence(self.result_, VerdictRule(self.confidence, margin))
         if known is None:
             raise ValueError("the verdict needs intervals, and 2 to 500 models with a score that votes connect")
         return say_decided(known, k, self.votes_.models, self._kind)

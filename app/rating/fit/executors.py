@@ -33,7 +33,7 @@ class Message(NamedTuple):
         return self.work(partition, *self.args, **self.named)
 
 
-class Place(NamedTuple):
+class PartitionKey(NamedTuple):
     """Names a partition in the process that holds it. A later fit of the same driver takes the place over."""
 
     driver: str
@@ -50,11 +50,11 @@ class _Held:
     used: float = 0.0
 
 
-_held: dict[Place, _Held] = {}
+_held: dict[PartitionKey, _Held] = {}
 """The partitions that this process holds. One at work is not in it, so no two threads share one."""
 
 
-def proceed(place: Place, fit: int, position: int, message: Message) -> tuple[Any] | None:
+def proceed(place: PartitionKey, fit: int, position: int, message: Message) -> tuple[Any] | None:
     """Apply a fit's message number `position` (from 0); None where this process lacks the partition at that point."""
     held = _held.pop(place, None)
     if held is None or (held.fit, held.messages) != (fit, position):
@@ -62,7 +62,7 @@ def proceed(place: Place, fit: int, position: int, message: Message) -> tuple[An
     return _apply(place, held, (message,))
 
 
-def replay(place: Place, fit: int, build: Build, log: Sequence[Message]) -> tuple[Any]:
+def replay(place: PartitionKey, fit: int, build: Build, log: Sequence[Message]) -> tuple[Any]:
     """Build a partition, apply the messages to it, and hold it; return the answer to the last one."""
     _held.pop(place, None)
     for other, held in list(_held.items()):
@@ -78,7 +78,7 @@ def release(driver: str) -> None:
             _held.pop(place, None)
 
 
-def _apply(place: Place, held: _Held, messages: Sequence[Message]) -> tuple[Any]:
+def _apply(place: PartitionKey, held: _Held, messages: Sequence[Message]) -> tuple[Any]:
     answer = None
     with one_blas_thread():
         for message in messages:
@@ -178,7 +178,7 @@ class RemoteParts:
     def _ask(self, part: int, *, again: bool) -> "Future[tuple[Any] | None]":
         """Send the last message, or the votes and all messages again."""
         executor, log = self._on[part], self._logs[part]
-        place = Place(self._executors.driver, part)
+        place = PartitionKey(self._executors.driver, part)
         try:
             if not again:
                 return executor.submit(proceed, place, self._fit, len(log) - 1, log[-1])

@@ -17,7 +17,7 @@ LONG = 10.0  # times the average squared length of a step in standard errors; fo
 
 
 @dataclass(frozen=True)
-class Point(Sums):
+class Expansion(Sums):
     """The objective at (R, θ), and its derivatives by R.
 
     Attributes
@@ -126,7 +126,7 @@ class Partition:
         scaled = np.minimum(self.theta * np.exp(-log_factor)[self.scale.annotators], self.cap)
         self.theta = np.where(self.theta < self.cap, scaled, self.theta)
 
-    def expand(self, R: Floats, multiplier: Floats, *, exact: bool) -> Point:
+    def expand(self, R: Floats, multiplier: Floats, *, exact: bool) -> Expansion:
         """Return value and derivatives at (R, θ).
 
         Parameters
@@ -136,7 +136,7 @@ class Partition:
         """
         point = self.likelihood.expand(R, self.theta, exact=exact, out=self._cross)
         self.arrow = Arrow(self.likelihood, self.scale, point, self.theta, multiplier if exact else None)
-        return Point(point.value, self.arrow.violation, point.gradient_scores, point.stiffness)
+        return Expansion(point.value, self.arrow.violation, point.gradient_scores, point.stiffness)
 
     def eliminate(self, *, products: bool = True) -> Eliminated:
         """Return the sums over all annotators at the last point, where a step begins; `product` is 0 unless asked."""

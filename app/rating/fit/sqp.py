@@ -11,7 +11,7 @@ from app.rating.arrays import Floats, sum_by
 from app.rating.errors import NotConvergedError
 from app.rating.fit.arrow import Block, Eliminated, constrain
 from app.rating.fit.likelihood import laplacian
-from app.rating.fit.partition import Partition, Point
+from app.rating.fit.partition import Expansion, Partition
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.scale import WIDTH
 from app.rating.threads import one_blas_thread
@@ -141,8 +141,8 @@ def _failure(what: str, iteration: int, R: Floats, partitions: Partitions) -> No
 
 
 def _search(
-    partitions: Partitions, point: Point, R: Floats, step: Step, penalty: float, *, exact: bool
-) -> tuple[Floats, Point] | None:
+    partitions: Partitions, point: Expansion, R: Floats, step: Step, penalty: float, *, exact: bool
+) -> tuple[Floats, Expansion] | None:
     """Backtrack until the merit function decreases enough; None where it never does."""
     away = float(np.abs(point.violation).sum())
     merit, slope = point.value + penalty * away, min(step.slope - penalty * away, 0.0)
@@ -162,7 +162,7 @@ def _search(
     return None
 
 
-def solve_quadratic(partitions: Partitions, point: Point, product: Floats | None = None) -> Step | None:
+def solve_quadratic(partitions: Partitions, point: Expansion, product: Floats | None = None) -> Step | None:
     """Minimise the quadratic model of the objective at a point, on the linearised constraint and below the cap.
 
     A primal-dual active set finds the abilities that the cap holds: solve with those held now, hold those that the step
@@ -199,7 +199,7 @@ def solve_quadratic(partitions: Partitions, point: Point, product: Floats | None
     return None
 
 
-def _solve(partitions: Partitions, point: Point, A: Floats, system: Eliminated) -> tuple[Floats, Floats] | None:
+def _solve(partitions: Partitions, point: Expansion, A: Floats, system: Eliminated) -> tuple[Floats, Floats] | None:
     """Return the step of the scores and the multipliers; None without a positive definite system."""
     if not np.all((system.free > 0.0) & (system.size > 0.0)):
         return None

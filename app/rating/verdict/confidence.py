@@ -7,7 +7,7 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.compiled import compiled
-from app.rating.settings import DecisionRule
+from app.rating.settings import VerdictRule
 from app.rating.threads import one_blas_thread
 from app.rating.uncertainty.bounds import unscored_bounds
 from app.rating.verdict.joint import (
@@ -22,7 +22,7 @@ from app.rating.verdict.joint import (
 )
 from app.rating.verdict.order import (
     TUNED_TO,
-    Decision,
+    LeadersVerdict,
     Unscored,
     decide,
     equality_cost,
@@ -63,8 +63,8 @@ def more_votes(votes: float) -> Floats:
     return np.geomspace(FEWEST * votes, MOST * votes, STEPS)
 
 
-def forecast_decisions(
-    joint: JointScores, growth: Growth, most: int, rule: DecisionRule, *,
+def forecast_verdicts(
+    joint: JointScores, growth: Growth, most: int, rule: VerdictRule, *,
     contenders: Mask | None = None, paths: int = PATHS,
 ) -> Floats:  # fmt: skip
     """Forecast how many more votes make the verdict on the best k "decided" or "equal", for k = 1 … most.
@@ -128,7 +128,7 @@ def forecast_pairs(
 
     Notes
     -----
-    As `forecast_decisions`, with the information on the pair growing in proportion: 1/v(m) = (1 + g m/votes)/v, g such
+    As `forecast_verdicts`, with the information on the pair growing in proportion: 1/v(m) = (1 + g m/votes)/v, g such
     that v(votes) is as given.
     """
     growth = np.maximum((errors / np.maximum(doubled, np.finfo(float).tiny)) ** 2 - 1.0, 0.0)
@@ -219,9 +219,9 @@ class Confidence:
     forecasts: Floats
     votes: float
     unscored: Unscored
-    rule: DecisionRule
+    rule: VerdictRule
 
-    def decide(self, k: int) -> Decision:
+    def decide(self, k: int) -> LeadersVerdict:
         """Say whether the best k are decided.
 
         Raises
@@ -232,7 +232,7 @@ class Confidence:
         return decide(self.joint, k, self.rule, self.unscored)
 
 
-def measure_confidence(rating: Rating, rule: DecisionRule, design: Floats | None = None) -> Confidence | None:
+def measure_confidence(rating: Rating, rule: VerdictRule, design: Floats | None = None) -> Confidence | None:
     """Return how sure the order of the largest component is. Provisional models are left out.
 
     None without intervals, and with fewer than 2 or more than 500 ranked models with a score.
@@ -252,12 +252,12 @@ def measure_confidence(rating: Rating, rule: DecisionRule, design: Floats | None
         most = min(MOST_RANKS, n)
         within = rank_probabilities(joint, most)
         contenders = (within[:, -1] > 0.0) | (np.arange(n) <= most)
-        forecasts = forecast_decisions(joint, growth, min(most, n - 1), rule, contenders=contenders)
+        forecasts = forecast_verdicts(joint, growth, min(most, n - 1), rule, contenders=contenders)
         doubled = growth.errors(growth.votes)
     return Confidence(joint, doubled, within, forecasts, growth.votes, _bound_unscored(rating, rule, most, n), rule)
 
 
-def _bound_unscored(rating: Rating, rule: DecisionRule, most: int, n: int) -> Unscored:
+def _bound_unscored(rating: Rating, rule: VerdictRule, most: int, n: int) -> Unscored:
     """Bound the models of the largest component that have no score, at every look together.
 
     The probability under a score s that a model lost all its battles is a test martingale's inverse: 1/P starts at 1,

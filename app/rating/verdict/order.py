@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from app.rating.arrays import Floats, Mask
-from app.rating.settings import DecisionRule
+from app.rating.settings import VerdictRule
 from app.rating.verdict.joint import JointScores, widen
 
 Verdict = Literal["decided", "not-yet", "equal"]
@@ -16,7 +16,7 @@ TUNED_TO = 50.0
 
 
 @dataclass(frozen=True)
-class Decision:
+class LeadersVerdict:
     """Whether the best k models are known, and what each pair across the border says; pairs have shape (k, n − k).
 
     Attributes
@@ -70,7 +70,7 @@ class Unscored:
 NONE = Unscored()
 
 
-def decide(joint: JointScores, k: int, rule: DecisionRule, unscored: Unscored = NONE) -> Decision:
+def decide(joint: JointScores, k: int, rule: VerdictRule, unscored: Unscored = NONE) -> LeadersVerdict:
     """Say whether the best k models are decided, with an error rate that holds over all refits together.
 
     Parameters
@@ -104,10 +104,10 @@ def decide(joint: JointScores, k: int, rule: DecisionRule, unscored: Unscored = 
     verdict: Verdict = "not-yet"
     if (above | equal).all() and not may_lead:
         verdict = "decided" if above.all() else "equal"
-    return Decision(k, verdict, gap, half, above, equal, may_lead)
+    return LeadersVerdict(k, verdict, gap, half, above, equal, may_lead)
 
 
-def _floor(joint: JointScores, k: int, rule: DecisionRule, n: int) -> float:
+def _floor(joint: JointScores, k: int, rule: VerdictRule, n: int) -> float:
     """Return what the best k ever fall below with half the error probability of their pairs with unscored models."""
     errors = np.sqrt(np.diag(joint.covariance)[:k])
     alpha = (1.0 - rule.confidence) / (k * (n - k))
@@ -115,7 +115,7 @@ def _floor(joint: JointScores, k: int, rule: DecisionRule, n: int) -> float:
     return float((joint.score[:k] - half).min())
 
 
-def unscored_level(rule: DecisionRule, most: int, n: int) -> float:
+def unscored_level(rule: VerdictRule, most: int, n: int) -> float:
     """Return with which probability a bound on an unscored model may ever be wrong, for verdicts on k = 1 … most.
 
     It is half of what a pair across the border has where there are most of them; the other half is for the score of the
@@ -129,12 +129,12 @@ def unscored_level(rule: DecisionRule, most: int, n: int) -> float:
     return (1.0 - rule.confidence) / (2.0 * pairs)
 
 
-def order_cost(rule: DecisionRule, k: int, n: int) -> float:
+def order_cost(rule: VerdictRule, k: int, n: int) -> float:
     """Return the cost of the statement that a model is above another, for each pair across the border of the best k."""
     return one_sided_cost((1.0 - rule.confidence) / (k * (n - k)))
 
 
-def equality_cost(rule: DecisionRule, n: int) -> float:
+def equality_cost(rule: VerdictRule, n: int) -> float:
     """Return the cost of the statement that two of n models are within the margin."""
     return two_sided_cost((1.0 - rule.confidence) / (n * (n - 1) / 2))
 

@@ -78,28 +78,28 @@ FIGURES = tuple(
 
 def model_rows(rating: Rating, names: list[str]) -> list[ModelRow]:
     """Return the models with counted votes, component by component, best first."""
-    board = rating.models
+    models = rating.models
     rows = [
         ModelRow(
             model=names[i],
-            score=finite(board.score[i]),
-            se=finite(board.se[i]),
-            lower=finite(board.lower[i]),
-            upper=finite(board.upper[i]),
-            rank=int(board.rank[i]),
-            best_rank=int(board.best_rank[i]),
-            worst_rank=int(board.worst_rank[i]),
-            rank_set_best=int(board.rank_set_best[i]) or None,
-            rank_set_worst=int(board.rank_set_worst[i]) or None,
-            class_rank=int(board.class_rank[i]) or None,
-            votes=count(board.votes[i]),
-            wins=count(board.wins[i]),
-            ties=count(board.ties[i]),
-            losses=count(board.losses[i]),
-            component=int(board.component[i]),
-            identified=bool(board.identified[i]),
+            score=finite(models.score[i]),
+            se=finite(models.se[i]),
+            lower=finite(models.lower[i]),
+            upper=finite(models.upper[i]),
+            rank=int(models.rank[i]),
+            best_rank=int(models.best_rank[i]),
+            worst_rank=int(models.worst_rank[i]),
+            rank_set_best=int(models.rank_set_best[i]) or None,
+            rank_set_worst=int(models.rank_set_worst[i]) or None,
+            class_rank=int(models.class_rank[i]) or None,
+            votes=count(models.votes[i]),
+            wins=count(models.wins[i]),
+            ties=count(models.ties[i]),
+            losses=count(models.losses[i]),
+            component=int(models.component[i]),
+            identified=bool(models.identified[i]),
         )
-        for i in np.flatnonzero(board.votes > 0)
+        for i in np.flatnonzero(models.votes > 0)
     ]
     return sorted(rows, key=lambda row: (row["component"], row["rank"], row["model"]))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.rating.arrays import Floats, Indices, Mask
 from app.rating.detection.evidence import Evidence
 from app.rating.sampling.pair_weights import PairWeights
-from app.rating.settings import DecisionRule, LoopSettings, SamplingSettings
+from app.rating.settings import LoopSettings, SamplingSettings, VerdictRule
 from app.rating.uncertainty.results import AnnotatorEstimates, Diagnostics, ModelEstimates, RatingNotice
 from app.rating.verdict.confidence import Confidence
 from app.rating.votes.cells import Cells, aggregate
@@ -63,7 +63,7 @@ class FitInput:
     tag_bits: NDArray[np.int32] | None = None
     unoffered: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    decision_rule: DecisionRule = field(default_factory=DecisionRule)
+    decision_rule: VerdictRule = field(default_factory=VerdictRule)
 
     def cells(self, votes: Mask | None = None) -> Cells:
         """Return the votes as cells: all of them, or those that a mask of shape (n_votes,) picks."""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.rating.arrays import Floats
-from app.rating.detection.drift import ABILITIES, Drift, find_drift
+from app.rating.detection.drift import ABILITIES, AbilityChange, find_drift
 from app.rating.simulation.parallel import Progress, map_seeds
 from app.rating.simulation.worlds import NATURAL_PER_ELO, draw_pairs
 from stable_arena_lab.spread import mean_or_none, sd_or_none
@@ -159,5 +159,5 @@ def _watch_place(place: int, *, watches: Sequence[Watch], seeds: Sequence[int]) 
 
 
 def _weigh(log_likelihood: Floats) -> tuple[float, float]:
-    drift: Drift | None = find_drift(log_likelihood)
+    drift: AbilityChange | None = find_drift(log_likelihood)
     return (0.0, np.nan) if drift is None else (drift.log_ratio, drift.votes_before / len(log_likelihood))

@@ -12,7 +12,7 @@ import vl_convert
 from scipy.special import expit
 
 from app.rating.errors import VotesError
-from app.rating.settings import DecisionRule
+from app.rating.settings import VerdictRule
 from app.rating.uncertainty.ranks import pairwise_confidence, simultaneous_ranks
 from stable_arena import AmElo, BradleyTerry, Elo, read_votes
 
@@ -232,4 +232,4 @@ def test_whether_the_votes_are_enough(votes: pl.DataFrame, am_elo: AmElo) -> Non
     with pytest.raises(ValueError, match="needs intervals"):
         AmElo(interval="none").fit(votes).decided()
     with pytest.raises(ValueError, match="confidence must lie"):
-        DecisionRule(confidence=1.0)
+        VerdictRule(confidence=1.0)

@@ -131,7 +131,7 @@ def test_partitions_of_dead_fits_are_dropped(remote_cells: Cells, monkeypatch: p
         executors = Executors([pool], worth=1)
         parts = RemoteParts(executors, [dict])
         parts.run([module.Message(len, (), {})])
-        assert list(module._held) == [module.Place(executors.driver, 0)] != [left]
+        assert list(module._held) == [module.PartitionKey(executors.driver, 0)] != [left]
         parts.close()
     assert module._held == {}
 
@@ -175,5 +175,5 @@ def test_a_driver_forgets_its_own_partitions_alone() -> None:
         parts, others = RemoteParts(one, [dict]), RemoteParts(other, [dict])
         assert parts.run([module.Message(len, (), {})]) == others.run([module.Message(len, (), {})]) == [0]
         parts.close()
-        assert list(module._held) == [module.Place(other.driver, 0)]
+        assert list(module._held) == [module.PartitionKey(other.driver, 0)]
         others.close()

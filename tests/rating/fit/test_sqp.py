@@ -12,7 +12,7 @@ from app.rating.errors import NotConvergedError
 from app.rating.fit import sqp
 from app.rating.fit.am_elo import fit_am_elo
 from app.rating.fit.likelihood import Likelihood, laplacian
-from app.rating.fit.partition import Partition, Point
+from app.rating.fit.partition import Expansion, Partition
 from app.rating.fit.partitions import Partitions
 from app.rating.fit.scale import find_scale
 from app.rating.settings import LEAST_CAP, LoopSettings
@@ -187,7 +187,7 @@ def test_the_last_step_takes_the_products_of_the_one_before(monkeypatch: pytest.
     """They are the most expensive sum, and the optimum is the same."""
     cells, known, solve_quadratic = crowd(0, spread=0.4), list[bool](), sqp.solve_quadratic
 
-    def watched(partitions: Partitions, point: Point, product: np.ndarray | None) -> sqp.Step | None:
+    def watched(partitions: Partitions, point: Expansion, product: np.ndarray | None) -> sqp.Step | None:
         known.append(product is not None)
         return solve_quadratic(partitions, point, product)
 

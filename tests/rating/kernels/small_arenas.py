@@ -23,7 +23,7 @@ from app.rating.fit.abilities import profile_abilities
 from app.rating.fit.elo import fit_elo
 from app.rating.fit.kernels import update_abilities
 from app.rating.fit.rows import CellRows, count_following
-from app.rating.settings import DecisionRule, LoopSettings
+from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty.influence import find_influence, leave_annotators_out
 from app.rating.verdict import fewest
 from app.rating.verdict.confidence import measure_confidence
@@ -115,7 +115,7 @@ def am_elo() -> Numbers:
     of_slice = fit_slice(cells.where(cells.model_a < 3), hold_abilities(rating, SETTINGS), SETTINGS)
     influence = find_influence(rating)
     fragility = find_fragility(rating, influence)
-    confidence = measure_confidence(rating, DecisionRule())
+    confidence = measure_confidence(rating, VerdictRule())
     assert confidence is not None
     return [
         rating.models.score, rating.models.se, rating.annotators.ability, rating.annotators.se, of_slice.scores(),

@@ -5,9 +5,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from app.rating.simulation.policy_comparison import PolicyRow, compare_policies, summarise
 from app.rating.simulation.pooled_arena import pooled_arena, simulated_arena
-from app.rating.simulation.votes_needed import COMPARED, VotesNeeded, count_votes, coval
+from app.rating.simulation.votes_needed import (
+    COMPARED,
+    PolicyRow,
+    VotesNeeded,
+    compare_policies,
+    count_votes,
+    coval,
+    summarise,
+)
 from app.rating.simulation.worlds import NATURAL_PER_ELO, World
 
 

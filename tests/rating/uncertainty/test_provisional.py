@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.rating.settings import DecisionRule, LoopSettings
+from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.uncertainty import models
 from app.rating.uncertainty.models import find_provisional
 from app.rating.verdict.confidence import measure_confidence
@@ -46,4 +46,4 @@ def test_where_at_most_one_model_is_ranked_no_order_is_forecast(cells: Cells) ->
     votes = aggregate(*np.array([[0, 1] * 6, [0] * 12, [1] * 12]), [1.0, 0.0] * 6, n_annotators=2, n_models=2)
     rating = run_round(votes, LoopSettings(min_votes=0, min_model_votes=13))
     assert rating.models.provisional.all()
-    assert measure_confidence(rating, DecisionRule()) is None
+    assert measure_confidence(rating, VerdictRule()) is None

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 
 from app.rating.fit.scale import ELO_PER_NATURAL
-from app.rating.settings import DecisionRule, LoopSettings
+from app.rating.settings import LoopSettings, VerdictRule
 from app.rating.simulation.worlds import SimulatedVotes, simulate_votes
 from app.rating.verdict.confidence import (
     FEWEST,
@@ -15,8 +15,8 @@ from app.rating.verdict.confidence import (
     STEPS,
     Confidence,
     find_first_settled,
-    forecast_decisions,
     forecast_pairs,
+    forecast_verdicts,
     measure_confidence,
     more_votes,
 )
@@ -26,7 +26,7 @@ from app.rating.verdict.rating import Rating, estimate
 from app.rating.votes.cells import Cells
 from tests.fixtures.joint_scores import joint_of
 
-RULE = DecisionRule(margin=5.0)
+RULE = VerdictRule(margin=5.0)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_the_first_step_is_that_of_the_definition() -> None:
     scores = generator.normal(0, 40, (steps, paths, n)).cumsum(axis=0)
     variances = [np.diag(generator.uniform(20, 400, n)) / (step + 1) for step in range(steps)]
     errors = np.stack([joint_of([0.0] * n, variance).errors for variance in variances])
-    first, rule = np.full((n - 1, paths), steps), DecisionRule(0.95, 30.0)
+    first, rule = np.full((n - 1, paths), steps), VerdictRule(0.95, 30.0)
     of_order, of_equality = np.array([order_cost(rule, k, n) for k in range(1, n)]), equality_cost(rule, n)
     find_first_settled(scores, np.argsort(-scores, axis=2), errors, TUNED_TO, of_order, of_equality, 30.0, first)
     for path in range(paths):
@@ -106,7 +106,7 @@ def test_a_forecast_is_the_distribution_of_what_comes() -> None:
     """Two models: scores that move as they will, vote by vote, drawn apart from the forecast."""
     joint, costs = joint_of([12.0, 0.0], np.eye(2) * 18.0), (order_cost(RULE, 1, 2), equality_cost(RULE, 2))
     growth = Growth(np.array([[3.0], [-3.0]]), np.array([1e-3]), 1000.0)
-    forecast = forecast_decisions(joint, growth, 1, RULE, paths=2000)[0]
+    forecast = forecast_verdicts(joint, growth, 1, RULE, paths=2000)[0]
     generator, ahead = np.random.default_rng(11), more_votes(1000.0)
     left = 1 / (1 + 1e-3 * ahead)
     moves = np.sqrt(np.diff(1 - left, prepend=0.0)) * generator.standard_normal((2000, STEPS)) * 6.0
@@ -130,10 +130,10 @@ def test_a_forecast_is_the_distribution_of_what_comes() -> None:
 def test_what_is_decided_needs_the_fewest_and_what_is_even_the_most() -> None:
     growth = Growth(np.array([[1.0], [-1.0]]), np.array([1e-3]), 1000.0)
     decided = joint_of([900.0, 0.0], np.eye(2) * 2.0)
-    assert forecast_decisions(decided, growth, 1, RULE).tolist() == [[FEWEST * 1000.0] * 3]
+    assert forecast_verdicts(decided, growth, 1, RULE).tolist() == [[FEWEST * 1000.0] * 3]
     even = Growth(np.array([[300.0], [-300.0]]), np.array([1e-6]), 1000.0)
     unknown = joint_of([0.0, 0.0], np.eye(2) * 2.0 * 300**2)
-    assert forecast_decisions(unknown, even, 1, RULE).tolist() == [[np.inf] * 3]
+    assert forecast_verdicts(unknown, even, 1, RULE).tolist() == [[np.inf] * 3]
     never = forecast_pairs(
         np.array([5.0]), np.array([50.0]), np.array([50.0]), np.array([np.inf]),
         votes=100.0, costs=(6.0, 6.0), margin=1.0, paths=PATHS,

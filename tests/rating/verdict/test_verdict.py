@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from app.rating.settings import DecisionRule
+from app.rating.settings import VerdictRule
 from app.rating.verdict.joint import JointScores, widen, widenings
 from app.rating.verdict.order import (
     TUNED_TO,
-    Decision,
+    LeadersVerdict,
     Unscored,
     decide,
     one_sided_cost,
@@ -20,7 +20,7 @@ from app.rating.verdict.order import (
 from tests.fixtures.joint_scores import joint_of
 
 
-def naive_verdict(joint: JointScores, k: int, rule: DecisionRule) -> str:
+def naive_verdict(joint: JointScores, k: int, rule: VerdictRule) -> str:
     """The definition, pair by pair."""
     n, alpha = len(joint.score), 1 - rule.confidence
     decided = settled = True
@@ -40,7 +40,7 @@ def naive_verdict(joint: JointScores, k: int, rule: DecisionRule) -> str:
 
 def test_the_verdict_is_its_definition() -> None:
     generator = np.random.default_rng(0)
-    rule, seen = DecisionRule(0.9, 40.0), set()
+    rule, seen = VerdictRule(0.9, 40.0), set()
     for _ in range(200):
         n = int(generator.integers(2, 7))
         root = generator.standard_normal((n, n)) * generator.choice([1.0, 3.0, 10.0])
@@ -56,21 +56,21 @@ def test_the_verdict_is_its_definition() -> None:
 def test_shared_errors_do_not_count() -> None:
     """Two scores whose errors are nearly the same are told apart, however wide their own intervals are."""
     shared = np.full((2, 2), 90.0**2) + np.eye(2)
-    assert decide(joint_of([1010.0, 1000.0], shared), 1, DecisionRule(margin=0.0)).verdict == "decided"
+    assert decide(joint_of([1010.0, 1000.0], shared), 1, VerdictRule(margin=0.0)).verdict == "decided"
     apart = np.eye(2) * (90.0**2 + 1)
-    assert decide(joint_of([1010.0, 1000.0], apart), 1, DecisionRule(margin=0.0)).verdict == "not-yet"
+    assert decide(joint_of([1010.0, 1000.0], apart), 1, VerdictRule(margin=0.0)).verdict == "not-yet"
 
 
 def test_models_without_a_score_leave_it_open() -> None:
     joint = joint_of([2000.0, 1000.0], np.eye(2))
-    assert decide(joint, 1, DecisionRule()).verdict == "decided"
+    assert decide(joint, 1, VerdictRule()).verdict == "decided"
     for ceiling, verdict in ((math.inf, "not-yet"), (2000.0, "not-yet"), (1500.0, "decided"), (-math.inf, "decided")):
-        found = decide(joint, 1, DecisionRule(), Unscored(1, ceiling))
+        found = decide(joint, 1, VerdictRule(), Unscored(1, ceiling))
         assert (found.verdict, found.unscored_may_lead) == (verdict, verdict == "not-yet")
 
 
 def test_the_bound_of_a_model_that_only_lost_is_as_strict_as_all_its_pairs_need() -> None:
-    rule = DecisionRule(confidence=0.9)
+    rule = VerdictRule(confidence=0.9)
     assert unscored_level(rule, 1, 10) == pytest.approx(0.1 / (2 * 9))
     assert unscored_level(rule, 9, 10) == pytest.approx(0.1 / (2 * 25))
     widest = decide(joint_of([20.0, 0.0], np.eye(2) * 25.0), 1, rule, Unscored(1, -math.inf))
@@ -80,7 +80,7 @@ def test_the_bound_of_a_model_that_only_lost_is_as_strict_as_all_its_pairs_need(
 def test_pairs_without_an_error_are_never_certain() -> None:
     """An error of 0 says that too few annotators voted, not that the difference is known."""
     joint = joint_of([2000.0, 1000.0], np.ones((2, 2)))
-    found = decide(joint, 1, DecisionRule(margin=1000.0))
+    found = decide(joint, 1, VerdictRule(margin=1000.0))
     assert found.verdict == "not-yet"
     assert found.open.all()
 
@@ -88,12 +88,12 @@ def test_pairs_without_an_error_are_never_certain() -> None:
 @pytest.mark.parametrize("k", [0, 2, 3])
 def test_k_is_below_the_number_of_models(k: int) -> None:
     with pytest.raises(ValueError, match="k must be from 1 to 1"):
-        decide(joint_of([1.0, 0.0], np.eye(2)), k, DecisionRule())
+        decide(joint_of([1.0, 0.0], np.eye(2)), k, VerdictRule())
 
 
 def test_few_degrees_of_freedom_ask_for_more() -> None:
     covariance, score = np.eye(3) * 100.0, [1080.0, 1000.0, 1000.0]
-    verdicts = [decide(joint_of(score, covariance, freedom), 1, DecisionRule()).verdict for freedom in (5.0, np.inf)]
+    verdicts = [decide(joint_of(score, covariance, freedom), 1, VerdictRule()).verdict for freedom in (5.0, np.inf)]
     assert verdicts == ["not-yet", "decided"]
     multiple = np.array([1.96, 4.5])
     np.testing.assert_allclose(widen(multiple, np.array(7.0)), t.isf(norm.sf(multiple), 7), rtol=1e-9)
@@ -130,5 +130,5 @@ def test_one_side_costs_less_than_two_and_never_too_little() -> None:
 
 
 def test_a_decision_counts_its_open_pairs() -> None:
-    found: Decision = decide(joint_of([1100.0, 1090.0, 0.0], np.eye(3) * 16), 1, DecisionRule())
+    found: LeadersVerdict = decide(joint_of([1100.0, 1090.0, 0.0], np.eye(3) * 16), 1, VerdictRule())
     assert found.open.tolist() == [[True, False]]
