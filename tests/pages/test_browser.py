@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.fixtures.browser import NewPage, PageProblems, assert_accessible, assert_fits_phone, layout_shift
+from tests.fixtures.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -62,8 +63,7 @@ def test_content_that_moves_is_noticed(page: Page) -> None:
     serve_instead(page, "<p>text</p><p>more</p>")
     before = layout_shift(page)
     page.evaluate("document.body.prepend(document.createElement('textarea'))")
-    page.wait_for_function("window.layoutShift > 0")
-    assert layout_shift(page) > before
+    wait_until(lambda: layout_shift(page) > before)
 
 
 def test_a_page_works_without_scripts(new_page: NewPage, page_without_scripts: Page) -> None:

@@ -62,7 +62,7 @@ def test_the_table_of_win_rates_scrolls_by_keyboard(page: Page) -> None:
     region = page.get_by_role("region", name="Observed win rates")
     region.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('.scroll').scrollLeft > 0")
+    wait_until(lambda: page.evaluate("document.querySelector('.scroll').scrollLeft > 0"))
     first = page.locator(".heat tbody th").first
     assert first.bounding_box()["x"] >= region.bounding_box()["x"], "the models' names stay in view"  # type: ignore[index]
 
