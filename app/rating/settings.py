@@ -14,9 +14,9 @@ FlagRule = Literal["threshold", "evidence"]
 PairPolicy = Literal["uniform", "balanced", "lmarena", "information", "top_k", "mixed"]
 
 LEAST_CAP = 1.1
-EVIDENCE_TESTS = ("coin", "contrary", "equal", "follower", "favour", "against", "mimic", "side")
+EVIDENCE_TESTS = ("coin", "equal", "follower", "favour", "against", "side")
 """The tests on annotators' votes; docs/laboratory-attacks.md has their error rates."""
-TASTE_TESTS = ("favour", "against", "mimic")
+TASTE_TESTS = ("favour", "against")
 """The tests about a model. They flag and never exclude: an opinion of a model is for a reviewer to judge."""
 EVIDENCE_RATIO = 100.0
 

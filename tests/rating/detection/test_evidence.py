@@ -61,10 +61,10 @@ def test_the_honest_are_left_alone(variety: str) -> None:
     ("strategy", "test"),
     [
         ("coin", "coin"),
-        ("paper-random", "contrary"),
-        ("flip", "contrary"),
+        ("paper-random", "coin"),
+        ("flip", "coin"),
         ("equal", "equal"),
-        ("mimic", "mimic"),
+        ("mimic", "favour"),
         ("target-only", "favour"),
         ("always-left", "side"),
     ],
