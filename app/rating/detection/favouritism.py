@@ -117,8 +117,8 @@ def find_favouritism(cells: Cells, R: Floats, null_model: NullModel, lean: Float
     log_weight = log_sum_exp(null_model.log_weight)
     map_parts(
         lambda part: compare_models(
-            *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R, lean, ABILITY[FIRST_HONEST:], log_weight,
-            null_model.tie_propensity, begin, model, likelihood,
+            *part, rows.starts, cells.model_a, cells.model_b, win, cells.ties, loss, R, lean,
+            ABILITY[FIRST_HONEST:], log_weight, null_model.tie_propensity, begin, model, likelihood,
         ),
         rows.parts,
     )  # fmt: skip

@@ -135,7 +135,7 @@ def test_evidence_finds_annotators_that_ability_does_not() -> None:
     assert (people.standing[~mimics] == "active").mean() > 0.95
     assert (people.rule[people.standing == "active"] == "").all()
     rest = run_round(cells.where(~excluded[cells.annotator]), LoopSettings(exclude=True)).models
-    np.testing.assert_allclose(rating.models.score, rest.score, atol=4.0)  # without them other groups are weighed
+    np.testing.assert_allclose(rating.models.score, rest.score, atol=5.0)  # without them other groups are weighed
 
 
 def test_a_taste_flags_and_never_excludes() -> None:
