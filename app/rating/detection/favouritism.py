@@ -7,9 +7,10 @@ import numpy as np
 
 from app.rating.arrays import Floats, Indices, Ints, Mask, log_sum_exp
 from app.rating.compiled import compiled
-from app.rating.detection.null_model import ABILITY, EVEN_ODDS, FIRST_HONEST, NullModel
+from app.rating.detection.null_model import ABILITY, FIRST_HONEST, NullModel
 from app.rating.fit.rows import CellRows
 from app.rating.fit.scale import ELO_PER_NATURAL
+from app.rating.settings import EVEN_ODDS
 from app.rating.threads import map_parts
 from app.rating.votes.cells import Cells
 

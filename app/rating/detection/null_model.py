@@ -9,6 +9,7 @@ from app.rating.arrays import Floats, Mask, log_sum_exp, sum_by
 from app.rating.detection.mixture import BEHAVIOURS, Nodes, Table, add_annotators, fit_mixture
 from app.rating.detection.spread import NO_SPREAD, Spread
 from app.rating.fit.rows import CellRows
+from app.rating.settings import EVEN_ODDS
 from app.rating.threads import map_parts, one_blas_thread, split
 from app.rating.votes.cells import Cells
 
@@ -26,7 +27,6 @@ STRICTNESS = 8.0  # ability of an annotator who follows the ranking: undecided o
 FOLLOWS, TIES_ANYWAY = 0.95, 0.01
 CELLS_WORTH_A_THREAD = 50_000
 UNUSUAL = 1e-3  # share of annotators who may have any tie propensity
-EVEN_ODDS = 100.0  # the ratio of a test where a behaviour is as likely as not: as if one annotator in 100 had it
 
 
 @dataclass(frozen=True)

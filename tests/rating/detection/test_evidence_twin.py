@@ -34,7 +34,6 @@ from app.rating.detection.null_model import (
     COIN,
     CONTRARY,
     EQUAL,
-    EVEN_ODDS,
     FIRST_HONEST,
     LOG_ABILITY,
     TIE_PROPENSITY,
@@ -45,7 +44,7 @@ from app.rating.detection.null_model import (
 )
 from app.rating.detection.sided_cells import SidedCells
 from app.rating.detection.spread import Spread
-from app.rating.settings import EVIDENCE_TESTS
+from app.rating.settings import EVEN_ODDS, EVIDENCE_TESTS
 from app.rating.simulation.worlds import NATURAL_PER_ELO
 from app.rating.votes.cells import Cells
 from stable_arena_lab.attacks.arena import Setup, draw_arena
