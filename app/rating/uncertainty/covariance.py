@@ -105,8 +105,8 @@ def covariance(
     Bread: the Schur complement of the observed information on the constraint of the published unit, abilities at the
     cap held; clustered, with the weights of votes that follow the abilities. Meat: the gradient by the scores of each
     cluster or vote, less the share of its ability, scaled up where a cluster supplies much of the information on a
-    model (`app.rating.uncertainty.clusters`); of a cluster also its part of the unit's equation
-    (`app.rating.uncertainty.clusters`). Derivations: docs/math.md, "Uncertainty".
+    model; of a cluster also its part of the unit's equation (`app.rating.uncertainty.clusters` has both). Derivations:
+    docs/math/uncertainty.md, "Intervals".
 
     References
     ----------
