@@ -2,10 +2,9 @@
 
 from fastapi import Depends, FastAPI
 
+from app.admin import endpoints as admin
 from app.annotators import endpoints as annotators
 from app.api.dependencies import require_json
-from app.audit import endpoints as audit
-from app.auth import endpoints as auth
 from app.battles import endpoints as battles
 from app.battles.schemas import NewBattle
 from app.exports import endpoints as exports
@@ -66,10 +65,10 @@ def install_routes(app: FastAPI) -> None:
         own.router,  # before annotators: the key of an annotator may be `me`, who then has to be given by id
         annotators.router,
         review.router,  # after annotators, for the same reason
-        audit.router,
+        admin.audit_router,
         policy.router,
         review.policy_router,
-        auth.router,
+        admin.keys_router,
         exports.router,
         webhooks.router,
     ):
