@@ -209,7 +209,7 @@ def _anchor(text: str | None) -> tuple[str, float] | None:
 
 def _read(file: Path, options: ReadOptions, share: Callable[[float], None] | None) -> VoteFile:
     own = replace(options, annotator_prefix=prefix_of(options.annotator_prefix, file))
-    return read_vote_file(file, options=own, progress=share)
+    return read_vote_file(file, own, progress=share)
 
 
 def _refusal(votes: VoteFile) -> BadInputError:

@@ -43,7 +43,7 @@ class ReadOptions:
     ----------
     schema : name of the format; by default the first of `SCHEMAS` that fits the columns.
     annotator_column : the column with the annotator; by default the first known one.
-    pooled : treat all votes as those of one annotator.
+    pool_annotators : treat all votes as those of one annotator.
     columns : columns with other names, `winner=Label,model_a=First`; see `read_columns`.
     annotator_prefix : put before the name of every annotator, so that those of two studies stay apart.
     dates : the order of day and month in dates such as 03/25/2026; by default what the file shows.
@@ -51,7 +51,7 @@ class ReadOptions:
 
     schema: str | None = None
     annotator_column: str | None = None
-    pooled: bool = False
+    pool_annotators: bool = False
     columns: str | None = None
     annotator_prefix: str = ""
     dates: DayOrder | None = None
@@ -87,7 +87,7 @@ class VoteReader:
                 kind=self._source.kind,
                 name=options.schema,
                 annotator_column=options.annotator_column,
-                pooled=options.pooled,
+                pooled=options.pool_annotators,
                 renamed=read_columns(options.columns) if options.columns else None,
             )
         except ColumnsError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import read_vote_file
+from app.imports.formats import ReadOptions, read_vote_file
 
 Write = Callable[[str, str | bytes], Path]
 VOTE = {"annotator": "k", "model_a": "a", "model_b": "b", "winner": "tie"}
@@ -90,7 +90,9 @@ def test_a_name_given_twice_is_a_fault_of_its_line(write: Write, record: str, na
 def test_a_name_given_twice_is_no_missing_vote(write: Write) -> None:
     vote = {"model_a": "a", "model_b": "b", "primary_intent": "x", "judge": "k"}
     twice = json.dumps(vote)[:-1] + ', "winner": "tie", "winner": null}\n'
-    file = read_vote_file(write("v.jsonl", json.dumps({**vote, "winner": None}) + "\n" + twice), schema="search-arena")
+    file = read_vote_file(
+        write("v.jsonl", json.dumps({**vote, "winner": None}) + "\n" + twice), ReadOptions("search-arena")
+    )
     assert ([fault.pointer for fault in file.faults], file.skipped) == (["line 2"], 1)
 
 

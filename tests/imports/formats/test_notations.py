@@ -78,11 +78,11 @@ def test_a_list_that_is_none(write: Write, content: str, said: str) -> None:
 def test_other_names_of_columns_and_words(write: Write) -> None:
     path = write("v.csv", "User;First, shown;Second;Label\nu;a;b;A\nu;a;b; Right\nu;a;b;b\nu;A;B;B\nu;a;b;Draw\n")
     columns = "winner=Label,model_a=First, shown,model_b=Second,annotator=User"
-    file = read_vote_file(path, options=ReadOptions(columns=columns, annotator_prefix="study 1/"))
+    file = read_vote_file(path, ReadOptions(columns=columns, annotator_prefix="study 1/"))
     assert file.frame["outcome"].to_list() == [0, 1, 1, 1, 2]
     assert file.frame["annotator"].unique().to_list() == ["study 1/u"]
     with pytest.raises(BadInputError, match=r"Other .*--columns"):
-        read_vote_file(path, columns=columns.replace("Label", "Other"))
+        read_vote_file(path, ReadOptions(columns=columns.replace("Label", "Other")))
     for wrong in ("winner", "winner=", "colour=Label", "winner=a,winner=b", ""):
         with pytest.raises(BadInputError, match="columns "):
             read_columns(wrong)
@@ -143,7 +143,7 @@ def test_ambiguous_dates_are_refused_with_a_way_out(write: Write) -> None:
     path = write("v.csv", HEADER + "k,a,b,tie,\nk,a,b,tie,3/5/2026\n")
     with pytest.raises(BadInputError, match=r"3/5/2026.*--dates"):
         read_vote_file(path)
-    assert read_vote_file(path, options=ReadOptions(dates="mdy")).frame["voted_at"][1] == DAY
+    assert read_vote_file(path, ReadOptions(dates="mdy")).frame["voted_at"][1] == DAY
     both = write("w.csv", HEADER + "k,a,b,tie,3/25/2026\nk,a,b,tie,25/3/2026\n")
     with pytest.raises(BadInputError, match="different orders"):
         read_vote_file(both)

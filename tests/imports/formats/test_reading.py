@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadInputError
-from app.imports.formats import file_sha256, read_vote_file
+from app.imports.formats import ReadOptions, file_sha256, read_vote_file
 from app.votes.batches import parse_batch
 
 Write = Callable[[str, str | bytes], Path]
@@ -101,7 +101,7 @@ def test_seconds_lie_between_the_same_years(write: Write) -> None:
     last = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
     rows = "".join(f"k,a,b,tie,q{i},{second}\n" for i, second in enumerate((0, 1, -1, last, last + 1)))
     file = read_vote_file(
-        write("v.csv", "judge,model_a,model_b,winner,question_id,tstamp\n" + rows), schema="lmarena-33k"
+        write("v.csv", "judge,model_a,model_b,winner,question_id,tstamp\n" + rows), ReadOptions("lmarena-33k")
     )
     assert [fault.pointer for fault in file.faults] == ["line 4, tstamp", "line 5, tstamp", "line 6, tstamp"]
     assert ["the future" in fault.detail for fault in file.faults] == [False, True, False]
@@ -143,26 +143,26 @@ def test_without_an_annotator_pooling_must_be_asked_for(write: Write) -> None:
     path = write("v.csv", "model_a,model_b,winner\na,b,tie\n")
     with pytest.raises(BadInputError, match=r"annotator .*model_a, model_b, winner"):
         read_vote_file(path)
-    file = read_vote_file(path, pooled=True)
+    file = read_vote_file(path, ReadOptions(pool_annotators=True))
     assert file.frame["annotator"].to_list() == ["pooled"]
     assert file.pooled
 
 
 def test_pooling_overrides_the_annotators_there_are(write: Write) -> None:
-    file = read_vote_file(write("v.csv", HEADER + "k,a,b,tie\n,a,b,tie\n"), pooled=True)
+    file = read_vote_file(write("v.csv", HEADER + "k,a,b,tie\n,a,b,tie\n"), ReadOptions(pool_annotators=True))
     assert file.frame["annotator"].to_list() == ["pooled", "pooled"]
     assert not file.faults
 
 
 def test_a_format_asked_for_by_name(write: Write) -> None:
     path = write("v.csv", HEADER + "k,a,b,tie\n")
-    assert read_vote_file(path, schema="votes").schema == "votes"
+    assert read_vote_file(path, ReadOptions("votes")).schema == "votes"
     with pytest.raises(BadInputError, match="question_id, tstamp"):
-        read_vote_file(path, schema="lmarena-33k")
+        read_vote_file(path, ReadOptions("lmarena-33k"))
     with pytest.raises(
         BadInputError, match="unknown vote file format 'x'; known are arena-hard, alpaca-eval, open-webui, "
     ):
-        read_vote_file(path, schema="x")
+        read_vote_file(path, ReadOptions("x"))
 
 
 def test_missing_columns_are_named_beside_those_found(write: Write) -> None:
