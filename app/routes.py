@@ -4,11 +4,11 @@ from fastapi import Depends, FastAPI
 
 from app.admin import endpoints as admin
 from app.annotators import endpoints as annotators
-from app.api.dependencies import require_json
 from app.battles import endpoints as battles
 from app.battles.schemas import NewBattle
 from app.exports import endpoints as exports
-from app.guard.paths import PREFIX
+from app.guard.bodies import require_json
+from app.guard.refusals import PREFIX
 from app.imports import endpoints as imports
 from app.leaderboard import endpoints as leaderboard
 from app.models import endpoints as models
@@ -41,6 +41,7 @@ from app.review import endpoints as review
 from app.review.own import endpoints as own
 from app.snapshots import endpoints as snapshots
 from app.votes import endpoints as votes
+from app.votes.retractions import endpoints as retractions
 from app.votes.schemas import SealedVoteBody, Vote, VoteBatch
 from app.webhooks import endpoints as webhooks
 
@@ -54,7 +55,7 @@ def install_routes(app: FastAPI) -> None:
     for quick in (votes.router, battles.quick_router):
         app.router.routes.extend(quick.routes)
     for router in (
-        votes.retractions_router,
+        retractions.router,
         battles.router,
         battles.exposure_router,
         refits.router,

@@ -4,6 +4,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Self, cast
 
+import psycopg
 from sqlalchemy import URL, Connection, create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -16,7 +17,6 @@ from app.database.errors import (
     DatabaseUrlError,
     as_unavailable,
     first_line,
-    translated,
 )
 
 OLDEST_SERVER = 15
@@ -97,13 +97,13 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         """Run a READ COMMITTED transaction, which is committed when the block ends and rolled back if it raises."""
-        with self._connect() as conn, translated(writing=True), conn.begin():
+        with self._connect() as conn, _translated(writing=True), conn.begin():
             yield conn
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Run a read-only REPEATABLE READ transaction: all its statements see the same state."""
-        with self._connect() as conn, translated():
+        with self._connect() as conn, _translated():
             view = conn.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with view.begin():
                 yield view
@@ -111,7 +111,7 @@ class Database:
     @contextmanager
     def statements(self) -> Iterator[Connection]:
         """Run statements that each commit by themselves."""
-        with self._connect() as conn, translated(writing=True):
+        with self._connect() as conn, _translated(writing=True):
             yield conn.execution_options(isolation_level="AUTOCOMMIT")
 
     def _connect(self) -> Connection:
@@ -162,6 +162,18 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def _translated(*, writing: bool = False) -> Iterator[None]:
+    """Raise failures of the server inside the block as one of our errors."""
+    try:
+        yield
+    except (DBAPIError, psycopg.Error) as error:  # COPY does not use SQLAlchemy
+        unavailable = as_unavailable(error, writing=writing)
+        if unavailable is None:
+            raise
+        raise unavailable from error
 
 
 def parse_url(url: str) -> URL:

@@ -5,7 +5,7 @@ import pytest
 from fastapi.routing import APIRoute
 from httpx import Client
 
-from app.api.direct_route import DirectRoute
+from app.api.submissions import DirectRoute
 from app.main import create_app
 from app.settings import Settings
 

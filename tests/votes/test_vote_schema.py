@@ -151,6 +151,15 @@ def test_a_large_body_that_is_no_batch_is_refused_before_a_vote_is_parsed(body: 
         parse_batch(body)
 
 
+@pytest.mark.parametrize("value", ["NaN", "1e999", f"{'[' * 2000}{']' * 2000}"])
+def test_one_vote_that_strict_parsers_refuse_leaves_the_others(value: str) -> None:
+    refused = json.dumps({**VOTE, "metadata": {"x": 0}}).replace("0", value)
+    first, errors, last = parse_batch(batch(json.dumps(VOTE), refused, json.dumps(VOTE)))
+    assert isinstance(errors, tuple)
+    assert isinstance(first, Vote)
+    assert first == last
+
+
 def test_only_the_first_invalid_votes_say_why() -> None:
     many = json.dumps({f"k{i}": 0 for i in range(MAX_PLACES + 1)})
     items = ["[]", many, '{"winner": "tie"}', *["[]"] * MAX_EXPLAINED, many, json.dumps(VOTE)]
