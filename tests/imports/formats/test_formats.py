@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, VoteFile, read_vote_file
-from app.imports.formats.schemas import SCHEMAS
+from app.imports.formats.schemas import SCHEMAS, ColumnsError
 
 FOLDER = Path(__file__).parent / "formats"
 A, B, TIE, BOTH_BAD = range(4)
@@ -186,7 +186,7 @@ def test_every_format_has_a_file_and_can_be_asked_for_by_name() -> None:
 
 @pytest.mark.parametrize("name", ["lmarena-140k.jsonl", "lmarena-55k.csv", "fastchat-log.jsonl"])
 def test_no_annotator_is_made_up(name: str) -> None:
-    with pytest.raises(BadInputError, match=r"annotator .*--annotator-column.*--pool-annotators"):
+    with pytest.raises(ColumnsError):
         read_vote_file(FOLDER / name)
 
 
@@ -196,9 +196,9 @@ def test_a_session_counts_when_asked_for() -> None:
     assert file.annotator_column == "evaluation_session_id"
     file = read_vote_file(FOLDER / "comparia-votes.csv", ReadOptions(annotator_column="session_hash"))
     assert file.frame["annotator"].to_list() == ["h1", "h1", "h2"]
-    with pytest.raises(BadInputError, match="seesion"):
+    with pytest.raises(ColumnsError):
         read_vote_file(FOLDER / "comparia-votes.csv", ReadOptions(annotator_column="seesion"))
-    with pytest.raises(BadInputError, match="exclude each other"):
+    with pytest.raises(BadInputError):
         read_vote_file(
             FOLDER / "comparia-votes.csv", ReadOptions(annotator_column="session_hash", pool_annotators=True)
         )

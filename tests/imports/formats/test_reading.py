@@ -8,6 +8,8 @@ import pytest
 
 from app.errors import BadInputError
 from app.imports.formats import ReadOptions, file_sha256, read_vote_file
+from app.imports.formats.errors import NoVotesError, UnreadableFileError
+from app.imports.formats.schemas import ColumnsError
 from app.votes.batches import parse_batch
 
 Write = Callable[[str, str | bytes], Path]
@@ -141,7 +143,7 @@ def test_the_lmarena_33k_row(write: Write) -> None:
 
 def test_without_an_annotator_pooling_must_be_asked_for(write: Write) -> None:
     path = write("v.csv", "model_a,model_b,winner\na,b,tie\n")
-    with pytest.raises(BadInputError, match=r"annotator .*model_a, model_b, winner"):
+    with pytest.raises(ColumnsError):
         read_vote_file(path)
     file = read_vote_file(path, ReadOptions(pool_annotators=True))
     assert file.frame["annotator"].to_list() == ["pooled"]
@@ -157,31 +159,30 @@ def test_pooling_overrides_the_annotators_there_are(write: Write) -> None:
 def test_a_format_asked_for_by_name(write: Write) -> None:
     path = write("v.csv", HEADER + "k,a,b,tie\n")
     assert read_vote_file(path, ReadOptions("votes")).schema == "votes"
-    with pytest.raises(BadInputError, match="question_id, tstamp"):
+    with pytest.raises(ColumnsError):
         read_vote_file(path, ReadOptions("lmarena-33k"))
-    with pytest.raises(
-        BadInputError, match="unknown vote file format 'x'; known are arena-hard, alpaca-eval, open-webui, "
-    ):
+    with pytest.raises(BadInputError):
         read_vote_file(path, ReadOptions("x"))
 
 
 def test_missing_columns_are_named_beside_those_found(write: Write) -> None:
-    with pytest.raises(BadInputError, match=r"annotator, winner .*model_a, model_b"):
+    with pytest.raises(ColumnsError, match=r"annotator, winner .*model_a, model_b"):
         read_vote_file(write("v.csv", "model_a,model_b\na,b\n"))
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path, write: Write) -> None:
     (tmp_path / "folder.csv").mkdir()
-    for name, message in [
-        ("absent.csv", "does not exist"),
-        ("folder.csv", "is a folder"),
-        (write("votes.ods", "x").name, "is of unknown kind; known are .csv"),
-        (write("votes.xlsx", "x").name, "cannot be read as XLSX"),
-        (write("empty.jsonl", "").name, "is empty"),
-        (write("empty.parquet", "").name, "is empty"),
+    for name, content, error in [
+        ("absent.csv", None, UnreadableFileError),
+        ("folder.csv", None, UnreadableFileError),
+        ("votes.ods", "x", UnreadableFileError),
+        ("votes.xlsx", "x", UnreadableFileError),
+        ("empty.jsonl", "", NoVotesError),
+        ("empty.parquet", "", NoVotesError),
     ]:
-        with pytest.raises(BadInputError, match=message):
-            read_vote_file(tmp_path / name)
+        path = tmp_path / name if content is None else write(name, content)
+        with pytest.raises(error):
+            read_vote_file(path)
 
 
 def test_the_digest_of_a_file(write: Write) -> None:
