@@ -110,7 +110,7 @@ class _Round:
         self.counted = self.enough & ~keep_never
         self.out, self.seconds = np.zeros_like(self.enough), dict[str, float]()
         if not self.counted.any():
-            raise VotesError(_no_vote_left(self.votes, settings, int(keep_never.sum())))
+            raise VotesError(_no_vote_left(self.votes, settings, int(keep_never.sum())), "no-votes")
 
     @property
     def left(self) -> Mask:
@@ -121,7 +121,7 @@ class _Round:
     def fit(self, judge: Judge, reason: str) -> None:
         """Fit the votes of the annotators left, and weigh the evidence by it; `reason` says why none may be left."""
         if not self.left.any():
-            raise VotesError(f"every annotator is {reason}")
+            raise VotesError(f"every annotator is {reason}", "no-votes")
         self.found = fit_with_errors(self.cells.where(self.left[self.cells.annotator]), self.settings, self.start)
         for stage, taken in self.found.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + taken
