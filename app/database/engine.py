@@ -21,7 +21,7 @@ from app.database.errors import (
 
 OLDEST_SERVER = 15
 _DRIVER = "postgresql+psycopg"
-_SETTINGS = {
+SESSION_SETTINGS = {
     # A transaction that waits longer for a lock waits for one that hangs, so it fails. A process that freezes inside a
     # transaction keeps its locks, so the server ends the transaction after a time.
     "lock_timeout": "20s",
@@ -68,7 +68,7 @@ class Database:
         self._revive = revive
         self._reviving = Lock()
         self._revivals = 0
-        self._engine = create_engine(
+        self.engine = create_engine(
             self.url,
             pool_size=pool_size,
             max_overflow=0,
@@ -83,12 +83,12 @@ class Database:
                 **({"prepare_threshold": None} if transaction_pooler else {}),
             },
         )
-        event.listen(self._engine, "connect", _refuse_old_server)
+        event.listen(self.engine, "connect", refuse_old_server)
         if transaction_pooler:
-            event.listen(self._engine, "begin", _set_up_transaction)
+            event.listen(self.engine, "begin", _set_up_transaction)
         else:
-            event.listen(self._engine, "connect", _set_up_connection)
-        event.listen(self._engine, "checkin", _restore_write_default)
+            event.listen(self.engine, "connect", _set_up_connection)
+        event.listen(self.engine, "checkin", _restore_write_default)
 
     def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
         """Pickle how to open it, without `revive`: one process starts a server again."""
@@ -132,7 +132,7 @@ class Database:
 
     def _connect_once(self) -> Connection:
         try:
-            return self._engine.connect()
+            return self.engine.connect()
         except PoolTimeoutError as error:
             raise DatabaseBusyError("every database connection of this process is in use") from error
         except DBAPIError as error:
@@ -141,21 +141,22 @@ class Database:
     @property
     def connections_in_use(self) -> int:
         """Number of connections in use."""
-        return self._pool.checkedout()
+        return self.pool.checkedout()
 
     @property
     def pool_size(self) -> int:
         """Greatest number of connections."""
-        return self._pool.size()
+        return self.pool.size()
 
     @property
-    def _pool(self) -> QueuePool:
-        return cast("QueuePool", self._engine.pool)
+    def pool(self) -> QueuePool:
+        """The connections."""
+        return cast("QueuePool", self.engine.pool)
 
     def close(self) -> None:
         """Close the idle connections now, and the others when they are given back."""
-        event.listen(self._pool, "checkin", lambda _connection, record: record.close())
-        self._engine.dispose()
+        event.listen(self.pool, "checkin", lambda _connection, record: record.close())
+        self.engine.dispose()
 
     def __enter__(self) -> Self:
         return self
@@ -197,7 +198,13 @@ def parse_url(url: str) -> URL:
     return parsed.set(drivername=_DRIVER)
 
 
-def _refuse_old_server(connection: Any, _record: object) -> None:
+def refuse_old_server(connection: Any, _record: object) -> None:
+    """Refuse a new connection to a server that is older than the statements need.
+
+    Raises
+    ------
+    DatabaseTooOldError
+    """
     major = connection.info.server_version // 10_000
     if major < OLDEST_SERVER:
         raise DatabaseTooOldError(f"the server is PostgreSQL {major}; {OLDEST_SERVER} or newer is needed")
@@ -213,12 +220,12 @@ def _restore_write_default(connection: Any, _record: object) -> None:
 
 
 def _set_up_transaction(connection: Connection) -> None:
-    connection.execute(select(*(func.set_config(name, value, True) for name, value in _SETTINGS.items())))
+    connection.execute(select(*(func.set_config(name, value, True) for name, value in SESSION_SETTINGS.items())))
 
 
 def _set_up_connection(connection: Any, _record: object) -> None:
     # Statements, because some poolers refuse connection options.
     with connection.cursor() as cursor:
-        for name, value in _SETTINGS.items():
+        for name, value in SESSION_SETTINGS.items():
             cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
     connection.commit()
