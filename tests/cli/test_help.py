@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import command as command_room
 from app.cli.command import COMMANDS, Listed, application, load_command
 from stable_arena_lab.commands import EXPERIMENTS
 
@@ -103,7 +104,7 @@ def test_the_help_imports_no_command(arguments: list[str]) -> None:
 def test_without_the_laboratory_its_command_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("app.cli.command.entry_points", lambda **_: ())  # as on a machine that has the service alone
+    monkeypatch.setattr(command_room, "entry_points", lambda **_: ())  # as on a machine that has the service alone
     with pytest.raises(SystemExit) as end:
         application(["lab", "prediction"])
     assert end.value.code == 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from app.cli import outputs
+from app.cli import failures, outputs
 from app.cli.failures import run_guarded
 from app.cli.rate import offline
 from app.errors import ConflictError
@@ -145,7 +145,7 @@ def test_what_is_not_the_inputs_fault_exits_1(
 
 
 def test_a_bug_shows_its_traceback_to_developers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.cli.failures.sys", SimpleNamespace(flags=SimpleNamespace(dev_mode=True)))
+    monkeypatch.setattr(failures, "sys", SimpleNamespace(flags=SimpleNamespace(dev_mode=True)))
     with pytest.raises(ZeroDivisionError):
         run_guarded(lambda: fail_with(ZeroDivisionError("oh")))
 
