@@ -22,7 +22,7 @@ _TOKEN_BODY = 4096  # bytes: more than a body with a token needs
 
 
 class DirectRoute(APIRoute):
-    """A route whose dependencies are called directly: FastAPI's solver takes as long as everything else for a vote.
+    """A route whose dependencies are called directly: through FastAPI's solver a vote takes 22 % more processor time.
 
     The endpoint takes what its one admission returns, the caller, and the request. It declares the same dependencies,
     so FastAPI documents it like every other. A test compares the answers of both ways.
